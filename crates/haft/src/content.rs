@@ -1,0 +1,78 @@
+//! What a tool answers, in the kinds a model can be shown.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// One block of a tool's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text itself.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// The bytes, base64.
+        data: String,
+        /// Its media type, such as `image/png`.
+        mime_type: String,
+    },
+    /// A sound.
+    Audio {
+        /// The bytes, base64.
+        data: String,
+        /// Its media type, such as `audio/wav`.
+        mime_type: String,
+    },
+    /// A resource, embedded or linked.
+    Resource {
+        /// Where the resource lives.
+        uri: String,
+        /// Its media type, where the tool says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        /// Its text, where it is a text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Its bytes in base64, where it is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<String>,
+    },
+}
+
+impl Content {
+    /// A block of plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// What a backend hands back when the tool ran.
+#[derive(Debug, Clone, Default)]
+pub struct ToolOutput {
+    /// What a model is shown, in order.
+    pub content: Vec<Content>,
+    /// The structured answer, as the tool wrote it: key order and large numbers survive.
+    pub data: Option<Box<RawValue>>,
+    /// The tool itself says that it failed. Its content then explains why.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// An answer that is only text.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self { content: vec![Content::text(text)], data: None, is_error: false }
+    }
+
+    /// A structured answer; a model is shown its JSON.
+    pub fn from_raw(data: Box<RawValue>) -> Self {
+        Self { content: vec![Content::text(data.get())], data: Some(data), is_error: false }
+    }
+
+    /// A structured answer from anything that serializes.
+    pub fn from_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
+        serde_json::value::to_raw_value(value).map(Self::from_raw)
+    }
+}

@@ -1,0 +1,65 @@
+//! The one shape every call is answered in, whatever ran and however it ended.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::content::Content;
+use crate::error::{CallError, Code};
+
+/// The answer to one call. `execution_id` is also the id of its log entry.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Identifies this execution; its log entry carries the same id.
+    pub execution_id: String,
+    /// The tool that was asked for.
+    pub tool: String,
+    /// How the call ended.
+    pub status: Status,
+    /// The structured answer, as the tool wrote it.
+    pub data: Option<Box<RawValue>>,
+    /// The answer as blocks a model can be shown.
+    pub content: Vec<Content>,
+    /// One sentence for a person, where there is something to say beyond the answer.
+    pub message: Option<String>,
+    /// Why the call failed and what to do about it.
+    pub error: Option<ErrorBody>,
+    /// How long the call waited for its turn.
+    pub queued_ms: u64,
+    /// How long it took from request to answer, the waiting included.
+    pub duration_ms: u64,
+}
+
+/// Success or error; `error` says which error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The tool ran and its answer is valid.
+    Success,
+    /// Anything else.
+    Error,
+}
+
+/// An error for three readers: a program (`code`), a person (`message`, `remedy`), a model (both).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// One of a fixed set.
+    pub code: Code,
+    /// What happened to which thing, and why.
+    pub message: String,
+    /// What to do next.
+    pub remedy: Option<String>,
+    /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+impl From<&CallError> for ErrorBody {
+    fn from(error: &CallError) -> Self {
+        Self {
+            code: error.code(),
+            message: error.to_string(),
+            remedy: error.remedy(),
+            details: error.details(),
+        }
+    }
+}
