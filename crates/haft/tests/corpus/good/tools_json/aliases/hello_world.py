@@ -1,0 +1,2 @@
+def greet(args):
+    return {"greeting": "Hello, " + args["person"] + "!"}

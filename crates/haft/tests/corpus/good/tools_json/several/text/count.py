@@ -1,0 +1,2 @@
+def words(args):
+    return {"words": len(args.get("text", "").split())}
