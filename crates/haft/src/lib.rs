@@ -2,7 +2,10 @@
 //!
 //! Read [`mod@call`] first: it is the path every call takes, whoever asks and whatever runs.
 
+pub mod backend;
+pub mod config;
 pub mod content;
 pub mod envelope;
 pub mod error;
+mod schema;
 pub mod tool;

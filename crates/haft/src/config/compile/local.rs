@@ -1,0 +1,164 @@
+//! One local tool: its schemas must compile and its script must lie inside the tools directory.
+
+use serde_json::{Value, json};
+
+use super::merge::LocalSource;
+use super::tool;
+use crate::backend::script_path;
+use crate::config::choices::LocalRuntime;
+use crate::config::dialect::{RawLocalConfig, RawLocalTool};
+use crate::config::model::{LocalProgram, LocalTool};
+use crate::config::node::Text;
+use crate::config::place::{At, Place, Problems};
+use crate::schema::Schema;
+use crate::tool::ToolDefinition;
+
+pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
+    let LocalSource { raw, folder } = source;
+    let place = raw.place.clone();
+    let Some(name) = raw.name.clone().filter(|name| !name.value.is_empty()) else {
+        let place = raw.name.as_ref().map_or(&place, |empty| &empty.place);
+        problems.error(place, "a tool has no `name`", "add \"name\": \"...\"");
+        return None;
+    };
+    if raw.kind.is_none() {
+        problems.error(
+            &place.below("type"),
+            format!("tool `{}` does not say its `type`", name.value),
+            "add \"type\": \"local\"",
+        );
+    }
+    if raw.description.is_none() {
+        problems.warn(
+            &place,
+            format!("tool `{}` has no `description`", name.value),
+            "say what it does and when to use it: the choice of tools rests on it",
+        );
+    }
+    let definition = definition(&name.value, &raw, problems);
+    let program = program(&name.value, &raw, problems);
+    let settings = tool::settings(
+        raw.max_instances,
+        raw.timeout,
+        raw.parallel_capable,
+        None,
+        raw.on_limit,
+    );
+    Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
+}
+
+fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDefinition {
+    let mut schema = |key: &str, schema: Option<&At<crate::config::dialect::RawSchema>>| {
+        let at = schema?;
+        if let Err(problem) = Schema::compile(&at.value.0) {
+            problems.error(
+                &at.place,
+                format!("the `{key}` of tool `{name}` is not usable: {problem}"),
+                "write a JSON Schema (2020-12) without references to other documents",
+            );
+        }
+        Some(at.value.0.clone())
+    };
+    let input = schema("input_schema", raw.input_schema.as_ref());
+    let output_schema = schema("output_schema", raw.output_schema.as_ref());
+    ToolDefinition {
+        name: name.to_owned(),
+        title: None,
+        description: raw.description.as_ref().map(|at| at.value.clone()).unwrap_or_default(),
+        input_schema: input.unwrap_or_else(any_object),
+        output_schema,
+    }
+}
+
+fn any_object() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<LocalProgram> {
+    let Some(At { value: config, place }) = &raw.config else {
+        problems.error(
+            &raw.place.below("config"),
+            format!("tool `{tool}` does not say what runs it"),
+            "add \"config\": {\"script_path\": \"tool.py\"}",
+        );
+        return None;
+    };
+    let script = config.script_path.as_ref();
+    if let Some(At { value, place }) = script {
+        if let Err(problem) = script_path::check_spelling(&value.text) {
+            problems.error(
+                place,
+                format!("tool `{tool}`: the script path `{}` is refused: {problem}", value.text.escape_debug()),
+                "name a file inside the tools directory, such as `weather.py`",
+            );
+            return None;
+        }
+    }
+    match (runtime(config), script) {
+        (LocalRuntime::Python, Some(script)) => {
+            let ignored = [
+                ("args", config.args.as_ref().map(|at| &at.place)),
+                ("command", config.command.as_ref().map(|at| &at.place)),
+            ];
+            for (key, place) in ignored.into_iter().filter_map(|(key, at)| Some((key, at?))) {
+                problems.warn(
+                    place,
+                    format!("`{key}` has no effect on a Python tool"),
+                    "delete it, or set \"runtime\": \"command\"",
+                );
+            }
+            let entrypoint = config.entrypoint.as_ref().map_or("run", |at| at.value.as_str());
+            Some(LocalProgram::Python {
+                script_path: script.value.text.clone(),
+                entrypoint: entrypoint.to_owned(),
+            })
+        }
+        (LocalRuntime::Command, script) if script.is_some() || has_command(config) => {
+            if let Some(entrypoint) = &config.entrypoint {
+                problems.warn(
+                    &entrypoint.place,
+                    "`entrypoint` has no effect on a command",
+                    "delete it, or set \"runtime\": \"python\"",
+                );
+            }
+            Some(command(config, script))
+        }
+        (LocalRuntime::Python | LocalRuntime::Command, _) => {
+            missing_script(tool, place, problems);
+            None
+        }
+    }
+}
+
+fn missing_script(tool: &str, place: &Place, problems: &mut Problems) {
+    problems.error(
+        &place.below("script_path"),
+        format!("tool `{tool}` names no script"),
+        "add \"script_path\": \"tool.py\" (or \"command\": [\"program\"] with \"runtime\": \"command\")",
+    );
+}
+
+fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
+    let words = config.command.iter().flat_map(|at| at.value.0.iter().cloned());
+    let args = config.args.iter().flat_map(|at| at.value.iter().cloned());
+    LocalProgram::Command {
+        command: words.map(Into::into).collect(),
+        script_path: script.map(|at| at.value.text.clone()),
+        args: args.map(Into::into).collect(),
+    }
+}
+
+fn has_command(config: &RawLocalConfig) -> bool {
+    config.command.as_ref().is_some_and(|at| !at.value.0.is_empty())
+}
+
+/// Where the entry does not say: a command if it names one, else what the script's ending tells.
+fn runtime(config: &RawLocalConfig) -> LocalRuntime {
+    let ending = |at: &At<Text>| at.value.text.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    match (&config.runtime, config.script_path.as_ref().and_then(ending).as_deref()) {
+        (Some(runtime), _) => runtime.value,
+        (None, _) if has_command(config) => LocalRuntime::Command,
+        (None, Some("py") | None) => LocalRuntime::Python,
+        (None, Some(_)) => LocalRuntime::Command,
+    }
+}

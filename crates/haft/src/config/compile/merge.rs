@@ -1,0 +1,126 @@
+//! Several files into one: the later file wins, and says so where it replaces something.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use super::Layer;
+use crate::config::dialect::RawLocalTool;
+use crate::config::place::{Place, Problems};
+use crate::config::raw::{RawConfig, RawServer, RawTool};
+use crate::config::read::FromNode;
+use crate::config::{At, Dialect};
+
+/// All files, merged.
+pub(in crate::config) struct Merged {
+    /// Everything but servers and local tools.
+    pub(in crate::config) config: RawConfig,
+    /// Servers with what their file's format means for them.
+    pub(in crate::config) servers: Vec<ServerSource>,
+    /// Local tools with their folder.
+    pub(in crate::config) local: Vec<LocalSource>,
+}
+
+/// A server and the file it comes from.
+pub(in crate::config) struct ServerSource {
+    pub(in crate::config) name: At<String>,
+    pub(in crate::config) raw: RawServer,
+    pub(in crate::config) dialect: Dialect,
+    pub(in crate::config) folder: PathBuf,
+    pub(in crate::config) runs_in_folder: bool,
+}
+
+/// A local tool and the folder of its file.
+pub(in crate::config) struct LocalSource {
+    pub(in crate::config) raw: RawLocalTool,
+    pub(in crate::config) folder: PathBuf,
+}
+
+/// Merges the files in the order they were given.
+pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> Merged {
+    let mut merged = Merged {
+        config: RawConfig::empty(Place::whole("")),
+        servers: Vec::new(),
+        local: Vec::new(),
+    };
+    for mut layer in layers {
+        let servers = layer.config.servers.take();
+        let tools = layer.config.tools.take();
+        merged.config.overlay(layer.config);
+        add_tools(&mut merged.config, tools, problems);
+        let (dialect, folder) = (layer.dialect, &layer.folder);
+        for (name, raw) in servers.map(|servers| servers.value.0).unwrap_or_default() {
+            let runs_in_folder = layer.runs_in_folder;
+            let server = ServerSource { name, raw, dialect, folder: folder.clone(), runs_in_folder };
+            add_server(&mut merged.servers, server, problems);
+        }
+        for raw in layer.local {
+            add_local(&mut merged.local, LocalSource { raw, folder: folder.clone() }, problems);
+        }
+    }
+    merged
+}
+
+fn add_server(servers: &mut Vec<ServerSource>, new: ServerSource, problems: &mut Problems) {
+    match servers.iter_mut().find(|known| known.name.value == new.name.value) {
+        Some(known) => {
+            replaced("server", &new.name.value, &new.name.place, &known.name.place, problems);
+            *known = new;
+        }
+        None => servers.push(new),
+    }
+}
+
+fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Problems) {
+    let name = |tool: &LocalSource| tool.raw.name.as_ref().map(|name| name.value.clone());
+    let same = |known: &&mut LocalSource| name(&new).is_some() && name(known) == name(&new);
+    match tools.iter_mut().find(same) {
+        Some(known) => {
+            let name = name(&new).unwrap_or_default();
+            replaced("local tool", &name, &new.raw.place, &known.raw.place, problems);
+            *known = new;
+        }
+        None => tools.push(new),
+    }
+}
+
+fn add_tools(config: &mut RawConfig, new: Option<At<Vec<RawTool>>>, problems: &mut Problems) {
+    let Some(At { value: new, place }) = new else { return };
+    let tools = &mut config.tools.get_or_insert_with(|| At { value: Vec::new(), place }).value;
+    let key = |tool: &RawTool| {
+        let text = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());
+        (text(&tool.name), text(&tool.mcp))
+    };
+    let mut known: HashMap<_, usize> =
+        tools.iter().enumerate().map(|(at, tool)| (key(tool), at)).collect();
+    for tool in new {
+        let (name, server) = key(&tool);
+        match known.get(&(name.clone(), server.clone())) {
+            Some(&at) if name.is_some() => {
+                let name = name.unwrap_or_default();
+                replaced("entry of `tools`", &name, &tool.place, &tools[at].place, problems);
+                tools[at] = tool;
+            }
+            _ => {
+                known.insert((name, server), tools.len());
+                tools.push(tool);
+            }
+        }
+    }
+}
+
+/// Two files may say the same name, one file may not.
+fn replaced(what: &str, name: &str, new: &Place, known: &Place, problems: &mut Problems) {
+    if new.file == known.file {
+        problems.error(
+            new,
+            format!("the {what} `{name}` is there twice (first in line {})", known.line),
+            "rename or delete one of the two",
+        );
+    } else {
+        problems.warn(
+            new,
+            format!("the {what} `{name}` replaces the one from {known}"),
+            "rename one of the two if both are meant",
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! From what the files say to what Haft runs. Defaults live here, once. Every problem is reported.
+
+mod local;
+mod merge;
+mod server;
+mod tool;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::choices::{
+    LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
+};
+use super::dialect::Layer;
+use super::model::{Config, Defaults, LogConfig, Origin, Setting};
+use super::place::{At, Problems};
+use super::quantity::Count;
+use super::raw::{RawDefaults, RawLog};
+use super::{Dialect, Place};
+
+pub(super) use merge::{Merged, ServerSource, merge};
+
+/// Folder of the execution log, beside the configuration.
+const LOG_DIR: &str = "logs";
+/// Folder of what Haft remembers, beside the configuration.
+const STATE_DIR: &str = ".haft";
+
+/// Makes the configuration; problems found on the way are noted, and what is broken is left out.
+pub(super) fn compile(
+    merged: Merged,
+    layers: &[(std::sync::Arc<str>, Dialect)],
+    base: &Path,
+    problems: &mut Problems,
+) -> Config {
+    let Merged { config, servers, local } = merged;
+    reserved(&config, problems);
+    let defaults = defaults(config.defaults.map(|at| at.value));
+    let servers =
+        servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
+    let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
+    let tools = tool::compile(tools, &servers, problems);
+    let local = local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
+    let registry_dir = config
+        .registry
+        .and_then(|registry| registry.value.dir)
+        .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    Config {
+        files: layers.to_vec(),
+        defaults,
+        servers,
+        tools,
+        local,
+        registry_dir,
+        log: log(config.log.map(|at| at.value), base),
+        state_dir: path(config.state_dir, base, STATE_DIR),
+        warnings: Vec::new(),
+    }
+}
+
+fn defaults(raw: Option<RawDefaults>) -> Defaults {
+    let raw = raw.unwrap_or_else(|| RawDefaults::empty(Place::whole("")));
+    Defaults {
+        tool_timeout: pick(raw.tool_timeout.map(span), Duration::from_secs(30)),
+        max_concurrent: pick(raw.max_concurrent.map(count), 10),
+        on_limit: pick(raw.on_limit, OnLimit::Wait),
+        queue_max: pick(raw.queue_max.map(count), 1000),
+        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_secs(300)),
+        on_name_collision: pick(raw.on_name_collision, NameCollision::LastWins),
+        unresolved_env: pick(raw.unresolved_env, UnresolvedEnv::Error),
+        on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
+        python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
+        output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
+    }
+}
+
+fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
+    let raw = raw.unwrap_or_else(|| RawLog::empty(Place::whole("")));
+    LogConfig {
+        dir: path(raw.dir, base, LOG_DIR),
+        retain_days: pick(raw.retain_days.map(count), 30),
+        on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
+        sync: pick(raw.sync, LogSync::Os),
+    }
+}
+
+/// Sections that belong to features this version does not have: said, not swallowed.
+fn reserved(config: &super::raw::RawConfig, problems: &mut Problems) {
+    let sections =
+        [("builtin", &config.builtin), ("agent", &config.agent), ("api", &config.api)];
+    for (name, section) in sections {
+        if let Some(section) = section {
+            problems.warn(
+                &section.place,
+                format!("`{name}` has no effect in this version"),
+                "Haft runs without it",
+            );
+        }
+    }
+}
+
+fn path(raw: Option<At<super::node::Text>>, base: &Path, default: &str) -> Setting<PathBuf> {
+    match raw {
+        Some(at) => explicit(at, |dir| base.join(dir.text)),
+        None => Setting::default(base.join(default)),
+    }
+}
+
+fn explicit<T, U>(at: At<T>, change: impl FnOnce(T) -> U) -> Setting<U> {
+    Setting { value: change(at.value), origin: Origin::Explicit(at.place) }
+}
+
+/// What was written, or the default.
+fn pick<T>(raw: Option<At<T>>, default: T) -> Setting<T> {
+    pick_or(raw, || Setting::default(default))
+}
+
+fn pick_or<T>(raw: Option<At<T>>, default: impl FnOnce() -> Setting<T>) -> Setting<T> {
+    raw.map_or_else(default, |at| explicit(at, |value| value))
+}
+
+fn count(at: At<Count>) -> At<u32> {
+    at.map(|Count(number)| number)
+}
+
+fn span(at: At<super::quantity::Span>) -> At<Duration> {
+    at.map(|super::quantity::Span(duration)| duration)
+}

@@ -1,0 +1,269 @@
+//! How a server is reached: a command with its environment, or an address with its headers.
+
+use std::path::Path;
+
+use crate::config::Dialect;
+use crate::config::choices::{InheritEnv, Transport};
+use crate::config::compile::merge::ServerSource;
+use crate::config::compile::pick;
+use crate::config::env_file;
+use crate::config::model::{Endpoint, Origin, RemoteEndpoint, Setting, StdioEndpoint};
+use crate::config::node::Text;
+use crate::config::place::{At, Place, Problems};
+use crate::config::quantity::EnvValue;
+use crate::config::raw::RawServer;
+use crate::config::read::Named;
+use crate::config::secret::{Secret, ServerUrl};
+
+pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
+    let raw = &source.raw;
+    let place = &source.name.place;
+    let command = raw.command.as_ref().filter(|command| !command.value.text.trim().is_empty());
+    let url = raw.url.as_ref().filter(|url| !url.value.text.trim().is_empty());
+    let transport = raw.transport.as_ref().map(|at| at.value).unwrap_or_else(|| guess(command, url));
+    match (transport, command, url) {
+        (_, Some(_), Some(url)) => {
+            problems.error(
+                &url.place,
+                format!("server `{}` has both a `command` and a `url`", source.name.value),
+                "keep `command` for a local server or `url` for a remote one",
+            );
+            None
+        }
+        (Transport::Stdio, Some(_), None) => stdio(source, problems),
+        (Transport::Stdio, None, _) => {
+            let Keys { command, url } = keys(source.dialect);
+            let place = raw.command.as_ref().map_or(place, |empty| &empty.place);
+            problems.error(
+                place,
+                format!("server `{}`: '{command}' is required for stdio transport", source.name.value),
+                format!("name a program in `{command}`, such as npx with the arguments -y and a package; a remote server has a `{url}` instead"),
+            );
+            None
+        }
+        (remote, _, Some(url)) => remote_endpoint(source, remote, url, problems),
+        (remote, _, None) => {
+            let url = keys(source.dialect).url;
+            let place = raw.url.as_ref().map_or(place, |empty| &empty.place);
+            problems.error(
+                place,
+                format!("server `{}`: '{url}' is required for {remote} transport", source.name.value),
+                format!("set `{url}` to the server's address, such as https://HOST/mcp"),
+            );
+            None
+        }
+    }
+}
+
+/// What a format calls the two ways to reach a server.
+struct Keys {
+    command: &'static str,
+    url: &'static str,
+}
+
+fn keys(dialect: Dialect) -> Keys {
+    match dialect {
+        Dialect::Goose => Keys { command: "cmd", url: "uri" },
+        _ => Keys { command: "command", url: "url" },
+    }
+}
+
+/// Where a file does not say, a command means stdio and an address says its own scheme.
+fn guess(command: Option<&At<Text>>, url: Option<&At<Text>>) -> Transport {
+    match (command, url) {
+        (None, Some(url)) if url.value.text.starts_with("ws") => Transport::Websocket,
+        (None, Some(_)) => Transport::Http,
+        _ => Transport::Stdio,
+    }
+}
+
+fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
+    let raw = &source.raw;
+    without_effect(raw.headers.as_ref().map(|at| &at.place), "headers", "stdio", problems);
+    let env = environment(raw, &source.folder, problems);
+    let encoding = encoding(raw.encoding.as_ref(), problems);
+    let cwd = raw.cwd.as_ref().map(|cwd| source.folder.join(&cwd.value.text));
+    Some(Endpoint::Stdio(Box::new(StdioEndpoint {
+        command: raw.command.clone()?.value.into(),
+        args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
+        cwd: cwd.or_else(|| source.runs_in_folder.then(|| source.folder.clone())),
+        env,
+        inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
+        encoding: encoding?,
+    })))
+}
+
+/// The variables of `env_file`, then those of `env`, which win.
+fn environment(
+    raw: &RawServer,
+    folder: &Path,
+    problems: &mut Problems,
+) -> Vec<(String, Option<Secret>)> {
+    let mut variables: Vec<(String, Option<Secret>)> = Vec::new();
+    if let Some(At { value: file, place }) = &raw.env_file {
+        let path = folder.join(&file.text);
+        let parsed = std::fs::read_to_string(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| env_file::parse(&text));
+        match parsed {
+            Ok(parsed) => variables
+                .extend(parsed.into_iter().map(|(name, value)| (name, Some(Secret::new(value))))),
+            Err(problem) => problems.error(
+                place,
+                format!("the env file `{}` cannot be read: {problem}", path.display()),
+                "mend the path (it is relative to this file) or the file",
+            ),
+        }
+    }
+    for (name, EnvValue(value)) in raw.env.iter().flat_map(|env| &env.value.0) {
+        if name.value.is_empty() || name.value.contains(['=', '\0']) {
+            problems.error(
+                &name.place,
+                format!("`{}` cannot be the name of a variable", name.value.escape_debug()),
+                "use letters, digits and `_`",
+            );
+            continue;
+        }
+        variables.retain(|(known, _)| *known != name.value);
+        let value = value.as_ref().map(|text| Secret::new(text.text.clone()));
+        variables.push((name.value.clone(), value));
+    }
+    variables
+}
+
+fn encoding(raw: Option<&At<Text>>, problems: &mut Problems) -> Option<Setting<&'static str>> {
+    let Some(At { value, place }) = raw else { return Some(Setting::default("UTF-8")) };
+    // Python's spellings (`latin-1`, `utf_8`) are as common in these files as the web's labels.
+    let label = value.text.to_lowercase().replace('_', "-").replace("latin-1", "latin1");
+    match encoding_rs::Encoding::for_label(label.as_bytes()) {
+        Some(encoding) => {
+            Some(Setting { value: encoding.name(), origin: Origin::Explicit(place.clone()) })
+        }
+        None => {
+            problems.error(
+                place,
+                format!("`{}` is not a known text encoding", value.text),
+                "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
+            );
+            None
+        }
+    }
+}
+
+fn remote_endpoint(
+    source: &ServerSource,
+    transport: Transport,
+    url: &At<Text>,
+    problems: &mut Problems,
+) -> Option<Endpoint> {
+    let raw = &source.raw;
+    for (key, place) in stdio_only(raw) {
+        without_effect(place, key, transport.word(), problems);
+    }
+    let headers = headers(raw.headers.as_ref(), problems);
+    let url = check_url(source, transport, url, problems)?;
+    let remote = RemoteEndpoint { url, headers: headers? };
+    match transport {
+        Transport::Http => Some(Endpoint::Http(remote)),
+        Transport::Sse => Some(Endpoint::Sse(remote)),
+        Transport::Websocket => Some(Endpoint::Websocket(remote)),
+        Transport::Stdio => None,
+    }
+}
+
+fn check_url(
+    source: &ServerSource,
+    transport: Transport,
+    At { value, place }: &At<Text>,
+    problems: &mut Problems,
+) -> Option<ServerUrl> {
+    let server = &source.name.value;
+    let schemes = if transport == Transport::Websocket { ["ws", "wss"] } else { ["http", "https"] };
+    let shown = without_user(value.shown.as_ref().unwrap_or(&value.text));
+    let remedy = format!("write {}://HOST/PATH or {}://HOST/PATH", schemes[0], schemes[1]);
+    match url::Url::parse(value.text.trim()) {
+        Ok(url) if source.dialect == Dialect::AgentYaml && is_open_and_remote(&url) => {
+            let shown = ServerUrl::new(url);
+            let problem = format!("server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`");
+            problems.error(place, problem, "use https://, or a server on localhost");
+            None
+        }
+        Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => Some(ServerUrl::new(url)),
+        Ok(url) => {
+            let scheme = url.scheme();
+            problems.error(
+                place,
+                format!(
+                    "server `{server}`: `{}` is no address for {transport}: its scheme is `{scheme}`",
+                    ServerUrl::new(url.clone())
+                ),
+                remedy,
+            );
+            None
+        }
+        Err(error) => {
+            problems.error(
+                place,
+                format!("server `{server}`: `{shown}` is not a valid URL: {error}"),
+                remedy,
+            );
+            None
+        }
+    }
+}
+
+/// What stands before the `@` may be a password, also in an address that cannot be parsed.
+fn without_user(url: &str) -> String {
+    match (url.find("//"), url.rfind('@')) {
+        (Some(start), Some(end)) if start < end => format!("{}//***{}", &url[..start], &url[end..]),
+        _ => url.to_owned(),
+    }
+}
+
+/// An agent's file may not send what it holds unencrypted to another machine.
+fn is_open_and_remote(url: &url::Url) -> bool {
+    let local = ["localhost", "127.0.0.1", "[::1]"];
+    matches!(url.scheme(), "http" | "ws") && !url.host_str().is_some_and(|host| local.contains(&host))
+}
+
+fn headers(
+    raw: Option<&At<Named<Text>>>,
+    problems: &mut Problems,
+) -> Option<Vec<(String, Secret)>> {
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    let mut valid = true;
+    for (name, value) in raw.iter().flat_map(|headers| &headers.value.0) {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let problem = if name.value.is_empty() || !name.value.bytes().all(token) {
+            format!("`{}` cannot be the name of a header", name.value.escape_debug())
+        } else if value.text.chars().any(|c| c.is_control() && c != '\t') {
+            format!("the value of header `{}` contains a line break or control character", name.value)
+        } else if headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name.value)) {
+            format!("the header `{}` is given twice", name.value)
+        } else {
+            headers.push((name.value.clone(), Secret::new(value.text.clone())));
+            continue;
+        };
+        valid = false;
+        problems.error(&name.place, problem, "write `Name: value`, each name once");
+    }
+    valid.then_some(headers)
+}
+
+fn stdio_only(raw: &RawServer) -> [(&'static str, Option<&Place>); 6] {
+    [
+        ("args", raw.args.as_ref().filter(|args| !args.value.is_empty()).map(|at| &at.place)),
+        ("cwd", raw.cwd.as_ref().map(|at| &at.place)),
+        ("env", raw.env.as_ref().filter(|env| !env.value.0.is_empty()).map(|at| &at.place)),
+        ("env_file", raw.env_file.as_ref().map(|at| &at.place)),
+        ("inherit_env", raw.inherit_env.as_ref().map(|at| &at.place)),
+        ("encoding", raw.encoding.as_ref().map(|at| &at.place)),
+    ]
+}
+
+fn without_effect(place: Option<&Place>, key: &str, transport: &str, problems: &mut Problems) {
+    if let Some(place) = place {
+        let problem = format!("`{key}` has no effect on a server with {transport} transport");
+        problems.warn(place, problem, format!("delete `{key}`"));
+    }
+}

@@ -1,0 +1,182 @@
+//! The formats a file may be in. Each turns into native records; what follows knows only those.
+
+mod agent_yaml;
+mod client_json;
+mod codex;
+mod detect;
+mod goose;
+mod langchain;
+mod mcp_servers;
+mod toolbox;
+mod tools_json;
+mod vscode;
+
+use std::path::PathBuf;
+
+pub use detect::detect;
+pub use tools_json::{RawLocalConfig, RawLocalTool, Schema as RawSchema};
+
+use super::choices::{ConnectFailure, Start, UnresolvedEnv};
+use super::expand::Variables;
+use super::node::{Entry, Node, NodeValue, Text};
+use super::raw::{RawConfig, RawServer};
+use super::read::{FromNode, Named, Reader, choice};
+use super::{At, Place};
+
+choice! {
+    /// Whose format a file is in.
+    pub enum Dialect("a configuration format") {
+        /// Haft's own.
+        Native = "native",
+        /// `myai.toolbox` with `mcps` and `tools`.
+        Toolbox = "toolbox",
+        /// A map `mcp_servers`, also as `mcp.json` of a registry.
+        McpServers = "mcp-servers",
+        /// `tools.json` of a registry.
+        ToolsJson = "tools-json",
+        /// `agent.yaml` with tools of `type: mcp`.
+        AgentYaml = "agent-yaml",
+        /// VS Code's `mcp.json`.
+        Vscode = "vscode",
+        /// Claude Code and Claude Desktop.
+        Claude = "claude",
+        /// Cursor.
+        Cursor = "cursor",
+        /// Codex's `config.toml`.
+        Codex = "codex",
+        /// goose's `config.yaml`.
+        Goose = "goose",
+        /// The dictionary of LangChain's adapters.
+        Langchain = "langchain",
+        /// mcphost.
+        Mcphost = "mcphost",
+        /// MCP Inspector.
+        Inspector = "inspector",
+    }
+}
+
+impl Dialect {
+    /// Every format, in the order of `--config-format`'s help.
+    pub const ALL: [Self; 13] = [
+        Self::Native,
+        Self::Toolbox,
+        Self::McpServers,
+        Self::ToolsJson,
+        Self::AgentYaml,
+        Self::Vscode,
+        Self::Claude,
+        Self::Cursor,
+        Self::Codex,
+        Self::Goose,
+        Self::Langchain,
+        Self::Mcphost,
+        Self::Inspector,
+    ];
+
+    /// What a failed connection means where a file does not say.
+    pub fn connect_failure(self) -> ConnectFailure {
+        if self == Self::Toolbox { ConnectFailure::Exit } else { ConnectFailure::Skip }
+    }
+
+    /// When servers are connected where a file does not say.
+    pub fn start(self) -> Start {
+        if self == Self::AgentYaml { Start::Lazy } else { Start::Eager }
+    }
+
+    /// Seconds a request may take where a file does not say: what the format's own tool allows.
+    pub fn request_timeout_secs(self) -> u64 {
+        match self {
+            Self::Toolbox => 30,
+            Self::Codex | Self::Goose => 300,
+            Self::Native
+            | Self::McpServers
+            | Self::ToolsJson
+            | Self::AgentYaml
+            | Self::Vscode
+            | Self::Claude
+            | Self::Cursor
+            | Self::Langchain
+            | Self::Mcphost
+            | Self::Inspector => 60,
+        }
+    }
+
+    /// Whether `${...}` in its texts refers to variables. Codex and goose take texts literally.
+    pub(super) fn expands_variables(self) -> bool {
+        !matches!(self, Self::Codex | Self::Goose)
+    }
+}
+
+/// One file, turned into native records.
+pub struct Layer {
+    /// Its format.
+    pub dialect: Dialect,
+    /// What its relative paths are relative to.
+    pub folder: PathBuf,
+    /// What it says.
+    pub config: RawConfig,
+    /// Local tools it defines.
+    pub local: Vec<RawLocalTool>,
+    /// Whether servers start in `folder` unless they say otherwise.
+    pub runs_in_folder: bool,
+}
+
+/// What a format may ask about the world around its file.
+pub struct Surroundings<'a> {
+    /// The folder Haft runs in.
+    pub cwd: &'a str,
+    /// The environment and what an unset variable means.
+    pub variables: &'a Variables<'a>,
+}
+
+impl Surroundings<'_> {
+    /// The value of a variable that the file names without `${...}`.
+    fn variable(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
+        let shown = format!("${{{name}}}");
+        if let Some(value) = self.variables.environment.get(name) {
+            return Some(Text { text: value.clone(), shown: Some(shown) });
+        }
+        let problem = format!("Environment variable '{name}' not found");
+        match self.variables.unresolved {
+            UnresolvedEnv::Error => reader.error_at(place, problem, "Please set it and try again"),
+            UnresolvedEnv::Warn => reader.warn_at(place, problem, format!("set {name}")),
+        }
+        None
+    }
+}
+
+/// Reads a parsed file in its format.
+pub fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>, around: &Surroundings<'_>) {
+    let dialect = layer.dialect;
+    match dialect {
+        Dialect::Native => {
+            if let Some(config) = RawConfig::read(root, reader) {
+                layer.config = config;
+            }
+        }
+        Dialect::Toolbox => toolbox::read(root, layer, reader),
+        Dialect::McpServers => mcp_servers::read(root, layer, reader),
+        Dialect::ToolsJson => tools_json::read(root, layer, reader),
+        Dialect::AgentYaml => agent_yaml::read(root, layer, reader),
+        Dialect::Vscode => vscode::read(root, layer, reader),
+        Dialect::Claude | Dialect::Cursor | Dialect::Mcphost | Dialect::Inspector => {
+            client_json::read(root, layer, reader, around);
+        }
+        Dialect::Codex => codex::read(root, layer, reader, around),
+        Dialect::Goose => goose::read(root, layer, reader, around),
+        Dialect::Langchain => langchain::read(root, layer, reader),
+    }
+}
+
+/// Parts of a map in two: the entries with the given keys, and the others.
+fn part(node: &Node, keys: &[&str]) -> (Node, Node) {
+    let (taken, rest): (Vec<Entry>, Vec<Entry>) =
+        node.entries().iter().cloned().partition(|entry| keys.contains(&entry.key.as_str()));
+    let map = |entries| Node::new(NodeValue::Map(entries), node.mark);
+    (map(taken), map(rest))
+}
+
+/// Adds servers to the layer.
+fn set_servers(layer: &mut Layer, servers: Vec<(At<String>, RawServer)>, place: Place) {
+    layer.config.servers = Some(At { value: Named(servers), place });
+}

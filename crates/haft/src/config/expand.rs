@@ -1,0 +1,181 @@
+//! `${VAR}` and its relatives, replaced in the tree before anything is read from it.
+
+use std::collections::HashMap;
+
+use super::choices::UnresolvedEnv;
+use super::node::{Node, NodeValue, Text};
+use super::place::Place;
+use super::read::Reader;
+
+/// What references may refer to.
+pub struct Variables<'a> {
+    /// The environment.
+    pub environment: &'a HashMap<String, String>,
+    /// What an unset variable means.
+    pub unresolved: UnresolvedEnv,
+    /// Variables that the format predefines, such as `workspaceFolder`.
+    pub predefined: HashMap<&'static str, String>,
+    /// The answers to `${input:id}`; `None` for a format that has no inputs.
+    pub inputs: Option<&'a dyn Fn(&str) -> Result<String, String>>,
+}
+
+/// Replaces every reference below `node`.
+pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
+    match &mut node.value {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+        NodeValue::Text(text) if !text.text.contains('$') => {}
+        NodeValue::Text(text) => {
+            let source = text.text.clone();
+            let place = reader.place(node);
+            let mut expansion = Expansion { variables, unset: Vec::new(), place };
+            match expansion.run(&source) {
+                Ok((text, shown)) => {
+                    let shown = (shown != text).then_some(shown);
+                    node.value = NodeValue::Text(Text { text, shown });
+                    for name in expansion.unset {
+                        reader.warn(
+                            node,
+                            format!("environment variable `{name}` is not set; the text stays as it is"),
+                            format!("set {name}, or give a default: ${{{name}:-value}}"),
+                        );
+                    }
+                }
+                Err((problem, remedy)) => reader.error(node, problem, remedy),
+            }
+        }
+        NodeValue::List(items) => {
+            for (at, item) in items.iter_mut().enumerate() {
+                reader.inside(format!("[{at}]"), |reader| expand(item, variables, reader));
+            }
+        }
+        NodeValue::Map(entries) => {
+            for entry in entries {
+                let key = entry.key.clone();
+                reader.inside(key, |reader| expand(&mut entry.value, variables, reader));
+            }
+        }
+    }
+}
+
+struct Expansion<'a> {
+    variables: &'a Variables<'a>,
+    /// Variables that are not set and whose reference stays.
+    unset: Vec<String>,
+    place: Place,
+}
+
+type Failure = (String, String);
+
+impl Expansion<'_> {
+    /// The text with values, and the text with references in their place.
+    fn run(&mut self, source: &str) -> Result<(String, String), Failure> {
+        let (mut text, mut shown) = (String::new(), String::new());
+        let mut rest = source;
+        while let Some(at) = rest.find("${") {
+            let (before, reference) = rest.split_at(at);
+            // `$${VAR}` is how a literal `${VAR}` is written.
+            if let Some(literal) = before.strip_suffix('$') {
+                let end = closing(reference).map_or(reference.len(), |end| end + 1);
+                for out in [&mut text, &mut shown] {
+                    out.push_str(literal);
+                    out.push_str(&reference[..end]);
+                }
+                rest = &reference[end..];
+                continue;
+            }
+            let Some(end) = closing(reference) else {
+                return Err((
+                    "`${` is not closed".into(),
+                    "close it with `}`, or write `$${` for a literal `${`".into(),
+                ));
+            };
+            let (value, display) = self.resolve(&reference[2..end])?;
+            text.push_str(before);
+            text.push_str(&value);
+            shown.push_str(before);
+            shown.push_str(&display);
+            rest = &reference[end + 1..];
+        }
+        text.push_str(rest);
+        shown.push_str(rest);
+        Ok((text, shown))
+    }
+
+    fn resolve(&mut self, reference: &str) -> Result<(String, String), Failure> {
+        if let Some(value) = self.variables.predefined.get(reference) {
+            return Ok((value.clone(), value.clone()));
+        }
+        if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs) {
+            return inputs(id).map(|value| (value, format!("${{input:{id}}}"))).map_err(|problem| {
+                let variable = input_variable(id);
+                (problem, format!("give it with `--input {id}=VALUE`, or set {variable}"))
+            });
+        }
+        let named = reference
+            .strip_prefix("env://")
+            .or_else(|| reference.strip_prefix("env:"))
+            .unwrap_or(reference);
+        let (name, default) = match named.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (named, None),
+        };
+        if !is_name(name) {
+            return Err((
+                format!("`${{{reference}}}` cannot be read"),
+                "write `${NAME}`, `${NAME:-default}` or `${env:NAME}`".into(),
+            ));
+        }
+        match (self.variables.environment.get(name), default) {
+            (Some(value), None) => Ok((value.clone(), format!("${{{name}}}"))),
+            (Some(value), Some(_)) if !value.is_empty() => {
+                Ok((value.clone(), format!("${{{name}}}")))
+            }
+            (_, Some(default)) => self.run(default),
+            (None, None) => self.unset(name, reference),
+        }
+    }
+
+    fn unset(&mut self, name: &str, reference: &str) -> Result<(String, String), Failure> {
+        match self.variables.unresolved {
+            UnresolvedEnv::Warn => {
+                self.unset.push(name.to_owned());
+                let literal = format!("${{{reference}}}");
+                Ok((literal.clone(), literal))
+            }
+            UnresolvedEnv::Error => Err((
+                format!("Environment variable '{name}' not found (used by `{}`)", self.place.path),
+                format!("Please set it and try again, or give a default: ${{{name}:-value}}"),
+            )),
+        }
+    }
+}
+
+/// The variable that may hold the answer to `${input:id}`.
+pub fn input_variable(id: &str) -> String {
+    let id: String =
+        id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    format!("INPUT_{id}")
+}
+
+/// The index of the brace that closes the reference at the start of `text`.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if at > 0 && text.as_bytes()[at - 1] == b'$' => depth += 1,
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

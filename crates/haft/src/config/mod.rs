@@ -1,0 +1,81 @@
+//! Configuration: what the files say (`raw`, `dialect`), then what Haft runs (`model`).
+//!
+//! Loading connects and spawns nothing, and reports every problem at once.
+
+pub mod choices;
+mod compile;
+mod dialect;
+mod env_file;
+mod expand;
+mod load;
+pub mod model;
+mod node;
+mod overrides;
+mod parse;
+pub mod place;
+pub mod quantity;
+mod raw;
+mod read;
+mod secret;
+pub mod show;
+
+use std::fmt;
+
+use serde_json::Value;
+
+pub use dialect::Dialect;
+pub use load::{InputRequest, LoadOptions};
+pub use model::Config;
+pub use place::{Place, Problem, Severity};
+pub use secret::{Masked, Secret, ServerUrl};
+
+use place::At;
+pub(crate) use read::nearest;
+
+impl Config {
+    /// Loads, merges and checks the files.
+    pub fn load(options: &LoadOptions<'_>) -> Result<Self, ConfigError> {
+        load::load(options)
+    }
+
+    /// A configuration from a text in the native format, with an empty environment. Relative
+    /// paths are relative to the working directory.
+    pub fn from_yaml(text: &str) -> Result<Self, ConfigError> {
+        load::from_text(text, "haft.yaml", &LoadOptions::default())
+    }
+
+    /// JSON Schema (2020-12) of the native format, for editors.
+    pub fn json_schema() -> Value {
+        let mut schema = <raw::RawConfig as read::FromNode>::schema();
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["title"] = "Haft configuration".into();
+        schema
+    }
+
+    /// Every secret the configuration holds, for the log's redaction.
+    pub fn secrets(&self) -> Vec<String> {
+        show::secrets(self)
+    }
+}
+
+/// Why a configuration cannot be used: every problem found, errors first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// At least one of these is an error.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
+        for (at, problem) in errors.enumerate() {
+            if at > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}\n  help: {}", problem.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}

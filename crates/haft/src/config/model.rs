@@ -1,0 +1,353 @@
+//! The configuration as Haft runs it: complete, checked, each value with its origin.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Dialect;
+use super::choices::{
+    Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
+    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
+};
+use super::place::{Place, Problem};
+use super::secret::{Masked, Secret, ServerUrl};
+use crate::tool::ToolDefinition;
+
+/// Everything the files, the environment and the defaults say, as one valid whole.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The files it was made from, with their formats.
+    pub files: Vec<(Arc<str>, Dialect)>,
+    /// What holds for every tool and server unless it says otherwise.
+    pub defaults: Defaults,
+    /// MCP servers, in the order of the files.
+    pub servers: Vec<ServerConfig>,
+    /// Explicit settings of tools, in the order of the files.
+    pub tools: Vec<ToolEntry>,
+    /// Local tools, in the order of the files.
+    pub local: Vec<LocalTool>,
+    /// The registry's folder, where one is configured.
+    pub registry_dir: Option<Setting<PathBuf>>,
+    /// The execution log.
+    pub log: LogConfig,
+    /// Where Haft keeps what it remembers between runs.
+    pub state_dir: Setting<PathBuf>,
+    /// What is worth a line but does not stop the start.
+    pub warnings: Vec<Problem>,
+}
+
+/// A value and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+impl<T> Setting<T> {
+    /// A value nobody set.
+    pub fn default(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    /// Someone wrote it: in a file, or in an environment variable.
+    Explicit(Place),
+    /// The default of a server, which someone wrote.
+    ServerDefault(String, Place),
+    /// Follows from another setting, which is named.
+    Implied(&'static str),
+    /// The default of the file's format.
+    Format(Dialect),
+    /// The built-in default.
+    Default,
+}
+
+impl Origin {
+    /// `explicit`, `default` or `merged`, for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Explicit(_) => "explicit",
+            Self::ServerDefault(..) | Self::Implied(_) | Self::Format(_) | Self::Default => "default",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Explicit(place) => write!(f, "{place}"),
+            Self::ServerDefault(server, place) => {
+                write!(f, "default_tool_config of `{server}`, {place}")
+            }
+            Self::Implied(why) => write!(f, "{why}"),
+            Self::Format(dialect) => write!(f, "default of {dialect} files"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// What holds for every tool and server unless it says otherwise.
+#[derive(Debug, Clone)]
+pub struct Defaults {
+    /// How long a local tool may run.
+    pub tool_timeout: Setting<Duration>,
+    /// How many calls may run at once over all tools.
+    pub max_concurrent: Setting<u32>,
+    /// What a call does when a limit is reached.
+    pub on_limit: Setting<OnLimit>,
+    /// How many calls may wait for one tool.
+    pub queue_max: Setting<u32>,
+    /// How long a call may wait.
+    pub queue_timeout: Setting<Duration>,
+    /// What happens when two tools have one name.
+    pub on_name_collision: Setting<NameCollision>,
+    /// What an unset `${VAR}` means.
+    pub unresolved_env: Setting<super::choices::UnresolvedEnv>,
+    /// What happens to strict violations at run time.
+    pub on_runtime_violation: Setting<RuntimeViolation>,
+    /// The Python that runs script tools.
+    pub python: Setting<Masked>,
+    /// Text beyond this is cut from what a model is shown.
+    pub output_bytes_max: Setting<u32>,
+}
+
+/// The execution log.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// The folder of its files.
+    pub dir: Setting<PathBuf>,
+    /// For how many days files are kept.
+    pub retain_days: Setting<u32>,
+    /// What a failing disk means for calls.
+    pub on_failure: Setting<OnLogFailure>,
+    /// When an entry counts as written.
+    pub sync: Setting<LogSync>,
+}
+
+/// One MCP server.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Its name.
+    pub name: String,
+    /// Where it is configured.
+    pub place: Place,
+    /// The format of that file.
+    pub dialect: Dialect,
+    /// What it is for.
+    pub description: Option<String>,
+    /// How it is reached.
+    pub endpoint: Endpoint,
+    /// What its unconfigured tools mean.
+    pub mode: Setting<Mode>,
+    /// Settings of its unconfigured tools.
+    pub default_tool_config: ToolSettings,
+    /// What a failed connection at start means.
+    pub on_connect_failure: Setting<ConnectFailure>,
+    /// When it is connected.
+    pub start: Setting<Start>,
+    /// How a lost connection is made again.
+    pub reconnect: Reconnect,
+    /// How long connecting may take.
+    pub connect_timeout: Setting<Duration>,
+    /// How long one request may take.
+    pub request_timeout: Setting<Duration>,
+    /// How long an event stream may be silent.
+    pub sse_read_timeout: Setting<Duration>,
+    /// Whether its session is ended on close.
+    pub terminate_on_close: Setting<bool>,
+    /// Whether its tools are registered.
+    pub load_tools: Setting<bool>,
+    /// Whether its prompts are listed.
+    pub load_prompts: Setting<bool>,
+    /// Prompts to fetch at start.
+    pub prompts: Setting<Vec<String>>,
+    /// What a changed tool list means.
+    pub list_changed: Setting<ListChanged>,
+    /// Whether it may ask the model.
+    pub sampling: Setting<Sampling>,
+    /// Which of its tools are registered.
+    pub filter: Setting<ToolFilter>,
+    /// Whether its tools carry its name.
+    pub tool_prefix: Setting<ToolPrefix>,
+    /// Which protocol era to speak.
+    pub protocol: Setting<Protocol>,
+    /// Settings handed to the server.
+    pub config: Option<Value>,
+    /// Whether it is left out.
+    pub disabled: Setting<bool>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub enum Endpoint {
+    /// A child process.
+    Stdio(Box<StdioEndpoint>),
+    /// Streamable HTTP, falling back to legacy SSE.
+    Http(RemoteEndpoint),
+    /// Legacy HTTP with server-sent events.
+    Sse(RemoteEndpoint),
+    /// WebSocket.
+    Websocket(RemoteEndpoint),
+}
+
+impl Endpoint {
+    /// The transport's word.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Self::Stdio(_) => "stdio",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+            Self::Websocket(_) => "websocket",
+        }
+    }
+}
+
+/// The address, or the command line: what the texts of the toolbox call the server's url.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio(stdio) => {
+                write!(f, "{}", stdio.command)?;
+                stdio.args.iter().try_for_each(|arg| write!(f, " {arg}"))
+            }
+            Self::Http(remote) | Self::Sse(remote) | Self::Websocket(remote) => {
+                write!(f, "{}", remote.url)
+            }
+        }
+    }
+}
+
+/// A child process that speaks MCP on its stdin and stdout.
+#[derive(Debug, Clone)]
+pub struct StdioEndpoint {
+    /// The program.
+    pub command: Masked,
+    /// Its arguments.
+    pub args: Vec<Masked>,
+    /// Its working directory; Haft's own where nothing is said.
+    pub cwd: Option<PathBuf>,
+    /// Variables it gets; `None` removes one. From `env_file` first, then `env`.
+    pub env: Vec<(String, Option<Secret>)>,
+    /// Which of Haft's own variables it sees.
+    pub inherit_env: Setting<InheritEnv>,
+    /// The text encoding of its input and output, by its canonical name.
+    pub encoding: Setting<&'static str>,
+}
+
+/// A remote server.
+#[derive(Debug, Clone)]
+pub struct RemoteEndpoint {
+    /// Its address.
+    pub url: ServerUrl,
+    /// Headers sent with every request.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// How a lost connection is made again.
+#[derive(Debug, Clone)]
+pub struct Reconnect {
+    /// How many times to try again after the first failure.
+    pub attempts: Setting<u32>,
+    /// The first pause.
+    pub base: Setting<Duration>,
+    /// What each pause is multiplied by.
+    pub factor: Setting<f64>,
+    /// The longest pause.
+    pub max: Setting<Duration>,
+}
+
+/// Which tools of a server are registered. Names are the server's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolFilter {
+    /// All.
+    All,
+    /// Only these.
+    Allow(Vec<String>),
+    /// All but these.
+    Deny(Vec<String>),
+}
+
+impl ToolFilter {
+    /// Whether a tool passes.
+    pub fn passes(&self, tool: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Allow(names) => names.iter().any(|name| name == tool),
+            Self::Deny(names) => !names.iter().any(|name| name == tool),
+        }
+    }
+}
+
+/// Settings of tools as far as someone wrote them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolSettings {
+    /// How many calls may run at once.
+    pub max_instances: Option<Setting<u32>>,
+    /// How long one call may run.
+    pub timeout: Option<Setting<Duration>>,
+    /// Whether calls may run at the same time.
+    pub parallel_capable: Option<Setting<bool>>,
+    /// Whether a person has to agree.
+    pub approval: Option<Setting<Approval>>,
+    /// What a call does when a limit is reached.
+    pub on_limit: Option<Setting<OnLimit>>,
+}
+
+/// Explicit settings of one tool.
+#[derive(Debug, Clone)]
+pub struct ToolEntry {
+    /// The tool's name.
+    pub name: String,
+    /// The server it must come from, where that is said.
+    pub mcp: Option<String>,
+    /// Overrides the server's mode.
+    pub mode: Option<Setting<Mode>>,
+    /// What is set.
+    pub settings: ToolSettings,
+    /// Where the entry stands.
+    pub place: Place,
+}
+
+/// One tool that runs here.
+#[derive(Debug, Clone)]
+pub struct LocalTool {
+    /// What callers see.
+    pub definition: ToolDefinition,
+    /// What its entry sets; the entry counts as the tool's configuration.
+    pub settings: ToolSettings,
+    /// What runs it.
+    pub program: LocalProgram,
+    /// The folder its script must lie in.
+    pub tools_dir: PathBuf,
+    /// Where it is defined.
+    pub place: Place,
+}
+
+/// What runs a local tool.
+#[derive(Debug, Clone)]
+pub enum LocalProgram {
+    /// A Python script in a warm worker.
+    Python {
+        /// The script, relative to the tools directory.
+        script_path: String,
+        /// The function to call.
+        entrypoint: String,
+    },
+    /// Any executable, once per call.
+    Command {
+        /// The program and its first arguments; empty where the script itself is run.
+        command: Vec<Masked>,
+        /// The script, relative to the tools directory.
+        script_path: Option<String>,
+        /// Arguments after the script.
+        args: Vec<Masked>,
+    },
+}

@@ -1,0 +1,208 @@
+//! The native file, as written. Every other format is turned into these records.
+
+use serde_json::Value;
+
+use super::choices::{
+    Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
+    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
+    UnresolvedEnv,
+};
+use super::node::Text;
+use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
+use super::read::{Named, record};
+
+record! {
+    /// A whole native file.
+    pub struct RawConfig("the configuration", Reject) {
+        /// What holds for every tool and server unless it says otherwise.
+        defaults("defaults"): RawDefaults,
+        /// MCP servers by name.
+        servers("servers"): Named<RawServer>,
+        /// Settings of single tools.
+        tools("tools"): Vec<RawTool>,
+        /// Folder with `tools.json` and `mcp.json`.
+        registry("registry"): RawRegistry,
+        /// The execution log.
+        log("log"): RawLog,
+        /// Folder for what Haft remembers between runs; `.haft` beside the file by default.
+        state_dir("state_dir"): Text,
+        /// Built-in tools. Reserved: has no effect in this version.
+        builtin("builtin"): Value,
+        /// The agent. Reserved: has no effect in this version.
+        agent("agent"): Value,
+        /// The HTTP API. Reserved: has no effect in this version.
+        api("api"): Value,
+    }
+}
+
+record! {
+    /// `defaults`.
+    pub struct RawDefaults("`defaults`", Reject) {
+        /// How long a local tool may run; 30 s by default.
+        tool_timeout("tool_timeout"): Span,
+        /// How many calls may run at once over all tools; 10 by default.
+        max_concurrent("max_concurrent"): Count,
+        /// What a call does when a limit is reached: `wait` (the default) or `reject`.
+        on_limit("on_limit"): OnLimit,
+        /// How many calls may wait for one tool; 1000 by default.
+        queue_max("queue_max"): Count,
+        /// How long a call may wait for its turn; 5 minutes by default.
+        queue_timeout("queue_timeout"): Span,
+        /// What happens when two tools have one name; `last_wins` by default.
+        on_name_collision("on_name_collision"): NameCollision,
+        /// What an unset `${VAR}` means: `error` (the default) or `warn`, which keeps it as it is.
+        unresolved_env("unresolved_env"): UnresolvedEnv,
+        /// What happens to an unconfigured tool that a strict server brings later: `refuse`.
+        on_runtime_violation("on_runtime_violation"): RuntimeViolation,
+        /// The Python that runs script tools; `python3` by default.
+        python("python"): Text,
+        /// Text beyond this many bytes is cut from what a model is shown; 262144 by default.
+        output_bytes_max("output_bytes_max"): Count,
+    }
+}
+
+record! {
+    /// One entry of `servers`.
+    pub struct RawServer("a server", Reject) {
+        /// How the server is reached; by default `stdio` with a `command` and `http` with a `url`.
+        transport("transport"): Transport,
+        /// What the server is for.
+        description("description"): String,
+        /// The program to start.
+        command("command"): Text,
+        /// Its arguments.
+        args("args"): Vec<Text>,
+        /// Its working directory, relative to this file.
+        cwd("cwd"): Text,
+        /// Variables for its environment; `null` removes one.
+        env("env"): Named<EnvValue>,
+        /// A file with `NAME=value` lines; `env` wins over it.
+        env_file("env_file" | "envFile"): Text,
+        /// Which variables of Haft's own environment it sees: `safe` (the default), `all`, `none`.
+        inherit_env("inherit_env"): InheritEnv,
+        /// The text encoding of its input and output; `utf-8` by default.
+        encoding("encoding"): Text,
+        /// Settings handed to the server as `MCP_CONFIG` and in `initialize`.
+        config("config"): Value,
+        /// The address of a remote server.
+        url("url"): Text,
+        /// HTTP headers sent with every request.
+        headers("headers"): Named<Text>,
+        /// `strict`: every tool needs an entry in `tools`; `dynamic`: others use the default.
+        mode("mode"): Mode,
+        /// Settings of tools that have no entry of their own.
+        default_tool_config("default_tool_config"): RawToolDefault,
+        /// What a failed connection at start means: `exit` or `skip`.
+        on_connect_failure("on_connect_failure"): ConnectFailure,
+        /// Whether Haft may start without this server; `true` means `on_connect_failure: exit`.
+        required("required"): bool,
+        /// Whether to connect at start (`eager`) or at first use (`lazy`).
+        start("start"): Start,
+        /// How a lost connection is made again.
+        reconnect("reconnect"): RawReconnect,
+        /// How long connecting may take; 30 s by default.
+        connect_timeout("connect_timeout"): Span,
+        /// How long one request may take; 60 s by default.
+        request_timeout("request_timeout"): Span,
+        /// How long an event stream may be silent; 300 s by default.
+        sse_read_timeout("sse_read_timeout"): Span,
+        /// Whether the session is ended with a DELETE when Haft closes it; `true` by default.
+        terminate_on_close("terminate_on_close"): bool,
+        /// Whether the server's tools are registered; `true` by default.
+        load_tools("load_tools"): bool,
+        /// Whether the server's prompts are listed; `true` by default.
+        load_prompts("load_prompts"): bool,
+        /// Prompts to fetch at start.
+        prompts("prompts"): Vec<String>,
+        /// What a changed tool list means: `refresh` (the default) or `ignore`.
+        list_changed("list_changed"): ListChanged,
+        /// Whether the server may ask the model: `deny` (the default), `ask`, `allow`.
+        sampling("sampling"): Sampling,
+        /// Only these tools are registered.
+        tool_allowlist("tool_allowlist"): Vec<String>,
+        /// All but these tools are registered.
+        tool_denylist("tool_denylist"): Vec<String>,
+        /// Whether tools are named `server__tool`: `none` (the default) or `server`.
+        tool_prefix("tool_prefix"): ToolPrefix,
+        /// Which protocol era to speak: `auto` (the default), `legacy`, `modern`.
+        protocol("protocol"): Protocol,
+        /// Leaves the server out without deleting it.
+        disabled("disabled"): bool,
+    }
+}
+
+record! {
+    /// `reconnect`.
+    pub struct RawReconnect("`reconnect`", Reject) {
+        /// How many times to try again after the first failure; 3 by default, 0 never.
+        attempts("attempts"): CountOrZero,
+        /// The first pause; 500 ms by default.
+        base("base"): Span,
+        /// What each pause is multiplied by; 2 by default.
+        factor("factor"): Factor,
+        /// The longest pause; 30 s by default.
+        max("max"): Span,
+    }
+}
+
+record! {
+    /// `default_tool_config`.
+    pub struct RawToolDefault("`default_tool_config`", Reject) {
+        /// Ignored: a default has no name.
+        name("name"): String,
+        /// How many calls of one tool may run at once; 5 by default.
+        max_instances("max_instances"): Count,
+        /// How long one call may run.
+        timeout("timeout"): Span,
+        /// Whether calls of one tool may run at the same time.
+        parallel_capable("parallel_capable"): bool,
+        /// Whether a person has to agree to each call: `auto` (the default) or `ask`.
+        approval("approval"): Approval,
+        /// What a call does when a limit is reached: `wait` or `reject`.
+        on_limit("on_limit"): OnLimit,
+    }
+}
+
+record! {
+    /// One entry of `tools`.
+    pub struct RawTool("an entry of `tools`", Reject) {
+        /// The tool's name.
+        name("name"): String,
+        /// The server it comes from, where several have a tool of this name.
+        mcp("mcp"): String,
+        /// How many calls may run at once; 5 by default.
+        max_instances("max_instances"): Count,
+        /// How long one call may run.
+        timeout("timeout"): Span,
+        /// Whether calls may run at the same time; `false` means one at a time.
+        parallel_capable("parallel_capable"): bool,
+        /// Whether a person has to agree to each call: `auto` (the default) or `ask`.
+        approval("approval"): Approval,
+        /// `strict`: takes nothing from the server's default and must set everything itself.
+        mode("mode"): Mode,
+        /// What a call does when a limit is reached: `wait` or `reject`.
+        on_limit("on_limit"): OnLimit,
+    }
+}
+
+record! {
+    /// `registry`.
+    pub struct RawRegistry("`registry`", Reject) {
+        /// The folder that holds `tools.json`, `mcp.json` and the scripts.
+        dir("dir"): Text,
+    }
+}
+
+record! {
+    /// `log`.
+    pub struct RawLog("`log`", Reject) {
+        /// The folder of the log files; `logs` beside the file by default.
+        dir("dir"): Text,
+        /// For how many days log files are kept; 30 by default.
+        retain_days("retain_days"): Count,
+        /// What a failing disk means for calls: `refuse` (the default) or `degrade`.
+        on_failure("on_failure"): OnLogFailure,
+        /// When an entry counts as written: `os` (the default) or `disk` (fsync).
+        sync("sync"): LogSync,
+    }
+}

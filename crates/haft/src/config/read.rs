@@ -1,0 +1,418 @@
+//! From the tree to typed records. Reading goes on after a problem, so that one run reports all.
+//!
+//! A record is declared once with `record!`; the declaration yields the struct, its reader (with
+//! unknown keys refused and the nearest known one suggested) and its JSON Schema for editors.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::node::{Entry, Node, NodeValue, Text};
+use super::place::{At, Place, Problems};
+
+/// Anything that can be read from a node.
+pub trait FromNode: Sized {
+    /// Reads the value, or notes what is wrong and gives nothing.
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self>;
+    /// The JSON Schema an editor checks the value with.
+    fn schema() -> Value;
+    /// Lets `over` win: for a record field by field, for anything else as a whole.
+    fn overlay(&mut self, over: Self) {
+        *self = over;
+    }
+}
+
+/// What an unknown key means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// Our own formats: a mistake.
+    Reject,
+    /// Another tool's file: a field that has no effect here.
+    Warn,
+}
+
+/// Keys that older formats had, with what to tell those who still use them.
+const REMOVED: &[(&str, &str)] = &[(
+    "instance_counts",
+    "`instance_counts` was removed: it is state at run time, not configuration; delete it",
+)];
+
+/// Knows the file and the path while a tree is being read.
+pub struct Reader<'a> {
+    file: Arc<str>,
+    path: Vec<String>,
+    problems: &'a mut Problems,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the root of a file.
+    pub fn new(file: Arc<str>, problems: &'a mut Problems) -> Self {
+        Self { file, path: Vec::new(), problems }
+    }
+
+    /// The place of a node at the current path.
+    pub fn place(&self, node: &Node) -> Place {
+        Place {
+            file: node.variable.clone().unwrap_or_else(|| self.file.clone()),
+            line: node.mark.line,
+            column: node.mark.column,
+            path: self.path.join(".").replace(".[", "["),
+        }
+    }
+
+    /// Notes an error at a node.
+    pub fn error(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+        let place = self.place(node);
+        self.problems.error(&place, problem, remedy);
+    }
+
+    /// Notes a warning at a node.
+    pub fn warn(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+        let place = self.place(node);
+        self.problems.warn(&place, problem, remedy);
+    }
+
+    /// Notes an error at a place that is already known.
+    pub fn error_at(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.error(place, problem, remedy);
+    }
+
+    /// Notes a warning at a place that is already known.
+    pub fn warn_at(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.problems.warn(place, problem, remedy);
+    }
+
+    /// Reads something one step further down.
+    pub fn inside<T>(&mut self, step: impl Into<String>, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step.into());
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    /// Notes that a node is of the wrong kind.
+    pub fn expected(&mut self, node: &Node, what: &str, example: &str) {
+        let found = node.kind();
+        self.error(node, format!("expected {what}, found {found}"), format!("write {example}"));
+    }
+
+    /// Reads one field of a record. `null` counts as left out.
+    pub fn field<T: FromNode>(&mut self, entry: &Entry, slot: &mut Option<At<T>>) {
+        if entry.value.value == NodeValue::Null {
+            return;
+        }
+        self.inside(&entry.key, |reader| {
+            if slot.is_some() {
+                let problem = format!("`{}` is given a second time under another spelling", entry.key);
+                reader.error(&entry.value, problem, "keep one of the two");
+            }
+            *slot = At::read(&entry.value, reader);
+        });
+    }
+
+    /// Notes an unknown key, with the nearest known one.
+    pub fn unknown(&mut self, entry: &Entry, what: &str, known: &[&str], unknown: Unknown) {
+        let place = Place {
+            line: entry.mark.line,
+            column: entry.mark.column,
+            ..self.place(&entry.value)
+        };
+        let key = &entry.key;
+        if let Some((_, removed)) = REMOVED.iter().find(|(name, _)| name == key) {
+            self.problems.error(&place, *removed, format!("delete `{key}`"));
+            return;
+        }
+        let remedy = match nearest(key, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known here: {}", list(known)),
+        };
+        match unknown {
+            Unknown::Reject => {
+                self.problems.error(&place, format!("{what} has no key `{key}`"), remedy);
+            }
+            Unknown::Warn => self.problems.warn(
+                &place,
+                format!("`{key}` is not supported and has no effect"),
+                "Haft runs without it",
+            ),
+        }
+    }
+}
+
+/// The known word nearest to a mistyped one, if it is near enough to be meant.
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let lower = word.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score > 0.82)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `` `a`, `b`, `c` `` for a sentence.
+pub fn list<T: AsRef<str>>(words: &[T]) -> String {
+    words.iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+impl<T: FromNode> FromNode for At<T> {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let place = reader.place(node);
+        T::read(node, reader).map(|value| Self { value, place })
+    }
+    fn schema() -> Value {
+        T::schema()
+    }
+    fn overlay(&mut self, over: Self) {
+        self.value.overlay(over.value);
+        self.place = over.place;
+    }
+}
+
+impl FromNode for Text {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        match &node.value {
+            NodeValue::Text(text) => Some(text.clone()),
+            _ => {
+                reader.expected(node, "a text", "it in quotes");
+                None
+            }
+        }
+    }
+    fn schema() -> Value {
+        json!({ "type": "string" })
+    }
+}
+
+impl FromNode for String {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        Text::read(node, reader).map(|text| text.text)
+    }
+    fn schema() -> Value {
+        Text::schema()
+    }
+}
+
+impl FromNode for bool {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        match node.value {
+            NodeValue::Bool(yes) => Some(yes),
+            _ => {
+                reader.expected(node, "true or false", "`true` or `false` without quotes");
+                None
+            }
+        }
+    }
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+}
+
+impl FromNode for Value {
+    fn read(node: &Node, _: &mut Reader<'_>) -> Option<Self> {
+        Some(node.to_json())
+    }
+    fn schema() -> Value {
+        json!({})
+    }
+}
+
+impl<T: FromNode> FromNode for Vec<T> {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let NodeValue::List(items) = &node.value else {
+            reader.expected(node, "a list", "`[...]`, or one `- ` line for each");
+            return None;
+        };
+        Some(
+            items
+                .iter()
+                .enumerate()
+                .filter_map(|(at, item)| {
+                    reader.inside(format!("[{at}]"), |reader| T::read(item, reader))
+                })
+                .collect(),
+        )
+    }
+    fn schema() -> Value {
+        json!({ "type": "array", "items": T::schema() })
+    }
+}
+
+/// A map from names to values, in the order of the file.
+#[derive(Debug, Clone)]
+pub struct Named<T>(pub Vec<(At<String>, T)>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: FromNode> FromNode for Named<T> {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        if !node.is_map() {
+            reader.expected(node, "a map from names to values", "`name: value` lines");
+            return None;
+        }
+        let entries = node.entries().iter().filter_map(|entry| {
+            reader.inside(&entry.key, |reader| {
+                let place = Place {
+                    line: entry.mark.line,
+                    column: entry.mark.column,
+                    ..reader.place(&entry.value)
+                };
+                let value = T::read(&entry.value, reader)?;
+                Some((At { value: entry.key.clone(), place }, value))
+            })
+        });
+        Some(Self(entries.collect()))
+    }
+    fn schema() -> Value {
+        json!({ "type": "object", "additionalProperties": T::schema() })
+    }
+    fn overlay(&mut self, over: Self) {
+        for (name, value) in over.0 {
+            let same = |known: &String| is_same_name(known, &name.value);
+            match self.0.iter_mut().find(|(known, _)| same(&known.value)) {
+                Some((_, known)) => known.overlay(value),
+                None => self.0.push((name, value)),
+            }
+        }
+    }
+}
+
+/// Names as an environment variable can spell them: in any case, with `_` for `-`.
+pub fn is_same_name(known: &str, spelled: &str) -> bool {
+    let plain = |name: &str| name.replace('-', "_").to_lowercase();
+    known == spelled || plain(known) == plain(spelled)
+}
+
+/// Declares a record: struct, reader, schema and overlay in one place.
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident($what:literal, $unknown:ident) {
+            $( $(#[doc = $doc:literal])+ $field:ident ($key:literal $(| $alias:literal)*): $type:ty, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        $vis struct $name {
+            /// Where the record stands. Not every record has a problem to report about itself.
+            #[allow(dead_code)]
+            pub place: $crate::config::place::Place,
+            $( $(#[doc = $doc])+ pub $field: Option<$crate::config::place::At<$type>>, )*
+        }
+
+        impl $name {
+            /// A record in which nothing is set.
+            pub fn empty(place: $crate::config::place::Place) -> Self {
+                Self { place, $($field: None,)* }
+            }
+        }
+
+        impl $crate::config::read::FromNode for $name {
+            fn read(
+                node: &$crate::config::node::Node,
+                reader: &mut $crate::config::read::Reader<'_>,
+            ) -> Option<Self> {
+                if !node.is_map() {
+                    reader.expected(node, $what, "`key: value` lines");
+                    return None;
+                }
+                let mut record = Self::empty(reader.place(node));
+                for entry in node.entries() {
+                    match entry.key.as_str() {
+                        $( $key $(| $alias)* => reader.field(entry, &mut record.$field), )*
+                        _ => reader.unknown(
+                            entry, $what, &[$($key),*], $crate::config::read::Unknown::$unknown,
+                        ),
+                    }
+                }
+                Some(record)
+            }
+
+            fn schema() -> serde_json::Value {
+                #[allow(unused_mut)]
+                let mut properties = serde_json::Map::new();
+                $( {
+                    let mut schema = <$type as $crate::config::read::FromNode>::schema();
+                    let text = concat!($($doc, "\n"),+).trim().replace("\n ", "\n");
+                    schema["description"] = serde_json::Value::String(text);
+                    properties.insert($key.to_owned(), schema);
+                } )*
+                serde_json::json!({
+                    "type": "object", "properties": properties, "additionalProperties": false
+                })
+            }
+
+            fn overlay(&mut self, over: Self) {
+                $( match (&mut self.$field, over.$field) {
+                    (Some(known), Some(over)) => known.overlay(over),
+                    (slot, Some(over)) => *slot = Some(over),
+                    (_, None) => {}
+                } )*
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants are the words a file may say.
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident($what:literal) {
+            $( $(#[doc = $doc:literal])+ $variant:ident = $word:literal $(| $alias:literal)*, )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+        $vis enum $name {
+            $( $(#[doc = $doc])+ #[serde(rename = $word)] $variant, )+
+        }
+
+        impl $name {
+            /// The word a file says.
+            pub fn word(self) -> &'static str {
+                match self { $( Self::$variant => $word, )+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+
+        impl $crate::config::read::FromNode for $name {
+            fn read(
+                node: &$crate::config::node::Node,
+                reader: &mut $crate::config::read::Reader<'_>,
+            ) -> Option<Self> {
+                let words = [$($word $(, $alias)*),+];
+                match node.as_text() {
+                    $( Some($word $(| $alias)*) => Some(Self::$variant), )+
+                    Some(other) => {
+                        let allowed = $crate::config::read::list(&words);
+                        reader.error(
+                            node,
+                            format!(concat!("`{}` is not ", $what), other),
+                            format!("use one of {allowed}"),
+                        );
+                        None
+                    }
+                    None => {
+                        let allowed = $crate::config::read::list(&words);
+                        reader.expected(node, $what, &format!("one of {allowed}"));
+                        None
+                    }
+                }
+            }
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "enum": [$($word $(, $alias)*),+] })
+            }
+        }
+    };
+}
+
+pub(crate) use {choice, record};

@@ -1,0 +1,238 @@
+//! The resolved configuration as rows: path, value as it may be shown, origin.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::model::{
+    Config, Endpoint, LocalProgram, LocalTool, Origin, RemoteEndpoint, ServerConfig, Setting,
+    StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
+};
+use super::secret::{Masked, ServerUrl};
+use crate::error::human;
+
+/// One effective value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Where it belongs, such as `servers.customers.mode`.
+    pub path: String,
+    /// The value; secrets are `***`.
+    pub value: Value,
+    /// `explicit` or `default`.
+    pub origin: &'static str,
+    /// Which file and line, which variable, which default.
+    pub from: String,
+}
+
+/// Every effective value of the configuration, in a fixed order.
+pub fn rows(config: &Config) -> Vec<Row> {
+    let mut rows = Rows(Vec::new());
+    let defaults = &config.defaults;
+    rows.span("defaults.tool_timeout", &defaults.tool_timeout);
+    rows.plain("defaults.max_concurrent", &defaults.max_concurrent);
+    rows.plain("defaults.on_limit", &defaults.on_limit);
+    rows.plain("defaults.queue_max", &defaults.queue_max);
+    rows.span("defaults.queue_timeout", &defaults.queue_timeout);
+    rows.plain("defaults.on_name_collision", &defaults.on_name_collision);
+    rows.plain("defaults.unresolved_env", &defaults.unresolved_env);
+    rows.plain("defaults.on_runtime_violation", &defaults.on_runtime_violation);
+    rows.add("defaults.python", json!(defaults.python.value.shown()), &defaults.python.origin);
+    rows.plain("defaults.output_bytes_max", &defaults.output_bytes_max);
+    for server in &config.servers {
+        rows.server(server);
+    }
+    for tool in &config.tools {
+        rows.tool(tool);
+    }
+    for tool in &config.local {
+        rows.local(tool);
+    }
+    if let Some(dir) = &config.registry_dir {
+        rows.add("registry.dir", json!(dir.value), &dir.origin);
+    }
+    rows.add("log.dir", json!(config.log.dir.value), &config.log.dir.origin);
+    rows.plain("log.retain_days", &config.log.retain_days);
+    rows.plain("log.on_failure", &config.log.on_failure);
+    rows.plain("log.sync", &config.log.sync);
+    rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
+    rows.0
+}
+
+struct Rows(Vec<Row>);
+
+impl Rows {
+    fn add(&mut self, path: impl Into<String>, value: Value, origin: &Origin) {
+        let (word, from) = (origin.word(), origin.to_string());
+        self.0.push(Row { path: path.into(), value, origin: word, from });
+    }
+
+    fn plain<T: Serialize>(&mut self, path: impl Into<String>, setting: &Setting<T>) {
+        self.add(path, json!(setting.value), &setting.origin);
+    }
+
+    fn span(&mut self, path: impl Into<String>, setting: &Setting<Duration>) {
+        self.add(path, json!(human(setting.value)), &setting.origin);
+    }
+
+    fn server(&mut self, server: &ServerConfig) {
+        let at = |key: &str| format!("servers.{}.{key}", server.name);
+        let place = Origin::Explicit(server.place.clone());
+        self.add(at("transport"), json!(server.endpoint.transport()), &place);
+        match &server.endpoint {
+            Endpoint::Stdio(stdio) => self.stdio(&at, stdio, &place),
+            Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
+                self.add(at("url"), json!(remote.url.to_string()), &place);
+                for (name, secret) in &remote.headers {
+                    self.add(at(&format!("headers.{name}")), json!(secret.to_string()), &place);
+                }
+            }
+        }
+        self.plain(at("mode"), &server.mode);
+        self.settings(&at("default_tool_config"), &server.default_tool_config);
+        self.plain(at("on_connect_failure"), &server.on_connect_failure);
+        self.plain(at("start"), &server.start);
+        self.plain(at("reconnect.attempts"), &server.reconnect.attempts);
+        self.span(at("reconnect.base"), &server.reconnect.base);
+        self.plain(at("reconnect.factor"), &server.reconnect.factor);
+        self.span(at("reconnect.max"), &server.reconnect.max);
+        self.span(at("connect_timeout"), &server.connect_timeout);
+        self.span(at("request_timeout"), &server.request_timeout);
+        self.span(at("sse_read_timeout"), &server.sse_read_timeout);
+        self.plain(at("terminate_on_close"), &server.terminate_on_close);
+        self.plain(at("load_tools"), &server.load_tools);
+        self.plain(at("load_prompts"), &server.load_prompts);
+        self.plain(at("prompts"), &server.prompts);
+        self.plain(at("list_changed"), &server.list_changed);
+        self.plain(at("sampling"), &server.sampling);
+        match &server.filter.value {
+            ToolFilter::All => {}
+            ToolFilter::Allow(names) => {
+                self.add(at("tool_allowlist"), json!(names), &server.filter.origin);
+            }
+            ToolFilter::Deny(names) => {
+                self.add(at("tool_denylist"), json!(names), &server.filter.origin);
+            }
+        }
+        self.plain(at("tool_prefix"), &server.tool_prefix);
+        self.plain(at("protocol"), &server.protocol);
+        if let Some(config) = &server.config {
+            self.add(at("config"), masked_json(config), &place);
+        }
+        self.plain(at("disabled"), &server.disabled);
+    }
+
+    fn stdio(&mut self, at: &dyn Fn(&str) -> String, stdio: &StdioEndpoint, place: &Origin) {
+        self.add(at("command"), json!(stdio.command.shown()), place);
+        let args: Vec<_> = stdio.args.iter().map(Masked::shown).collect();
+        self.add(at("args"), json!(args), place);
+        if let Some(cwd) = &stdio.cwd {
+            self.add(at("cwd"), json!(cwd), place);
+        }
+        for (name, secret) in &stdio.env {
+            let shown = secret.as_ref().map(ToString::to_string);
+            self.add(at(&format!("env.{name}")), json!(shown), place);
+        }
+        self.plain(at("inherit_env"), &stdio.inherit_env);
+        self.plain(at("encoding"), &stdio.encoding);
+    }
+
+    fn tool(&mut self, tool: &ToolEntry) {
+        let path = format!("tools.{}", tool.name);
+        if let Some(mcp) = &tool.mcp {
+            self.add(format!("{path}.mcp"), json!(mcp), &Origin::Explicit(tool.place.clone()));
+        }
+        if let Some(mode) = &tool.mode {
+            self.plain(format!("{path}.mode"), mode);
+        }
+        self.settings(&path, &tool.settings);
+        if tool.settings == ToolSettings::default() && tool.mode.is_none() {
+            self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
+        }
+    }
+
+    fn settings(&mut self, path: &str, settings: &ToolSettings) {
+        if let Some(max_instances) = &settings.max_instances {
+            self.plain(format!("{path}.max_instances"), max_instances);
+        }
+        if let Some(timeout) = &settings.timeout {
+            self.span(format!("{path}.timeout"), timeout);
+        }
+        if let Some(parallel) = &settings.parallel_capable {
+            self.plain(format!("{path}.parallel_capable"), parallel);
+        }
+        if let Some(approval) = &settings.approval {
+            self.plain(format!("{path}.approval"), approval);
+        }
+        if let Some(on_limit) = &settings.on_limit {
+            self.plain(format!("{path}.on_limit"), on_limit);
+        }
+    }
+
+    fn local(&mut self, tool: &LocalTool) {
+        let path = format!("local.{}", tool.definition.name);
+        let origin = Origin::Explicit(tool.place.clone());
+        self.add(format!("{path}.program"), program(&tool.program), &origin);
+        self.settings(&path, &tool.settings);
+    }
+}
+
+/// What runs a local tool, as it may be shown.
+pub fn program(program: &LocalProgram) -> Value {
+    let shown = |words: &[Masked]| words.iter().map(|word| word.shown().to_owned()).collect::<Vec<_>>();
+    match program {
+        LocalProgram::Python { script_path, entrypoint } => {
+            json!({"runtime": "python", "script_path": script_path, "entrypoint": entrypoint})
+        }
+        LocalProgram::Command { command, script_path, args } => json!({
+            "runtime": "command", "command": shown(command), "script_path": script_path,
+            "args": shown(args),
+        }),
+    }
+}
+
+/// Settings for a server may hold anything, so their texts are never shown.
+fn masked_json(value: &Value) -> Value {
+    match value {
+        Value::String(_) => json!("***"),
+        Value::Array(items) => items.iter().map(masked_json).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), masked_json(value))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Every secret the configuration holds.
+pub(super) fn secrets(config: &Config) -> Vec<String> {
+    let mut secrets = Vec::new();
+    for server in &config.servers {
+        match &server.endpoint {
+            Endpoint::Stdio(stdio) => {
+                secrets.extend(stdio.env.iter().filter_map(|(_, value)| Some(value.as_ref()?.expose().to_owned())));
+                let hidden = stdio.args.iter().chain([&stdio.command]).filter(|word| word.hides());
+                secrets.extend(hidden.map(|word| word.expose().to_owned()));
+            }
+            Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
+                secrets.extend(remote_secrets(remote));
+            }
+        }
+    }
+    for tool in &config.local {
+        if let LocalProgram::Command { command, args, .. } = &tool.program {
+            let hidden = command.iter().chain(args).filter(|word| word.hides());
+            secrets.extend(hidden.map(|word| word.expose().to_owned()));
+        }
+    }
+    secrets
+}
+
+fn remote_secrets(RemoteEndpoint { url, headers }: &RemoteEndpoint) -> Vec<String> {
+    let mut secrets = ServerUrl::secrets(url);
+    for (_, value) in headers {
+        // `Bearer abc`: the token alone is as secret as the whole line.
+        let token = value.expose().rsplit(' ').next().unwrap_or_default();
+        secrets.extend([value.expose().to_owned(), token.to_owned()]);
+    }
+    secrets
+}

@@ -1,0 +1,118 @@
+//! JSON Schema 2020-12, compiled once per tool: offline, with a regex engine that is linear in time.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use crate::error::Violation;
+
+/// Most violations reported for one value; the first ones are what a caller mends.
+const VIOLATIONS_MAX: usize = 20;
+/// Largest schema that is compiled.
+const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema(Validator);
+
+impl Schema {
+    /// Compiles a schema. A reference to another document is refused, nothing is fetched.
+    pub fn compile(schema: &Value) -> Result<Self, String> {
+        if !schema.is_object() && !schema.is_boolean() {
+            return Err("it is not an object".into());
+        }
+        let bytes = schema.to_string().len();
+        if bytes > SCHEMA_BYTES_MAX {
+            return Err(format!("it has {bytes} bytes, more than {SCHEMA_BYTES_MAX}"));
+        }
+        if let Some(reference) = remote_reference(schema) {
+            return Err(format!("a `$ref` leads to another document: `{reference}`"));
+        }
+        jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .with_pattern_options(PatternOptions::regex())
+            .offline()
+            .build(schema)
+            .map(Self)
+            .map_err(|error| match (error.kind(), error.instance_path().as_str()) {
+                (ValidationErrorKind::Referencing(_), _) => {
+                    format!("a `$ref` cannot be resolved: {error}")
+                }
+                (_, "") => error.to_string(),
+                (_, path) => format!("at `{path}`: {error}"),
+            })
+    }
+
+    /// Every difference between a value and the schema.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        if self.0.is_valid(value) {
+            return Ok(());
+        }
+        let violations = self.0.iter_errors(value).take(VIOLATIONS_MAX);
+        Err(violations.map(|error| violation(&error)).collect())
+    }
+}
+
+fn violation(error: &ValidationError<'_>) -> Violation {
+    Violation { pointer: error.instance_path().to_string(), problem: problem(error) }
+}
+
+/// The common cases in plain words; a value itself is never quoted, it may be a secret.
+fn problem(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            format!("`{}` is missing", property.as_str().unwrap_or_default())
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let names: Vec<_> = unexpected.iter().map(|name| format!("`{name}`")).collect();
+            format!("{} is not expected", names.join(", "))
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(kind) => kind.to_string(),
+                TypeKind::Multiple(kinds) => {
+                    kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
+                }
+            };
+            format!("expected {expected}, found {}", kind_of(error.instance()))
+        }
+        ValidationErrorKind::Enum { options } => format!("expected one of {options}"),
+        ValidationErrorKind::Constant { expected_value } => format!("expected {expected_value}"),
+        _ => error.masked_with("the value").to_string(),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The first `$ref` or `$dynamicRef` that leaves the document.
+fn remote_reference(schema: &Value) -> Option<&str> {
+    match schema {
+        Value::Object(map) => map.iter().find_map(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef", Value::String(target)) if leaves(target) => {
+                Some(target.as_str())
+            }
+            // Data inside `const`, `enum`, `default` and `examples` is no schema.
+            ("const" | "enum" | "default" | "examples", _) => None,
+            (_, value) => remote_reference(value),
+        }),
+        Value::Array(items) => items.iter().find_map(remote_reference),
+        _ => None,
+    }
+}
+
+/// The dialect's own metaschema ships with the validator.
+fn leaves(target: &str) -> bool {
+    let is_metaschema =
+        target.starts_with("https://json-schema.org/") || target.starts_with("http://json-schema.org/");
+    (target.contains("://") && !is_metaschema) || target.starts_with("//") || target.starts_with("file:")
+}

@@ -1,0 +1,3 @@
+//! Black-box tests of the library.
+
+mod config_corpus;
