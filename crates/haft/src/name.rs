@@ -1,0 +1,62 @@
+//! The names under which tools are offered: what every model provider accepts.
+
+use sha2::{Digest, Sha256};
+
+/// Longest name that is offered.
+pub const NAME_CHARS_MAX: usize = 64;
+const HASH_CHARS: usize = 8;
+
+/// The name under which a tool is offered; calls to its server keep the original.
+pub fn offered(original: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' };
+    let name: String = original.chars().map(keep).collect();
+    if name.len() <= NAME_CHARS_MAX {
+        return name;
+    }
+    let kept = &name[..NAME_CHARS_MAX - HASH_CHARS - 1];
+    format!("{kept}-{}", hash(original))
+}
+
+/// `server__tool`.
+pub fn prefixed(server: &str, tool: &str) -> String {
+    offered(&format!("{server}__{tool}"))
+}
+
+/// A name that differs from another tool's of the same server.
+pub fn distinct(original: &str) -> String {
+    offered(&format!("{original}-{}", hash(original)))
+}
+
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves S3-US4-3, S3-FR-015 (the naming rule).
+    #[test]
+    fn each_invalid_character_becomes_a_dash() {
+        assert_eq!(offered("a b/c!"), "a-b-c-");
+        assert_eq!(offered("get_customer-2"), "get_customer-2");
+        assert_eq!(offered("날씨"), "--");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_distinct() {
+        let (one, two) = (offered(&"a".repeat(70)), offered(&"a".repeat(71)));
+        assert_eq!((one.len(), two.len()), (64, 64));
+        assert_ne!(one, two);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_name_is_one_that_providers_accept(original in ".{1,200}") {
+            let name = offered(&original);
+            assert!(name.len() <= NAME_CHARS_MAX && !name.is_empty());
+            assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
+        }
+    }
+}

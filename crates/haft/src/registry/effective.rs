@@ -1,0 +1,126 @@
+//! The settings a tool runs with: explicit before default before built-in, field by field.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::config::choices::{Approval, OnLimit};
+use crate::config::model::{Defaults, Origin, ServerConfig, Setting, ToolSettings};
+use crate::error::human;
+
+/// How many calls of a tool may run at once where nothing says otherwise.
+const MAX_INSTANCES: u32 = 5;
+
+/// What a tool runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effective {
+    /// How many calls may run at once.
+    pub max_instances: Setting<u32>,
+    /// How long one call may run.
+    pub timeout: Setting<Duration>,
+    /// Whether calls may run at the same time.
+    pub parallel_capable: Setting<bool>,
+    /// Whether a person has to agree.
+    pub approval: Setting<Approval>,
+    /// What a call does when a limit is reached.
+    pub on_limit: Setting<OnLimit>,
+    /// Whether the settings are the tool's own, its server's, or both.
+    pub origin: SettingsOrigin,
+}
+
+/// Whose settings a tool runs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SettingsOrigin {
+    /// Its own.
+    Explicit,
+    /// Its server's, or the built-in ones.
+    Default,
+    /// Its own over its server's.
+    Merged,
+}
+
+/// What holds where neither the tool nor its server's default says anything.
+pub(super) struct Fallback {
+    timeout: Setting<Duration>,
+    is_parallel: bool,
+    on_limit: Setting<OnLimit>,
+}
+
+impl Fallback {
+    pub(super) fn local(defaults: &Defaults) -> Self {
+        Self {
+            timeout: defaults.tool_timeout.clone(),
+            is_parallel: false,
+            on_limit: defaults.on_limit.clone(),
+        }
+    }
+
+    pub(super) fn mcp(server: &ServerConfig, defaults: &Defaults) -> Self {
+        Self {
+            timeout: server.request_timeout.clone(),
+            is_parallel: true,
+            on_limit: defaults.on_limit.clone(),
+        }
+    }
+}
+
+pub(super) fn effective(
+    explicit: Option<&ToolSettings>,
+    default: Option<&ToolSettings>,
+    fallback: Fallback,
+    origin: SettingsOrigin,
+) -> Effective {
+    let empty = ToolSettings::default();
+    let (explicit, default) = (explicit.unwrap_or(&empty), default.unwrap_or(&empty));
+    let max_instances = either(&explicit.max_instances, &default.max_instances);
+    let parallel_capable = either(&explicit.parallel_capable, &default.parallel_capable)
+        .unwrap_or_else(|| implied_parallel(max_instances.as_ref(), fallback.is_parallel));
+    let max_instances = if parallel_capable.value {
+        max_instances.unwrap_or_else(|| Setting::default(MAX_INSTANCES))
+    } else {
+        Setting { value: 1, origin: Origin::Implied("parallel_capable: false") }
+    };
+    Effective {
+        max_instances,
+        timeout: either(&explicit.timeout, &default.timeout).unwrap_or(fallback.timeout),
+        parallel_capable,
+        approval: either(&explicit.approval, &default.approval)
+            .unwrap_or_else(|| Setting::default(Approval::Auto)),
+        on_limit: either(&explicit.on_limit, &default.on_limit).unwrap_or(fallback.on_limit),
+        origin,
+    }
+}
+
+fn either<T: Clone>(explicit: &Option<T>, default: &Option<T>) -> Option<T> {
+    explicit.as_ref().or(default.as_ref()).cloned()
+}
+
+/// Local tools run one at a time unless someone says that several may run at once.
+fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> Setting<bool> {
+    match max_instances {
+        Some(instances) if !is_parallel && instances.value > 1 => {
+            Setting { value: true, origin: Origin::Implied("max_instances above 1") }
+        }
+        _ => Setting::default(is_parallel),
+    }
+}
+
+/// `{max_instances: 20, timeout: 60s}`, as far as it is set.
+pub(super) fn details(settings: &ToolSettings) -> String {
+    let mut parts = Vec::new();
+    parts.extend(settings.max_instances.as_ref().map(|it| format!("max_instances: {}", it.value)));
+    parts.extend(settings.timeout.as_ref().map(|it| format!("timeout: {}", human(it.value))));
+    let parallel = settings.parallel_capable.as_ref();
+    parts.extend(parallel.map(|it| format!("parallel_capable: {}", it.value)));
+    parts.extend(settings.approval.as_ref().map(|it| format!("approval: {}", it.value)));
+    parts.extend(settings.on_limit.as_ref().map(|it| format!("on_limit: {}", it.value)));
+    format!("{{{}}}", parts.join(", "))
+}
+
+impl Effective {
+    /// `{max_instances: 20, timeout: 60s}`.
+    pub(super) fn details(&self) -> String {
+        format!("{{max_instances: {}, timeout: {}}}", self.max_instances.value, human(self.timeout.value))
+    }
+}

@@ -1,0 +1,253 @@
+//! The rules: local tools are always strict; a strict server's tools all need an entry; a dynamic
+//! server's tools use its default where they have none.
+
+use std::sync::Arc;
+
+use super::collide::Names;
+use super::effective::{Fallback, SettingsOrigin, details, effective};
+use super::{
+    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration, Source,
+    texts,
+};
+use crate::config::choices::{Mode, ToolPrefix};
+use crate::config::model::{Config, ServerConfig, ToolEntry};
+use crate::name::{offered, prefixed};
+use crate::schema::Schema;
+use crate::text::printable;
+use crate::tool::ToolDefinition;
+
+/// Registers what was found. `known` is what the last run remembered, if there was one.
+pub fn register(
+    config: &Config,
+    found: &Discovered,
+    known: Option<&KnownTools>,
+) -> Registration {
+    let mut run = Run { config, known, names: Names::default(), log: Vec::new(), used: Vec::new() };
+    for tool in &found.local {
+        run.local(tool);
+    }
+    for (name, tools) in &found.servers {
+        if let Some(server) = config.servers.iter().find(|server| server.name == *name) {
+            run.server(server, tools);
+        }
+    }
+    run.report_gone(found);
+    let mut next = known.cloned().unwrap_or_default();
+    next.retain(|name| config.servers.iter().any(|server| server.name == name));
+    for (server, tools) in &found.servers {
+        next.remember(server, tools.iter().map(|tool| tool.name.clone()));
+    }
+    let Run { names, log, .. } = run;
+    Registration { tools: names.tools, records: log, violations: names.violations, known: next }
+}
+
+struct Run<'a> {
+    config: &'a Config,
+    known: Option<&'a KnownTools>,
+    names: Names,
+    log: Vec<Record>,
+    /// Entries of `tools` that some tool answered to.
+    used: Vec<&'a ToolEntry>,
+}
+
+impl<'a> Run<'a> {
+    fn local(&mut self, tool: &LocalDiscovery) {
+        let definition = &tool.definition;
+        let entry = self.entry(None, &definition.name, &offered(&definition.name));
+        let own = tool.settings.as_ref();
+        if entry.is_none() && own.is_none() {
+            self.violation(texts::unconfigured_local(&definition.name, &self.configured()));
+            return;
+        }
+        let explicit = entry.map(|entry| &entry.settings);
+        let settings = effective(
+            explicit,
+            own,
+            Fallback::local(&self.config.defaults),
+            if entry.is_some() && own.is_some() { SettingsOrigin::Merged } else { SettingsOrigin::Explicit },
+        );
+        self.say(Level::Debug, texts::explicit(&definition.name, &settings.details()));
+        self.add(offered(&definition.name), definition, Source::Local, settings);
+    }
+
+    fn server(&mut self, server: &'a ServerConfig, tools: &[ToolDefinition]) {
+        if tools.is_empty() {
+            self.say(Level::Warning, texts::no_tools(&server.name, &server.endpoint));
+        }
+        for tool in tools {
+            if server.filter.value.passes(&tool.name) {
+                self.mcp(server, tool);
+            } else {
+                self.say(
+                    Level::Debug,
+                    format!(
+                        "Tool '{}' from MCP server '{}' is left out by its allow or deny list",
+                        printable(&tool.name),
+                        server.name
+                    ),
+                );
+            }
+        }
+    }
+
+    fn mcp(&mut self, server: &'a ServerConfig, tool: &ToolDefinition) {
+        let name = match server.tool_prefix.value {
+            ToolPrefix::None => offered(&tool.name),
+            ToolPrefix::Server => prefixed(&server.name, &tool.name),
+        };
+        let entry = self.entry(Some(&server.name), &tool.name, &name);
+        let own_mode = entry.and_then(|entry| entry.mode.as_ref()).map(|mode| mode.value);
+        let default = &server.default_tool_config;
+        let fallback = Fallback::mcp(server, &self.config.defaults);
+        let settings = match (server.mode.value, entry) {
+            (Mode::Strict, None) => {
+                self.violation(texts::unconfigured(&tool.name, &server.name, &self.configured()));
+                return;
+            }
+            (Mode::Dynamic, Some(entry)) if own_mode == Some(Mode::Strict) && !is_complete(entry) => {
+                self.refuse_incomplete(server, tool);
+                return;
+            }
+            (Mode::Dynamic, Some(entry)) if own_mode != Some(Mode::Strict) => {
+                let settings =
+                    effective(Some(&entry.settings), Some(default), fallback, SettingsOrigin::Merged);
+                let (explicit, default) = (details(&entry.settings), details(default));
+                let text = texts::merged(&tool.name, &explicit, &default, &settings.details());
+                self.say(Level::Debug, text);
+                settings
+            }
+            (_, Some(entry)) => {
+                let settings =
+                    effective(Some(&entry.settings), None, fallback, SettingsOrigin::Explicit);
+                self.say(Level::Debug, texts::explicit(&tool.name, &settings.details()));
+                settings
+            }
+            (Mode::Dynamic, None) => {
+                if self.is_new(server, tool) {
+                    self.say(Level::Info, texts::discovered(&tool.name, &server.name));
+                }
+                self.say(Level::Info, texts::using_default(&tool.name, &server.name));
+                effective(None, Some(default), fallback, SettingsOrigin::Default)
+            }
+        };
+        let source =
+            Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
+        self.add(name, tool, source, settings);
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        definition: &ToolDefinition,
+        source: Source,
+        effective: super::Effective,
+    ) {
+        let schemas = Schema::compile(&definition.input_schema)
+            .map_err(|problem| format!("its input schema is not usable: {problem}"))
+            .and_then(|input| match definition.output_schema.as_ref().map(Schema::compile) {
+                None => Ok((input, None)),
+                Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
+                Some(Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
+            });
+        let (input, output) = match schemas {
+            Ok((input, output)) => (Arc::new(input), output),
+            Err(problem) => {
+                let text = format!(
+                    "Tool '{}' is not registered: {}",
+                    printable(&definition.name),
+                    printable(&problem)
+                );
+                self.say(Level::Warning, text);
+                return;
+            }
+        };
+        let definition = definition.clone();
+        let tool = RegisteredTool { name, definition, source, effective, input, output };
+        let rule = self.config.defaults.on_name_collision.value;
+        self.names.add(tool, rule, &mut self.log);
+    }
+
+    /// The entry that speaks of a tool: one that names its server before one that does not.
+    fn entry(&mut self, server: Option<&str>, own: &str, offered: &str) -> Option<&'a ToolEntry> {
+        let config = self.config;
+        let names = |entry: &&ToolEntry| entry.name == own || entry.name == offered;
+        let of = |mcp: Option<&str>| {
+            config.tools.iter().filter(names).rev().find(|entry| entry.mcp.as_deref() == mcp)
+        };
+        let entry = server.and_then(|server| of(Some(server))).or_else(|| of(None))?;
+        self.used.push(entry);
+        Some(entry)
+    }
+
+    /// Entries that no tool answered to: gone from their server.
+    fn report_gone(&mut self, found: &Discovered) {
+        let unused: Vec<&ToolEntry> = self
+            .config
+            .tools
+            .iter()
+            .filter(|entry| !self.used.iter().any(|used| std::ptr::eq(*used, *entry)))
+            .collect();
+        for entry in unused {
+            let servers = self.candidates(entry, found);
+            if servers.is_empty() && found.servers.len() == self.config.servers.len() {
+                let text = format!(
+                    "Tool '{}' is configured but nothing provides it: no server and no local tool \
+                     has that name",
+                    entry.name
+                );
+                self.say(Level::Warning, text);
+            }
+            for server in servers {
+                self.say(Level::Warning, texts::gone(&entry.name, server));
+            }
+        }
+    }
+
+    /// The servers a missing tool can have come from: the one its entry names, else those that had
+    /// it in an earlier run, else every server that was asked.
+    fn candidates<'f>(&self, entry: &ToolEntry, found: &'f Discovered) -> Vec<&'f str> {
+        let asked = || found.servers.iter().map(|(name, _)| name.as_str());
+        if let Some(mcp) = &entry.mcp {
+            return asked().filter(|name| name == mcp).collect();
+        }
+        let had = |name: &&str| {
+            let tools = self.known.and_then(|known| known.of(name));
+            tools.is_some_and(|tools| tools.iter().any(|tool| *tool == entry.name))
+        };
+        let remembered: Vec<_> = asked().filter(had).collect();
+        if remembered.is_empty() { asked().collect() } else { remembered }
+    }
+
+    /// "New" means: there is a memory of this server, and the tool is not in it.
+    fn is_new(&self, server: &ServerConfig, tool: &ToolDefinition) -> bool {
+        let known = self.known.and_then(|known| known.of(&server.name));
+        known.is_some_and(|tools| !tools.contains(&tool.name))
+    }
+
+    fn refuse_incomplete(&mut self, server: &ServerConfig, tool: &ToolDefinition) {
+        let text = format!(
+            "Tool '{}' from MCP server '{}' is refused: its entry says `mode: strict`, so it takes \
+             nothing from default_tool_config and must set both `max_instances` and `timeout` itself",
+            printable(&tool.name),
+            server.name
+        );
+        self.say(Level::Error, text);
+    }
+
+    fn configured(&self) -> Vec<&'a str> {
+        self.config.tools.iter().map(|entry| entry.name.as_str()).collect()
+    }
+
+    fn violation(&mut self, text: String) {
+        self.say(Level::Error, text.clone());
+        self.names.violations.push(text);
+    }
+
+    fn say(&mut self, level: Level, text: String) {
+        self.log.push(Record { level, text });
+    }
+}
+
+fn is_complete(entry: &ToolEntry) -> bool {
+    entry.settings.max_instances.is_some() && entry.settings.timeout.is_some()
+}

@@ -1,0 +1,46 @@
+//! Text from elsewhere, made safe for a terminal and for one-line logs.
+
+use std::borrow::Cow;
+
+/// Shows control characters, bidirectional overrides, zero-width and tag characters as escapes,
+/// so that a name cannot forge a log line or hide what it says.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if is_deceptive(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// Like [`printable`], but lines and tabs stay: for blocks of text on a terminal.
+pub fn printable_block(text: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\t');
+    if !text.chars().any(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_forge_a_line_is_shown_as_an_escape() {
+        assert_eq!(printable("a\nERROR: b"), "a\\u{a}ERROR: b");
+        assert_eq!(printable("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
+        assert_eq!(printable("서울 weather"), "서울 weather");
+        assert_eq!(printable_block("a\nb\u{1b}[31m"), "a\nb\\u{1b}[31m");
+    }
+}
