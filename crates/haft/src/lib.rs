@@ -5,4 +5,5 @@
 pub mod content;
 pub mod envelope;
 pub mod error;
+pub mod record;
 pub mod tool;
