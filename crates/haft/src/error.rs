@@ -69,6 +69,12 @@ pub enum CallError {
         /// Every place where the answer differs from the schema.
         violations: Vec<Violation>,
     },
+    /// A person has to agree to each call of the tool, and nobody did.
+    #[error("`{tool}` runs only when a person agrees to the call (`approval: ask`)")]
+    ApprovalNeeded {
+        /// The tool that was called.
+        tool: String,
+    },
     /// A limit is reached and the call may not or need not wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -110,7 +116,7 @@ pub enum CallError {
         problem: String,
     },
     /// Haft is shutting down.
-    #[error("`{tool}` was not called: Haft is shutting down")]
+    #[error("the call of `{tool}` was ended: Haft is shutting down")]
     Stopping {
         /// The tool that was called.
         tool: String,
@@ -175,6 +181,7 @@ impl CallError {
             Self::UnknownTool { .. } => Code::UnknownTool,
             Self::InvalidInput { .. } | Self::UnreadableInput { .. } => Code::ValidationError,
             Self::InvalidOutput { .. } => Code::OutputValidationError,
+            Self::ApprovalNeeded { .. } => Code::Denied,
             Self::Busy { .. } => Code::Busy,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
@@ -205,6 +212,9 @@ impl CallError {
             Self::InvalidOutput { tool, .. } => Some(format!(
                 "mend the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
             )),
+            Self::ApprovalNeeded { .. } => {
+                Some("agree to it (`haft call --yes`), or set `approval: auto` for the tool".into())
+            }
             Self::Busy { setting, .. } => {
                 Some(format!("try again later, or raise `{setting}` in the configuration"))
             }
@@ -240,6 +250,7 @@ impl CallError {
             Self::Failed { failure: ToolFailure::Execution { details, .. }, .. } => details.clone(),
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }
+            | Self::ApprovalNeeded { .. }
             | Self::Busy { .. }
             | Self::Cancelled { .. }
             | Self::Failed { .. }

@@ -3,12 +3,28 @@
 //! Read [`mod@call`] first: it is the path every call takes, whoever asks and whatever runs.
 
 pub mod backend;
+mod batch;
+pub mod call;
 pub mod config;
 pub mod content;
 pub mod envelope;
 pub mod error;
+pub mod json;
 mod name;
+mod policy;
+pub mod record;
 pub mod registry;
+mod runtime;
 pub mod schema;
+mod session;
 pub mod text;
 pub mod tool;
+
+pub use call::ToolCall;
+pub use config::Config;
+pub use content::{Content, ToolOutput};
+pub use envelope::{Envelope, Status};
+pub use error::{CallError, Code, ToolFailure};
+pub use policy::Admitted;
+pub use runtime::{Runtime, RuntimeBuilder, Shutdown, StartError, ToolInfo};
+pub use tool::{FunctionTool, Tool, ToolDefinition};

@@ -9,6 +9,10 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::content::ToolOutput;
+use crate::error::ToolFailure;
+use crate::policy::Admitted;
+
 /// A boxed future, because tools of every kind live in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -55,5 +59,77 @@ impl SessionState {
     /// Keeps `value` under `key` and hands back what was there.
     pub fn set(&self, key: impl Into<String>, value: Value) -> Option<Value> {
         self.0.lock().ok()?.insert(key.into(), value)
+    }
+}
+
+/// Anything that can be called. Tools registered from Rust are local tools: each needs an entry in
+/// the configuration's `tools`.
+pub trait Tool: Send + Sync + 'static {
+    /// What callers see. Asked once, at registration.
+    fn definition(&self) -> ToolDefinition;
+
+    /// Runs the tool. Work must end when the future is dropped: that is how timeouts and
+    /// cancellation reach it.
+    fn invoke<'a>(
+        &'a self,
+        call: &'a Admitted<'_>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
+
+    /// Lets go of whatever the tool holds, at shutdown.
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// A Rust function as a tool.
+pub struct FunctionTool<F> {
+    definition: ToolDefinition,
+    function: F,
+}
+
+impl<F, W> FunctionTool<F>
+where
+    F: Fn(Value, CallContext) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<ToolOutput, ToolFailure>> + Send + 'static,
+{
+    /// A tool that runs `function` with its arguments.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+        function: F,
+    ) -> Self {
+        let definition = ToolDefinition {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+        };
+        Self { definition, function }
+    }
+
+    /// Promises that every answer fits `schema`.
+    #[must_use]
+    pub fn with_output_schema(mut self, schema: Value) -> Self {
+        self.definition.output_schema = Some(schema);
+        self
+    }
+}
+
+impl<F, W> Tool for FunctionTool<F>
+where
+    F: Fn(Value, CallContext) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<ToolOutput, ToolFailure>> + Send + 'static,
+{
+    fn definition(&self) -> ToolDefinition {
+        self.definition.clone()
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        call: &'a Admitted<'_>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin((self.function)(call.arguments().value().clone(), call.context().clone()))
     }
 }

@@ -332,7 +332,7 @@ pub struct LocalTool {
 }
 
 /// What runs a local tool.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum LocalProgram {
     /// A Python script in a warm worker.
     Python {

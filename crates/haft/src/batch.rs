@@ -1,0 +1,47 @@
+//! Several calls at once: in parallel only where every tool concerned allows it.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::call::ToolCall;
+use crate::envelope::Envelope;
+use crate::runtime::Inner;
+
+impl Inner {
+    /// Runs the calls in order. Neighbours whose tools are `parallel_capable` run at the same time;
+    /// a call whose tool is not runs alone. Answers come in the order of the calls.
+    pub(crate) async fn call_batch(self: &Arc<Self>, calls: Vec<ToolCall>) -> Vec<Envelope> {
+        let mut answers = Vec::with_capacity(calls.len());
+        let mut group: Vec<ToolCall> = Vec::new();
+        for call in calls {
+            if self.is_parallel(&call) {
+                group.push(call);
+                continue;
+            }
+            answers.extend(self.call_together(std::mem::take(&mut group)).await);
+            answers.push(self.call(call).await);
+        }
+        answers.extend(self.call_together(group).await);
+        answers
+    }
+
+    fn is_parallel(&self, call: &ToolCall) -> bool {
+        let snapshot = self.snapshot.load();
+        // An unknown tool runs nothing, so it holds up nobody.
+        snapshot
+            .resolve(&call.tool)
+            .map_or(true, |tool| tool.registered.effective.parallel_capable.value)
+    }
+
+    async fn call_together(self: &Arc<Self>, calls: Vec<ToolCall>) -> Vec<Envelope> {
+        let mut running = JoinSet::new();
+        for (at, call) in calls.into_iter().enumerate() {
+            let inner = Arc::clone(self);
+            running.spawn(async move { (at, inner.call(call).await) });
+        }
+        let mut answers = running.join_all().await;
+        answers.sort_by_key(|(at, _)| *at);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+}

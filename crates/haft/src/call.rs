@@ -1,0 +1,168 @@
+//! The path of one call, read from the top:
+//! `resolve -> authorize -> validate input -> admit -> execute -> validate output -> record`.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::content::ToolOutput;
+use crate::envelope::Envelope;
+use crate::error::{CallError, ToolFailure, Violation};
+use crate::json::Arguments;
+use crate::policy::{Admitted, Policy};
+use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
+
+/// A request to run a tool.
+#[derive(Debug, Clone)]
+pub struct ToolCall {
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    pub(crate) caller: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) is_approved: bool,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl ToolCall {
+    /// Calls `tool` with anything that serializes to a JSON object.
+    pub fn new(tool: impl Into<String>, arguments: &impl Serialize) -> Self {
+        // What does not serialize becomes text that is refused, with its reason, on the call path.
+        let text = serde_json::to_string(arguments).unwrap_or_else(|error| error.to_string());
+        Self::from_text(tool, text)
+    }
+
+    /// Calls `tool` with arguments that are JSON text already, which reach the tool as they are.
+    pub fn from_text(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments: arguments.into(),
+            caller: None,
+            session: None,
+            is_approved: false,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Says who calls; the log keeps it.
+    #[must_use]
+    pub fn caller(mut self, caller: impl Into<String>) -> Self {
+        self.caller = Some(caller.into());
+        self
+    }
+
+    /// Says which session or run the call belongs to; the log keeps it.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Says that a person agreed, for a tool with `approval: ask`.
+    #[must_use]
+    pub fn approved(mut self) -> Self {
+        self.is_approved = true;
+        self
+    }
+
+    /// Lets `cancel` end the call, also while it waits. Dropping the call's future does the same.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+}
+
+impl Inner {
+    /// Runs one call to its end and records it, however it ends.
+    pub(crate) async fn call(&self, call: ToolCall) -> Envelope {
+        // Token first, then the check: the other way round, `shutdown` could return between them.
+        let _running = self.tasks.token();
+        let snapshot = self.snapshot.load_full();
+        let mut record = CallRecord::open(&snapshot.log, &call, &self.sessions);
+        let outcome = if self.tasks.is_closed() {
+            Err(CallError::Stopping { tool: call.tool.clone() })
+        } else {
+            tokio::select! {
+                biased;
+                outcome = path(&snapshot, &call, &mut record) => outcome,
+                () = call.cancel.cancelled() => Err(CallError::Cancelled { tool: call.tool.clone() }),
+                () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
+            }
+        };
+        record.close(outcome, snapshot.output_bytes_max).await
+    }
+}
+
+async fn path(
+    snapshot: &Snapshot,
+    call: &ToolCall,
+    record: &mut CallRecord<'_>,
+) -> Result<ToolOutput, CallError> {
+    snapshot.require_log(&call.tool)?;
+    let tool = snapshot.resolve(&call.tool)?;
+    record.resolved(tool);
+    Policy::authorize(&tool.registered, call.is_approved)?;
+    let arguments = read_arguments(call)?;
+    check_input(tool, &arguments)?;
+    let context = record.context();
+    let admitted =
+        snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
+    record.admitted(admitted.waited());
+    let output = invoke(tool, &admitted).await?;
+    record.answered(&output);
+    check_output(tool, &output)?;
+    Ok(output)
+}
+
+fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {
+    Arguments::parse(&call.arguments)
+        .map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
+}
+
+fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallError> {
+    let check = tool.registered.input.check(arguments.value());
+    check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
+}
+
+/// Runs the tool under its timeout. Dropping its future, as the timeout does, ends its work.
+async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, CallError> {
+    let after = tool.registered.effective.timeout.value;
+    let mut work = tool.backend.invoke(admitted);
+    let work = poll_fn(|cx| {
+        // A tool that panics fails its own call and nobody else's.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(_) => Poll::Ready(Err(ToolFailure::execution("the tool panicked"))),
+        }
+    });
+    let name = || tool.name().to_owned();
+    match tokio::time::timeout(after, work).await {
+        Ok(result) => result.map_err(|failure| CallError::Failed { tool: name(), failure }),
+        Err(_) => Err(CallError::Timeout { tool: name(), after }),
+    }
+}
+
+/// A tool that promises a structured answer keeps to it, unless it says that it failed.
+fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
+    let Some(schema) = tool.registered.output.as_ref().filter(|_| !output.is_error) else {
+        return Ok(());
+    };
+    let violations = match &output.data {
+        None => Err(vec![Violation {
+            pointer: String::new(),
+            problem: "there is no structured answer".into(),
+        }]),
+        Some(data) => match serde_json::from_str::<Value>(data.get()) {
+            Ok(value) => schema.check(&value),
+            Err(error) => {
+                Err(vec![Violation { pointer: String::new(), problem: error.to_string() }])
+            }
+        },
+    };
+    violations
+        .map_err(|violations| CallError::InvalidOutput { tool: tool.name().to_owned(), violations })
+}

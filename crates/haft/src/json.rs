@@ -1,0 +1,153 @@
+//! Arguments as they came and as they were understood, from one reading: what policy checks is what
+//! the tool gets.
+
+use std::fmt;
+
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+
+/// Deepest nesting of arguments.
+pub const DEPTH_MAX: usize = 64;
+/// Largest arguments that are read.
+pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The arguments of a call: one JSON object.
+#[derive(Debug, Clone)]
+pub struct Arguments {
+    raw: Box<RawValue>,
+    value: Value,
+}
+
+impl Arguments {
+    /// Reads a JSON object. Repeated keys are refused, because two readers may take different
+    /// ones of them.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > ARGUMENTS_BYTES_MAX {
+            return Err(format!("they have more than {ARGUMENTS_BYTES_MAX} bytes"));
+        }
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
+        reader.end().map_err(|error| error.to_string())?;
+        if !value.is_object() {
+            return Err("they are not a JSON object".into());
+        }
+        let raw = RawValue::from_string(text.trim().to_owned()).map_err(|error| error.to_string())?;
+        Ok(Self { raw, value })
+    }
+
+    /// The text as it came: key order and large numbers are the caller's.
+    pub fn raw(&self) -> &RawValue {
+        &self.raw
+    }
+
+    /// What the text means.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+}
+
+/// Any JSON value, each key once, at most [`DEPTH_MAX`] deep.
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth > DEPTH_MAX {
+            return Err(de::Error::custom(format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Self { depth: self.depth + 1 })? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(Self { depth: self.depth + 1 })?;
+            if map.contains_key(&key) {
+                return Err(de::Error::custom(format!("the key `{key}` is there twice")));
+            }
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_keep_their_text() {
+        let text = r#"{"b": 123456789012345678901234567890, "a": 1.10}"#;
+        let arguments = Arguments::parse(text).unwrap();
+        assert_eq!(arguments.raw().get(), text);
+        assert_eq!(arguments.value()["a"], 1.1);
+        assert_eq!(Arguments::parse("  ").unwrap().raw().get(), "{}");
+    }
+
+    #[test]
+    fn what_two_readers_could_read_differently_is_refused() {
+        for (text, problem) in [
+            (r#"{"a": 1, "a": 2}"#, "the key `a` is there twice"),
+            (r#"{"x": {"a": 1, "\u0061": 2}}"#, "the key `a` is there twice"),
+            ("[1]", "not a JSON object"),
+            ("{", "EOF"),
+            ("{} {}", "trailing"),
+            ("{\"a\": NaN}", "expected"),
+        ] {
+            let error = Arguments::parse(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(80), "]".repeat(80));
+        assert!(Arguments::parse(&deep).unwrap_err().contains("deeper than 64"));
+    }
+}

@@ -1,0 +1,148 @@
+//! Whether a call may run, and when. Nothing reaches a backend without an [`Admitted`].
+
+mod gate;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(crate) use gate::Gate;
+use gate::Slot;
+
+use crate::config::choices::{Approval, OnLimit};
+use crate::config::model::Defaults;
+use crate::error::{CallError, human};
+use crate::json::Arguments;
+use crate::registry::RegisteredTool;
+use crate::tool::CallContext;
+
+/// A call that passed policy and holds its slots. Only `Policy::admit` can make one, so no path
+/// reaches a backend without passing there.
+#[derive(Debug)]
+pub struct Admitted<'a> {
+    arguments: &'a Arguments,
+    context: &'a CallContext,
+    waited: Duration,
+    _tool_slot: Slot,
+    _toolbox_slot: Slot,
+}
+
+impl Admitted<'_> {
+    /// The arguments, which fit the tool's input schema.
+    pub fn arguments(&self) -> &Arguments {
+        self.arguments
+    }
+
+    /// Who calls, under which id.
+    pub fn context(&self) -> &CallContext {
+        self.context
+    }
+
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// The limits of the whole toolbox.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) toolbox: Arc<Gate>,
+    queue_max: u32,
+    queue_timeout: Duration,
+}
+
+impl Policy {
+    /// The limits of a configuration, on a gate that may already be in use.
+    pub(crate) fn new(defaults: &Defaults, toolbox: Arc<Gate>) -> Self {
+        Self {
+            toolbox,
+            queue_max: defaults.queue_max.value,
+            queue_timeout: defaults.queue_timeout.value,
+        }
+    }
+
+    /// Whether the caller may call the tool at all.
+    pub(crate) fn authorize(tool: &RegisteredTool, is_approved: bool) -> Result<(), CallError> {
+        match tool.effective.approval.value {
+            Approval::Ask if !is_approved => {
+                Err(CallError::ApprovalNeeded { tool: tool.name.clone() })
+            }
+            Approval::Ask | Approval::Auto => Ok(()),
+        }
+    }
+
+    /// Waits for a slot of the tool, then for one of the toolbox: a call that waits for its tool
+    /// takes nothing from other tools. The time spent here does not count against the timeout.
+    pub(crate) async fn admit<'a>(
+        &self,
+        tool: &RegisteredTool,
+        gate: &Gate,
+        arguments: &'a Arguments,
+        context: &'a CallContext,
+    ) -> Result<Admitted<'a>, CallError> {
+        let asked = Instant::now();
+        let (tool_slot, toolbox_slot) = match tool.effective.on_limit.value {
+            OnLimit::Reject => self.enter_now(tool, gate)?,
+            OnLimit::Wait => {
+                let entering = self.enter(tool, gate);
+                match tokio::time::timeout(self.queue_timeout, entering).await {
+                    Ok(slots) => slots?,
+                    Err(_) => return Err(self.waited_too_long(tool)),
+                }
+            }
+        };
+        Ok(Admitted {
+            arguments,
+            context,
+            waited: asked.elapsed(),
+            _tool_slot: tool_slot,
+            _toolbox_slot: toolbox_slot,
+        })
+    }
+
+    fn enter_now(&self, tool: &RegisteredTool, gate: &Gate) -> Result<(Slot, Slot), CallError> {
+        let tool_slot = gate.try_enter().ok_or_else(|| full(tool, gate))?;
+        let toolbox_slot = self.toolbox.try_enter().ok_or_else(|| CallError::Busy {
+            tool: tool.name.clone(),
+            reason: format!("{} calls are running in the toolbox, the limit", self.toolbox.limit()),
+            setting: "max_concurrent",
+        })?;
+        Ok((tool_slot, toolbox_slot))
+    }
+
+    async fn enter(&self, tool: &RegisteredTool, gate: &Gate) -> Result<(Slot, Slot), CallError> {
+        let tool_slot = match gate.try_enter() {
+            Some(slot) => slot,
+            None if gate.waiting() >= self.queue_max => return Err(self.queue_full(tool)),
+            None => gate.enter().await.ok_or_else(|| full(tool, gate))?,
+        };
+        let toolbox_slot = match self.toolbox.try_enter() {
+            Some(slot) => slot,
+            None => self.toolbox.enter().await.ok_or_else(|| full(tool, gate))?,
+        };
+        Ok((tool_slot, toolbox_slot))
+    }
+
+    fn queue_full(&self, tool: &RegisteredTool) -> CallError {
+        CallError::Busy {
+            tool: tool.name.clone(),
+            reason: format!("{} calls are waiting for it already, the limit", self.queue_max),
+            setting: "queue_max",
+        }
+    }
+
+    fn waited_too_long(&self, tool: &RegisteredTool) -> CallError {
+        CallError::Busy {
+            tool: tool.name.clone(),
+            reason: format!("no slot became free within {}", human(self.queue_timeout)),
+            setting: "queue_timeout",
+        }
+    }
+}
+
+fn full(tool: &RegisteredTool, gate: &Gate) -> CallError {
+    CallError::Busy {
+        tool: tool.name.clone(),
+        reason: format!("{} of its calls are running, the limit", gate.limit()),
+        setting: "max_instances",
+    }
+}

@@ -1,0 +1,54 @@
+//! Where the log takes the time from, so that a test can turn the day.
+
+use std::sync::Mutex;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// Tells the time.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The present moment.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+}
+
+/// A clock that moves only when it is told to.
+#[derive(Debug)]
+pub struct ManualClock(Mutex<Timestamp>);
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    pub fn new(start: Timestamp) -> Self {
+        Self(Mutex::new(start))
+    }
+
+    /// Moves to `moment`, forward or backward.
+    pub fn set(&self, moment: Timestamp) {
+        *super::lock(&self.0) = moment;
+    }
+
+    /// Moves by `step`, forward or backward, and stops at the ends of time.
+    pub fn advance(&self, step: SignedDuration) {
+        let mut now = super::lock(&self.0);
+        let end = if step.is_negative() {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        *now = now.checked_add(step).unwrap_or(end);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *super::lock(&self.0)
+    }
+}

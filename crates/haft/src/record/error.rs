@@ -1,0 +1,80 @@
+//! Why the log cannot be written or read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::human;
+
+/// What went wrong with which file. Cheap to clone, because every call that waits is told.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LogError {
+    /// The file or its directory cannot be created or written.
+    #[error("the execution log `{}` cannot be written", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: Arc<io::Error>,
+    },
+    /// A write has been under way for too long; the disk or the network behind it hangs.
+    #[error("the execution log `{}` took no entry for {}", path.display(), human(*after))]
+    Stalled {
+        /// The directory.
+        path: PathBuf,
+        /// The limit that was in force.
+        after: Duration,
+    },
+    /// The file or its directory cannot be read.
+    #[error("the execution log `{}` cannot be read", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: Arc<io::Error>,
+    },
+}
+
+impl LogError {
+    /// What happened and what the operating system says about it, in one line.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Write { source, .. } | Self::Read { source, .. } => format!("{self}: {source}"),
+            Self::Stalled { .. } => self.to_string(),
+        }
+    }
+
+    /// What to do next.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Write { path, .. } => format!(
+                "make room and check the permissions of `{}`, or point `log.dir` elsewhere",
+                path.display()
+            ),
+            Self::Stalled { path, .. } => {
+                format!(
+                    "check the disk or network mount that holds `{}`",
+                    path.display()
+                )
+            }
+            Self::Read { path, .. } => {
+                format!("check that `{}` exists and may be read", path.display())
+            }
+        }
+    }
+
+    pub(super) fn write(path: &Path, error: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source: Arc::new(error),
+        }
+    }
+
+    pub(super) fn read(path: &Path, error: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source: Arc::new(error),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The text of one entry: always exactly one line, redacted, with its newline.
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::compact::one_line;
+use super::entry::{Entry, Outcomes, Source};
+use super::files::utc_date;
+use super::redact::Redactor;
+use crate::content::Content;
+use crate::envelope::{ErrorBody, Status};
+
+/// A finished line and the date whose file it belongs to.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) date: Date,
+    /// Ends with its only newline.
+    pub(super) text: String,
+}
+
+impl Line {
+    pub(super) fn new(entry: &Entry<'_>, redactor: &Redactor) -> Self {
+        let date = utc_date(entry.timestamp);
+        // Names, ids and JSON always serialize; were that ever to change, the log would still
+        // hold an entry that says which call is missing.
+        let text = serde_json::to_string(&Wire::from(entry)).unwrap_or_else(|error| {
+            let stub = serde_json::json!({
+                "execution_id": entry.execution_id,
+                "tool": entry.tool,
+                "unrecordable": error.to_string(),
+            });
+            stub.to_string()
+        });
+        let text = one_line(text);
+        let redacted = match redactor.json(&text) {
+            Cow::Owned(redacted) => Some(redacted),
+            Cow::Borrowed(_) => None,
+        };
+        let mut text = redacted.unwrap_or(text);
+        text.push('\n');
+        Self { date, text }
+    }
+}
+
+/// The fields of a line, in their order.
+#[derive(Serialize)]
+struct Wire<'a> {
+    execution_id: &'a str,
+    #[serde(with = "rfc3339")]
+    timestamp: jiff::Timestamp,
+    tool: &'a str,
+    source: Source,
+    server: Option<&'a str>,
+    caller: Option<&'a str>,
+    session: Option<&'a str>,
+    input: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Output<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a [Content]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a ErrorBody>,
+    status: Status,
+    outcome: Outcomes,
+    queued_ms: u64,
+    duration_ms: u64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Data(&'a RawValue),
+    Content(&'a [Content]),
+}
+
+impl<'a> From<&Entry<'a>> for Wire<'a> {
+    fn from(entry: &Entry<'a>) -> Self {
+        let (output, content) = match (entry.data, entry.content) {
+            (None, []) => (None, None),
+            (None, content) => (Some(Output::Content(content)), None),
+            (Some(data), content) if repeats(content, data) => (Some(Output::Data(data)), None),
+            (Some(data), content) => (Some(Output::Data(data)), Some(content)),
+        };
+        Self {
+            execution_id: entry.execution_id,
+            timestamp: entry.timestamp,
+            tool: entry.tool,
+            source: entry.source,
+            server: entry.server,
+            caller: entry.caller,
+            session: entry.session,
+            input: entry.input,
+            output,
+            content,
+            error: entry.error,
+            status: entry.status,
+            outcome: entry.outcome,
+            queued_ms: entry.queued_ms,
+            duration_ms: entry.duration_ms,
+        }
+    }
+}
+
+/// Whether the blocks are only the structured answer once more, as text.
+fn repeats(content: &[Content], data: &RawValue) -> bool {
+    match content {
+        [] => true,
+        [Content::Text { text }] => text == data.get(),
+        _ => false,
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds.
+pub(super) mod rfc3339 {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(
+        timestamp: &Timestamp,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{timestamp:.3}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Timestamp, D::Error> {
+        std::borrow::Cow::<str>::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,234 @@
+//! The execution log: one JSON line for each call, in `DIR/tools-YYYY-MM-DD.jsonl`.
+//!
+//! # Who writes
+//! A caller serializes and redacts its own entry, puts the line into a queue and, if nobody is
+//! writing, writes the whole queue itself; those who come meanwhile are served by the same or the
+//! next write. The alternative, a thread that writes for everybody, was measured beside it: waking
+//! the thread and then the caller costs 40 to 100 µs for a write that takes 1 to 2 µs, and the
+//! whole path of a call has 20 µs.
+//!
+//! The price is that a disk that hangs holds up whoever writes. So at most one thread ever writes;
+//! a watch notices after [`STALL_AFTER`], says so, and lets everybody else go. And a runtime's only
+//! worker never writes: it leaves that to a thread of the log, as does everyone who asks for
+//! [`Durability::Disk`], for an fsync takes milliseconds.
+//!
+//! # What can be relied on
+//! - An entry is in the queue when [`ExecutionLog::append`] returns its future, not when that is
+//!   awaited: dropping the future loses nothing.
+//! - A batch is one `write(2)` of whole lines to a file opened with `O_APPEND`, so several
+//!   processes can share a directory.
+//! - What could not be written is kept, in order and within [`BACKLOG_ENTRIES_MAX`] and
+//!   [`BACKLOG_BYTES_MAX`], and written when the disk recovers. What did not fit is counted.
+
+mod clock;
+mod compact;
+mod entry;
+mod error;
+mod files;
+mod follow;
+mod health;
+mod line;
+mod lines;
+mod query;
+mod queue;
+mod redact;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use entry::{Entry, LoggedCall, Outcome, Outcomes, Source};
+pub use error::LogError;
+pub use follow::Follow;
+pub use health::LogHealth;
+pub use query::{Calls, Filter, read};
+pub use redact::{MASK, Redactor, SECRET_CHARS_MIN};
+
+use tokio::sync::oneshot;
+
+use line::Line;
+use writer::Writer;
+
+/// How many days of files are kept unless the configuration says otherwise.
+pub const RETAIN_DAYS_DEFAULT: u32 = 30;
+
+/// How many entries are kept in memory while the log cannot be written.
+pub const BACKLOG_ENTRIES_MAX: usize = 10_000;
+
+/// How many bytes of entries are kept in memory while the log cannot be written.
+pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
+
+/// A write that takes longer counts as a failure of the log.
+pub const STALL_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a log that fails is tried again when no call does so.
+pub const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// The log. Clones share one file; the last one to go lets its threads end.
+#[derive(Debug, Clone)]
+pub struct ExecutionLog {
+    redactor: Redactor,
+    handle: Arc<Handle>,
+}
+
+/// Where the log is and how it behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogOptions {
+    /// The directory of the files. It is created if needed.
+    pub dir: PathBuf,
+    /// Files with a date this many days before the newest are deleted.
+    pub retain_days: u32,
+    /// What becomes of calls that cannot be recorded.
+    pub on_failure: OnLogFailure,
+    /// When an entry counts as written.
+    pub durability: Durability,
+}
+
+impl LogOptions {
+    /// The defaults, in `dir`.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            retain_days: RETAIN_DAYS_DEFAULT,
+            on_failure: OnLogFailure::default(),
+            durability: Durability::default(),
+        }
+    }
+}
+
+/// What becomes of calls that cannot be recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnLogFailure {
+    /// They are refused: no tool runs without a record.
+    #[default]
+    Refuse,
+    /// They run. Their entries are kept in memory as long as there is room.
+    Degrade,
+}
+
+/// When an entry counts as written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the operating system has it: it survives the end of the process.
+    #[default]
+    Os,
+    /// When the disk has it: it survives a power cut. Each batch then waits for an fsync.
+    Disk,
+}
+
+impl ExecutionLog {
+    /// Creates the directory if needed, opens today's file and deletes expired ones.
+    pub fn open(
+        options: LogOptions,
+        redactor: Redactor,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, LogError> {
+        Self::open_with(options, Limits::default(), redactor, clock)
+    }
+
+    fn open_with(
+        options: LogOptions,
+        limits: Limits,
+        redactor: Redactor,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, LogError> {
+        let writer = Writer::start(options, limits, clock)?;
+        Ok(Self {
+            redactor,
+            handle: Arc::new(Handle(writer)),
+        })
+    }
+
+    /// Records `entry`. The future resolves once the line has reached the operating system, or
+    /// the disk with [`Durability::Disk`]; the entry is recorded even if the future is dropped.
+    ///
+    /// Fails only with [`OnLogFailure::Refuse`]. The entry is then kept in memory all the same and
+    /// written once the log recovers, so it must not be handed in again.
+    pub fn append(
+        &self,
+        entry: &Entry<'_>,
+    ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
+        settled(
+            self.handle.0.submit(Line::new(entry, &self.redactor)),
+            Arc::clone(&self.handle),
+        )
+    }
+
+    /// Records `entry` without waiting and without touching the disk: for a guard's `Drop`.
+    pub fn append_detached(&self, entry: &Entry<'_>) {
+        self.handle
+            .0
+            .submit_detached(Line::new(entry, &self.redactor));
+    }
+
+    /// Says whether a call may run: with [`OnLogFailure::Refuse`], not if the last write failed
+    /// and one more attempt, made here, fails too. Costs one atomic load while the log works.
+    pub fn ready(&self) -> Result<(), LogError> {
+        self.handle.0.ready()
+    }
+
+    /// How the log is doing.
+    pub fn health(&self) -> LogHealth {
+        self.handle.0.health()
+    }
+
+    /// Waits until everything queued is written. Fails if entries are left that cannot be: if the
+    /// process ends now, they are lost. The log stays usable.
+    pub async fn close(&self) -> Result<(), LogError> {
+        settled(self.handle.0.flush(), Arc::clone(&self.handle)).await
+    }
+}
+
+/// Stops the threads when the last clone of the log is gone.
+#[derive(Debug)]
+struct Handle(Arc<Writer>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// The limits in force. Tests use smaller ones.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    stall_after: Duration,
+    retry_every: Duration,
+    backlog_entries_max: usize,
+    backlog_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            stall_after: STALL_AFTER,
+            retry_every: RETRY_EVERY,
+            backlog_entries_max: BACKLOG_ENTRIES_MAX,
+            backlog_bytes_max: BACKLOG_BYTES_MAX,
+        }
+    }
+}
+
+/// Waits for the writer's answer. Holds the log open until then, so that its threads still run.
+async fn settled(
+    answer: oneshot::Receiver<Result<(), LogError>>,
+    handle: Arc<Handle>,
+) -> Result<(), LogError> {
+    match answer.await {
+        Ok(answer) => answer,
+        // Only a panic inside the writer can lose an answer.
+        Err(_) => Err(handle.0.gone()),
+    }
+}
+
+/// Locks, whatever happened to an earlier holder: the state is changed in single steps that leave
+/// nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

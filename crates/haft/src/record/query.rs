@@ -1,0 +1,200 @@
+//! Looks calls up in the log.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use super::entry::LoggedCall;
+use super::error::LogError;
+use super::files::{list, utc_date};
+use super::lines::{NextLine, next_line};
+use crate::envelope::Status;
+
+/// Which calls to show. An empty filter shows all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only the call with this id.
+    pub execution_id: Option<String>,
+    /// Only calls of this tool.
+    pub tool: Option<String>,
+    /// Only calls that ended so.
+    pub status: Option<Status>,
+    /// Only calls at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Only calls before this moment.
+    pub until: Option<Timestamp>,
+    /// Only calls of this session.
+    pub session: Option<String>,
+    /// Only the newest so many of them.
+    pub limit: Option<usize>,
+}
+
+/// Reads the calls that `filter` lets through, in the order they were recorded, oldest first.
+///
+/// Without a limit the files are read while the iterator is, one line at a time. With one, the
+/// newest files are read here, as many as it takes, and only the calls to show are held. A
+/// directory that does not exist is a log without entries.
+pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
+    let files = match list(dir) {
+        Ok(files) => files,
+        Err(LogError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => vec![],
+        Err(error) => return Err(error),
+    };
+    let paths: VecDeque<PathBuf> = files
+        .into_iter()
+        .filter(|(date, _)| filter.covers(*date))
+        .map(|(_, path)| path)
+        .collect();
+    let calls = Calls {
+        filter: filter.clone(),
+        ..Calls::default()
+    };
+    match filter.limit {
+        None => Ok(Calls { paths, ..calls }),
+        Some(limit) => newest(paths, limit, calls),
+    }
+}
+
+/// The calls that were asked for. Yields an error if a file cannot be read, and then goes on with
+/// the next one.
+#[derive(Debug, Default)]
+pub struct Calls {
+    filter: Filter,
+    found: VecDeque<LoggedCall>,
+    paths: VecDeque<PathBuf>,
+    current: Option<OpenLog>,
+    malformed: u64,
+}
+
+impl Calls {
+    /// How many lines so far were no entries: cut off by a full disk, or written by something else.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// The next call in the open file that passes the filter.
+    fn next_in_current(&mut self) -> Option<Result<LoggedCall, LogError>> {
+        let log = self.current.as_mut()?;
+        loop {
+            match next_line(&mut log.reader, &mut log.line) {
+                Err(error) => return Some(Err(LogError::read(&log.path, error))),
+                Ok((NextLine::Unfinished, _)) if log.line.is_empty() => return None,
+                Ok((NextLine::TooLong, _)) => self.malformed += 1,
+                // The last line may lack its newline and be whole nevertheless.
+                Ok((NextLine::Complete | NextLine::Unfinished, _)) => match parse(&log.line) {
+                    Parsed::Call(call) if self.filter.matches(&call) => return Some(Ok(*call)),
+                    Parsed::Call(_) | Parsed::Blank => {}
+                    Parsed::Malformed => self.malformed += 1,
+                },
+            }
+        }
+    }
+}
+
+impl Iterator for Calls {
+    type Item = Result<LoggedCall, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(call) = self.found.pop_front() {
+            return Some(Ok(call));
+        }
+        loop {
+            match self.next_in_current() {
+                Some(Ok(call)) => return Some(Ok(call)),
+                Some(Err(error)) => {
+                    self.current = None;
+                    return Some(Err(error));
+                }
+                None => {}
+            }
+            match OpenLog::open(self.paths.pop_front()?) {
+                Ok(log) => self.current = log,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl Filter {
+    /// Whether `call` is one of those asked for.
+    pub fn matches(&self, call: &LoggedCall) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        is(&self.execution_id, Some(&call.execution_id))
+            && is(&self.tool, Some(&call.tool))
+            && is(&self.session, call.session.as_deref())
+            && self.status.is_none_or(|status| status == call.status)
+            && self.since.is_none_or(|since| call.timestamp >= since)
+            && self.until.is_none_or(|until| call.timestamp < until)
+    }
+
+    /// Whether the file of `date` can hold such calls.
+    fn covers(&self, date: Date) -> bool {
+        self.since.is_none_or(|since| date >= utc_date(since))
+            && self.until.is_none_or(|until| date <= utc_date(until))
+    }
+}
+
+#[derive(Debug)]
+struct OpenLog {
+    path: PathBuf,
+    reader: BufReader<File>,
+    line: Vec<u8>,
+}
+
+impl OpenLog {
+    /// A file that is gone by now expired, and is nothing to complain about.
+    fn open(path: PathBuf) -> Result<Option<Self>, LogError> {
+        match File::open(&path) {
+            Ok(file) => Ok(Some(Self {
+                path,
+                reader: BufReader::new(file),
+                line: Vec::new(),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(LogError::read(&path, error)),
+        }
+    }
+}
+
+/// What one line turned out to be.
+pub(super) enum Parsed {
+    Call(Box<LoggedCall>),
+    Blank,
+    Malformed,
+}
+
+pub(super) fn parse(line: &[u8]) -> Parsed {
+    if line.trim_ascii().is_empty() {
+        return Parsed::Blank;
+    }
+    serde_json::from_slice(line).map_or(Parsed::Malformed, Parsed::Call)
+}
+
+/// Fills `calls` with the newest `limit`, going back file by file until there are enough.
+fn newest(paths: VecDeque<PathBuf>, limit: usize, calls: Calls) -> Result<Calls, LogError> {
+    let mut calls = calls;
+    for path in paths.into_iter().rev() {
+        let room = limit - calls.found.len();
+        if room == 0 {
+            break;
+        }
+        let mut newest = VecDeque::new();
+        calls.current = OpenLog::open(path)?;
+        while let Some(call) = calls.next_in_current() {
+            if newest.len() == room {
+                newest.pop_front();
+            }
+            newest.push_back(call?);
+        }
+        newest.append(&mut calls.found);
+        calls.found = newest;
+    }
+    calls.current = None;
+    Ok(calls)
+}

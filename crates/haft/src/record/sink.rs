@@ -1,0 +1,280 @@
+//! The open file: finds the right one for a date, appends whole lines, and notices when the file
+//! was moved away or deleted under it. Knows nothing of callers or policies.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use jiff::civil::Date;
+
+use super::Durability;
+use super::error::LogError;
+use super::files::{delete_expired, path_of};
+use super::line::Line;
+
+/// How often one batch is tried again after a short write or a deleted file, before that counts
+/// as a failure.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// Only the owner may read what tools were given and what they answered.
+const FILE_MODE: u32 = 0o600;
+
+/// Writes lines to the file of their date.
+#[derive(Debug)]
+pub(super) struct Sink {
+    dir: PathBuf,
+    retain_days: u32,
+    durability: Durability,
+    /// The newest date seen so far. Only a newer one deletes expired files.
+    newest: Date,
+    open: Option<OpenFile>,
+    buffer: Vec<u8>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// How many lines, from the first, are in the file and must not be written again.
+    pub(super) stored: usize,
+    /// How many of them are as safe as was asked for.
+    pub(super) safe: usize,
+    /// Why it was not all of them.
+    pub(super) problem: Option<LogError>,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    date: Date,
+    path: PathBuf,
+    file: File,
+    device_and_inode: (u64, u64),
+    /// The file ends in the middle of a line, so the next write begins with a newline.
+    torn: bool,
+}
+
+impl Sink {
+    /// Opens the file of `today` and deletes expired ones.
+    pub(super) fn open(
+        dir: PathBuf,
+        retain_days: u32,
+        durability: Durability,
+        today: Date,
+    ) -> Result<Self, LogError> {
+        let buffer = Vec::new();
+        let mut sink = Self {
+            dir,
+            retain_days,
+            durability,
+            newest: today,
+            open: None,
+            buffer,
+        };
+        sink.file_of(today)?;
+        delete_expired(&sink.dir, today, retain_days);
+        Ok(sink)
+    }
+
+    /// Appends `lines`, each to the file of its date: one write for each run of equal dates.
+    pub(super) fn write(&mut self, lines: &[Line]) -> Written {
+        let mut written = Written::default();
+        for run in lines.chunk_by(|a, b| a.date == b.date) {
+            let part = self.write_run(run[0].date, run);
+            written.stored += part.stored;
+            written.safe += part.safe;
+            written.problem = part.problem;
+            if written.problem.is_some() {
+                break;
+            }
+        }
+        written
+    }
+
+    /// Finds out whether the file can be written, by an empty line, which readers skip.
+    pub(super) fn probe(&mut self) -> Result<(), LogError> {
+        let line = Line {
+            date: self.newest,
+            text: "\n".into(),
+        };
+        self.write(&[line]).problem.map_or(Ok(()), Err)
+    }
+
+    fn write_run(&mut self, date: Date, lines: &[Line]) -> Written {
+        let mut stored = 0;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.write_once(date, &lines[stored..]) {
+                Ok(count) => stored += count,
+                Err(problem) => {
+                    return Written {
+                        stored,
+                        safe: stored,
+                        problem: Some(problem),
+                    };
+                }
+            }
+            if stored == lines.len() {
+                return self.make_safe(stored);
+            }
+        }
+        let problem = LogError::write(&path_of(&self.dir, date), io::ErrorKind::WriteZero.into());
+        Written {
+            stored,
+            safe: stored,
+            problem: Some(problem),
+        }
+    }
+
+    /// One write(2). Answers how many lines the file now holds completely.
+    fn write_once(&mut self, date: Date, lines: &[Line]) -> Result<usize, LogError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let open = self.file_of(date)?;
+        buffer.clear();
+        let mend = usize::from(open.torn);
+        buffer.extend_from_slice(&b"\n"[..mend]);
+        lines
+            .iter()
+            .for_each(|line| buffer.extend_from_slice(line.text.as_bytes()));
+
+        let outcome = retry_interrupted(|| open.file.write(&buffer))
+            .and_then(|count| Ok((count, open.file.metadata()?.nlink())));
+        let (count, links) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let problem = LogError::write(&open.path, error);
+                self.open = None; // The next attempt looks at the path afresh.
+                return Err(problem);
+            }
+        };
+        open.torn = buffer[..count]
+            .last()
+            .map_or(open.torn, |last| *last != b'\n');
+        if links == 0 {
+            // Deleted between the look at the path and the write: nobody can read these lines.
+            self.open = None;
+            return Ok(0);
+        }
+        self.buffer = buffer;
+        Ok(complete_lines(lines, count.saturating_sub(mend)))
+    }
+
+    fn make_safe(&mut self, stored: usize) -> Written {
+        let (Durability::Disk, Some(open)) = (self.durability, &self.open) else {
+            return Written {
+                stored,
+                safe: stored,
+                problem: None,
+            };
+        };
+        match open.file.sync_data() {
+            Ok(()) => Written {
+                stored,
+                safe: stored,
+                problem: None,
+            },
+            Err(error) => {
+                let problem = Some(LogError::write(&open.path, error));
+                Written {
+                    stored,
+                    safe: 0,
+                    problem,
+                }
+            }
+        }
+    }
+
+    /// The file of `date`, opened again if the path no longer leads to the one we hold.
+    fn file_of(&mut self, date: Date) -> Result<&mut OpenFile, LogError> {
+        let kept = self
+            .open
+            .take()
+            .filter(|open| open.date == date && open.is_at_its_path());
+        let open = match kept {
+            Some(open) => open,
+            None => {
+                fs::create_dir_all(&self.dir).map_err(|error| LogError::write(&self.dir, error))?;
+                let path = path_of(&self.dir, date);
+                OpenFile::open(date, path.clone()).map_err(|error| LogError::write(&path, error))?
+            }
+        };
+        if date > self.newest {
+            self.newest = date;
+            delete_expired(&self.dir, date, self.retain_days);
+        }
+        Ok(self.open.insert(open))
+    }
+}
+
+impl OpenFile {
+    fn open(date: Date, path: PathBuf) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(FILE_MODE)
+            .open(&path)?;
+        let metadata = file.metadata()?;
+        // Whoever wrote last may have been killed, or run out of room, in the middle of a line.
+        let mut last = *b"\n";
+        if metadata.is_file() && metadata.len() > 0 {
+            file.read_exact_at(&mut last, metadata.len() - 1)?;
+        }
+        let device_and_inode = identity(&metadata);
+        Ok(Self {
+            date,
+            path,
+            file,
+            device_and_inode,
+            torn: last != *b"\n",
+        })
+    }
+
+    fn is_at_its_path(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|metadata| identity(&metadata) == self.device_and_inode)
+    }
+}
+
+/// What tells two files apart. An inode's number is not used again while the file is open.
+pub(super) fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// How many of `lines` the first `count` bytes hold. The last one may lack its newline: the next
+/// write supplies it.
+fn complete_lines(lines: &[Line], count: usize) -> usize {
+    if count == 0 {
+        return 0;
+    }
+    let mut end = 0;
+    lines
+        .iter()
+        .take_while(|line| {
+            end += line.text.len();
+            end <= count + 1
+        })
+        .count()
+}
+
+fn retry_interrupted<T>(mut step: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match step() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, complete_lines};
+
+    #[test]
+    fn a_line_cut_short_is_written_again_unless_only_its_newline_is_missing() {
+        let date = jiff::civil::date(2026, 7, 15);
+        let lines = ["{1}\n", "{22}\n"].map(|text| Line {
+            date,
+            text: text.into(),
+        });
+        let complete: Vec<usize> = (0..=9).map(|count| complete_lines(&lines, count)).collect();
+        assert_eq!(complete, [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]);
+    }
+}

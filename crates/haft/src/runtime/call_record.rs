@@ -1,0 +1,214 @@
+//! The guard around one call that leaves exactly one log entry, however the call ends.
+
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::value::{RawValue, to_raw_value};
+use uuid::Uuid;
+
+use super::snapshot::Offered;
+use crate::call::ToolCall;
+use crate::content::{Content, ToolOutput};
+use crate::envelope::{Envelope, ErrorBody, Status};
+use crate::error::{CallError, Code, ToolFailure, millis};
+use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
+use crate::registry;
+use crate::session::Sessions;
+use crate::tool::CallContext;
+
+/// One call under way. Dropped before it is closed, it records that the caller gave up.
+pub(crate) struct CallRecord<'a> {
+    log: &'a ExecutionLog,
+    call: &'a ToolCall,
+    context: CallContext,
+    /// The arguments as they came; what is not JSON is kept as a JSON string.
+    input: Box<RawValue>,
+    started: Instant,
+    timestamp: Timestamp,
+    source: Source,
+    server: Option<String>,
+    queued: Duration,
+    output: Option<ToolOutput>,
+    is_closed: bool,
+}
+
+impl<'a> CallRecord<'a> {
+    /// Opens the record; the time starts here.
+    pub(crate) fn open(log: &'a ExecutionLog, call: &'a ToolCall, sessions: &Sessions) -> Self {
+        let context = CallContext {
+            execution_id: Uuid::now_v7().to_string(),
+            caller: call.caller.clone(),
+            session: call.session.clone(),
+            state: sessions.state(call.session.as_deref()),
+        };
+        Self {
+            log,
+            call,
+            context,
+            input: as_json(&call.arguments),
+            started: Instant::now(),
+            timestamp: log.now(),
+            source: Source::Unknown,
+            server: None,
+            queued: Duration::ZERO,
+            output: None,
+            is_closed: false,
+        }
+    }
+
+    /// What travels with the call.
+    pub(crate) fn context(&self) -> CallContext {
+        self.context.clone()
+    }
+
+    /// The tool is known now.
+    pub(crate) fn resolved(&mut self, tool: &Offered) {
+        self.source = tool.kind;
+        if let registry::Source::Mcp { mcp_name, .. } = &tool.registered.source {
+            self.server = Some(mcp_name.clone());
+        }
+    }
+
+    /// The call got its slots.
+    pub(crate) fn admitted(&mut self, waited: Duration) {
+        self.queued = waited;
+    }
+
+    /// The tool answered. The log keeps the answer even if its schema refuses it.
+    pub(crate) fn answered(&mut self, output: &ToolOutput) {
+        self.output = Some(output.clone());
+    }
+
+    /// Writes the entry, waits until it has reached the operating system, and makes the answer.
+    pub(crate) async fn close(
+        mut self,
+        outcome: Result<ToolOutput, CallError>,
+        output_bytes_max: usize,
+    ) -> Envelope {
+        let error = match &outcome {
+            Ok(output) if output.is_error => Some(said_error(output)),
+            Ok(_) => None,
+            Err(error) => Some(ErrorBody::from(error)),
+        };
+        let duration = self.started.elapsed();
+        let written = self.log.append(&self.entry(error.as_ref(), duration));
+        self.is_closed = true;
+        let message = written.await.err().map(|error| {
+            format!("this call is not in the execution log yet: {}", error.problem())
+        });
+        let output = outcome.ok().unwrap_or_default();
+        Envelope {
+            execution_id: std::mem::take(&mut self.context.execution_id),
+            tool: self.call.tool.clone(),
+            status: status(error.as_ref()),
+            data: output.data,
+            content: cut(output.content, output_bytes_max),
+            message,
+            error,
+            queued_ms: millis(self.queued),
+            duration_ms: millis(duration),
+        }
+    }
+
+    fn entry<'e>(&'e self, error: Option<&'e ErrorBody>, duration: Duration) -> Entry<'e> {
+        let output = self.output.as_ref();
+        Entry {
+            execution_id: &self.context.execution_id,
+            timestamp: self.timestamp,
+            tool: &self.call.tool,
+            source: self.source,
+            server: self.server.as_deref(),
+            caller: self.call.caller.as_deref(),
+            session: self.call.session.as_deref(),
+            input: &self.input,
+            data: output.and_then(|output| output.data.as_deref()),
+            content: output.map_or(&[], |output| &output.content),
+            error,
+            status: status(error),
+            outcome: outcomes(error, self.source, output.is_some()),
+            queued_ms: millis(self.queued),
+            duration_ms: millis(duration),
+        }
+    }
+}
+
+impl Drop for CallRecord<'_> {
+    fn drop(&mut self) {
+        if !self.is_closed {
+            let gone = CallError::Cancelled { tool: self.call.tool.clone() };
+            let error = ErrorBody::from(&gone);
+            self.log.append_detached(&self.entry(Some(&error), self.started.elapsed()));
+        }
+    }
+}
+
+fn status(error: Option<&ErrorBody>) -> Status {
+    if error.is_some() { Status::Error } else { Status::Success }
+}
+
+/// The tool ran and says itself that it failed; its text is the message.
+fn said_error(output: &ToolOutput) -> ErrorBody {
+    let texts: Vec<&str> = output
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
+        })
+        .collect();
+    let failure = ToolFailure::execution(texts.join("\n"));
+    ErrorBody::from(&CallError::Failed { tool: String::new(), failure })
+}
+
+/// Which layer failed. A local tool has no protocol of its own, so that layer stays `none`.
+fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcomes {
+    let rpc = if source == Source::Mcp { Outcome::Ok } else { Outcome::None };
+    let ran = Outcomes { transport: Outcome::Ok, rpc, tool: Outcome::Ok, schema: Outcome::Ok };
+    let Some(error) = error else { return ran };
+    match error.code {
+        Code::ValidationError => Outcomes { schema: Outcome::Failed, ..Outcomes::default() },
+        Code::OutputValidationError => Outcomes { schema: Outcome::Failed, ..ran },
+        Code::ToolExecutionError if answered => Outcomes { tool: Outcome::Failed, ..ran },
+        Code::ToolExecutionError | Code::Timeout => {
+            Outcomes { tool: Outcome::Failed, schema: Outcome::None, ..ran }
+        }
+        Code::ProtocolError => Outcomes {
+            transport: Outcome::Ok,
+            rpc: Outcome::Failed,
+            ..Outcomes::default()
+        },
+        Code::ServiceUnavailable | Code::OutcomeUnknown => {
+            Outcomes { transport: Outcome::Failed, ..Outcomes::default() }
+        }
+        Code::UnknownTool | Code::Denied | Code::Busy | Code::Cancelled | Code::Stopping => {
+            Outcomes::default()
+        }
+    }
+}
+
+/// Shortens the text a model is shown; the log keeps the whole.
+fn cut(mut content: Vec<Content>, bytes_max: usize) -> Vec<Content> {
+    let mut left = bytes_max;
+    for block in &mut content {
+        let Content::Text { text } = block else { continue };
+        if text.len() <= left {
+            left -= text.len();
+            continue;
+        }
+        let total = text.len();
+        text.truncate(text.floor_char_boundary(left));
+        let gone = total - text.len();
+        text.push_str(&format!(
+            "\n[{gone} of {total} bytes cut here; `data` and the execution log hold the whole answer]"
+        ));
+        left = 0;
+    }
+    content
+}
+
+fn as_json(arguments: &str) -> Box<RawValue> {
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments.trim() };
+    RawValue::from_string(text.to_owned())
+        .or_else(|_| to_raw_value(arguments))
+        .unwrap_or_else(|_| RawValue::NULL.to_owned())
+}

@@ -1,0 +1,91 @@
+//! A tool as programs and people are shown it.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::snapshot::Offered;
+use crate::config::model::{Origin, Setting};
+use crate::error::human;
+use crate::record::Source as RecordSource;
+use crate::registry::{SettingsOrigin, Source};
+
+/// A tool, its settings and where each of them came from.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolInfo {
+    /// The name under which it is called.
+    pub name: String,
+    /// The name its source gave it, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_name: Option<String>,
+    /// A name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does.
+    pub description: String,
+    /// Where it comes from: `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
+    #[serde(flatten)]
+    pub source: Source,
+    /// What runs it: `local`, `mcp`, `builtin` or `function`.
+    pub kind: RecordSource,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the structured answer.
+    pub output_schema: Option<Value>,
+    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    pub config_origin: SettingsOrigin,
+    /// The settings it runs with.
+    pub config: Vec<EffectiveValue>,
+    /// What runs it, for a script or command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Value>,
+}
+
+/// One setting and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EffectiveValue {
+    /// The setting.
+    pub key: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// `explicit` or `default`.
+    pub origin: &'static str,
+    /// Which file and line, which variable, which default.
+    pub from: String,
+}
+
+impl ToolInfo {
+    pub(super) fn new(tool: &Offered, program: Option<Value>) -> Self {
+        let registered = &tool.registered;
+        let definition = &registered.definition;
+        let effective = &registered.effective;
+        Self {
+            name: registered.name.clone(),
+            original_name: (definition.name != registered.name).then(|| definition.name.clone()),
+            title: definition.title.clone(),
+            description: definition.description.clone(),
+            source: registered.source.clone(),
+            kind: tool.kind,
+            input_schema: definition.input_schema.clone(),
+            output_schema: definition.output_schema.clone(),
+            config_origin: effective.origin,
+            config: vec![
+                value("max_instances", json!(effective.max_instances.value), &effective.max_instances),
+                value("timeout", json!(human(effective.timeout.value)), &effective.timeout),
+                value("parallel_capable", json!(effective.parallel_capable.value), &effective.parallel_capable),
+                value("approval", json!(effective.approval.value), &effective.approval),
+                value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
+            ],
+            program,
+        }
+    }
+
+    /// The value of one setting.
+    pub fn setting(&self, key: &str) -> Option<&Value> {
+        self.config.iter().find(|setting| setting.key == key).map(|setting| &setting.value)
+    }
+}
+
+fn value<T>(key: &'static str, value: Value, setting: &Setting<T>) -> EffectiveValue {
+    let origin: &Origin = &setting.origin;
+    EffectiveValue { key, value, origin: origin.word(), from: origin.to_string() }
+}

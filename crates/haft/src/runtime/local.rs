@@ -1,0 +1,85 @@
+//! Local tools of the configuration as [`Tool`]s.
+
+use std::sync::Arc;
+
+use crate::backend::command::{CommandSettings, CommandTool};
+use crate::backend::script::{PythonSettings, PythonTool, WarmWorkers};
+use crate::config::model::{LocalProgram, LocalTool};
+use crate::config::Masked;
+use crate::content::ToolOutput;
+use crate::error::ToolFailure;
+use crate::policy::Admitted;
+use crate::tool::{BoxFuture, Tool, ToolDefinition};
+
+/// A script or command together with what it was made from.
+pub(super) struct Script {
+    definition: ToolDefinition,
+    runner: Runner,
+}
+
+enum Runner {
+    Python(PythonTool),
+    Command(CommandTool),
+}
+
+impl Script {
+    /// Nothing is started before the first call.
+    pub(super) fn new(
+        tool: &LocalTool,
+        python: &str,
+        instances: u32,
+        warm: &Arc<WarmWorkers>,
+    ) -> Self {
+        let name = tool.definition.name.clone();
+        let tools_dir = tool.tools_dir.clone();
+        let exposed = |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
+        let runner = match &tool.program {
+            LocalProgram::Python { script_path, entrypoint } => {
+                let settings = PythonSettings {
+                    name,
+                    tools_dir,
+                    script_path: script_path.clone(),
+                    entrypoint: entrypoint.clone(),
+                    python: python.to_owned(),
+                    args: Vec::new(),
+                    instances: instances as usize,
+                };
+                Runner::Python(PythonTool::new(settings, warm.clone()))
+            }
+            LocalProgram::Command { command, script_path, args } => {
+                Runner::Command(CommandTool::new(CommandSettings {
+                    name,
+                    tools_dir,
+                    script_path: script_path.clone(),
+                    command: exposed(command),
+                    args: exposed(args),
+                }))
+            }
+        };
+        Self { definition: tool.definition.clone(), runner }
+    }
+}
+
+impl Tool for Script {
+    fn definition(&self) -> ToolDefinition {
+        self.definition.clone()
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        call: &'a Admitted<'_>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        let (arguments, context) = (call.arguments().raw(), call.context());
+        match &self.runner {
+            Runner::Python(python) => Box::pin(python.run(arguments, context)),
+            Runner::Command(command) => Box::pin(command.run(arguments, context)),
+        }
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        match &self.runner {
+            Runner::Python(python) => Box::pin(python.stop()),
+            Runner::Command(_) => Box::pin(async {}),
+        }
+    }
+}

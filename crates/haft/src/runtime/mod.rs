@@ -1,0 +1,182 @@
+//! A running toolbox: start, call, apply a new configuration, shut down.
+
+mod call_record;
+mod info;
+mod local;
+mod servers;
+mod snapshot;
+mod start;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::backend::process::kill_all_remaining;
+use crate::backend::script::WarmWorkers;
+use crate::call::ToolCall;
+use crate::config::Config;
+use crate::envelope::Envelope;
+use crate::record::{Clock, LogHealth, SystemClock};
+use crate::session::Sessions;
+use crate::tool::Tool;
+
+pub(crate) use call_record::CallRecord;
+pub use info::{EffectiveValue, ToolInfo};
+pub use servers::{ServerInfo, ServerState};
+pub(crate) use snapshot::{Offered, Snapshot};
+pub use start::StartError;
+
+/// A running toolbox. Clones share it.
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) snapshot: ArcSwap<Snapshot>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+    pub(crate) sessions: Sessions,
+    parts: Parts,
+    /// One configuration is applied at a time.
+    applying: tokio::sync::Mutex<()>,
+}
+
+/// What outlives a change of configuration.
+pub(crate) struct Parts {
+    functions: Vec<Arc<dyn Tool>>,
+    warm: Arc<WarmWorkers>,
+    clock: Arc<dyn Clock>,
+}
+
+/// How a shutdown went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Every call had ended by itself.
+    Clean,
+    /// Calls were still running when the grace period ended, and were cancelled.
+    Cut,
+}
+
+/// Collects what a runtime needs beside its configuration.
+pub struct RuntimeBuilder {
+    config: Config,
+    functions: Vec<Arc<dyn Tool>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl RuntimeBuilder {
+    /// Adds a tool written in Rust. It is a local tool: it needs an entry in `tools`.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.functions.push(Arc::new(tool));
+        self
+    }
+
+    /// Uses another clock for the log's dates.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Starts the toolbox.
+    pub async fn start(self) -> Result<Runtime, StartError> {
+        let Self { config, functions, clock } = self;
+        let parts = Parts { functions, warm: WarmWorkers::new(), clock };
+        let snapshot = start::build(config, &parts, None).await?;
+        let inner = Inner {
+            snapshot: ArcSwap::from_pointee(snapshot),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            sessions: Sessions::default(),
+            parts,
+            applying: tokio::sync::Mutex::new(()),
+        };
+        Ok(Runtime { inner: Arc::new(inner) })
+    }
+}
+
+impl Runtime {
+    /// Starts a toolbox with the tools of a configuration.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::builder(config).start().await
+    }
+
+    /// Starts a toolbox with tools of one's own.
+    pub fn builder(config: Config) -> RuntimeBuilder {
+        RuntimeBuilder { config, functions: Vec::new(), clock: Arc::new(SystemClock) }
+    }
+
+    /// Runs one call. Always answers, and always leaves exactly one log entry. Dropping the future
+    /// cancels the call.
+    pub async fn call(&self, call: ToolCall) -> Envelope {
+        self.inner.call(call).await
+    }
+
+    /// Runs several calls, in parallel only where every tool concerned is `parallel_capable`.
+    /// Answers come in the order of the calls.
+    pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<Envelope> {
+        self.inner.call_batch(calls).await
+    }
+
+    /// The tools that are offered, in a fixed order: local ones first, then by server.
+    pub fn tools(&self) -> Vec<ToolInfo> {
+        let snapshot = self.inner.snapshot.load();
+        snapshot.tools().map(|tool| snapshot.info(tool)).collect()
+    }
+
+    /// One tool by its name.
+    pub fn tool(&self, name: &str) -> Option<ToolInfo> {
+        let snapshot = self.inner.snapshot.load();
+        snapshot.resolve(name).ok().map(|tool| snapshot.info(tool))
+    }
+
+    /// The configured servers and how each is doing.
+    pub fn servers(&self) -> Vec<ServerInfo> {
+        self.inner.snapshot.load().servers.clone()
+    }
+
+    /// How the execution log is doing.
+    pub fn log_health(&self) -> LogHealth {
+        self.inner.snapshot.load().log.health()
+    }
+
+    /// Replaces the configuration in one step. Calls under way keep what they began with; if the
+    /// new one cannot be used, the old one stays.
+    pub async fn apply(&self, config: Config) -> Result<(), StartError> {
+        let _one_at_a_time = self.inner.applying.lock().await;
+        let old = self.inner.snapshot.load_full();
+        let new = start::build(config, &self.inner.parts, Some(&old)).await?;
+        self.inner.snapshot.store(Arc::new(new));
+        Ok(())
+    }
+
+    /// Stops taking calls, lets those under way finish within `grace`, cancels the rest, and leaves
+    /// no process behind.
+    pub async fn shutdown(&self, grace: Duration) -> Shutdown {
+        let inner = &self.inner;
+        inner.tasks.close();
+        let outcome = match tokio::time::timeout(grace, inner.tasks.wait()).await {
+            Ok(()) => Shutdown::Clean,
+            Err(_) => {
+                inner.stop.cancel();
+                inner.tasks.wait().await;
+                Shutdown::Cut
+            }
+        };
+        let snapshot = inner.snapshot.load_full();
+        for tool in snapshot.tools() {
+            tool.backend.stop().await;
+        }
+        inner.parts.warm.stop().await;
+        kill_all_remaining().await;
+        if let Err(error) = snapshot.log.close().await {
+            tracing::error!("log entries are lost: {}", error.problem());
+        }
+        outcome
+    }
+}

@@ -1,0 +1,83 @@
+//! What a call sees of the toolbox: one consistent whole, replaced as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::info::ToolInfo;
+use super::servers::ServerInfo;
+use crate::config::{Config, nearest, show};
+use crate::error::CallError;
+use crate::policy::{Gate, Policy};
+use crate::record::{ExecutionLog, Source as RecordSource};
+use crate::registry::RegisteredTool;
+use crate::tool::Tool;
+
+/// One state of the toolbox.
+pub(crate) struct Snapshot {
+    tools: HashMap<String, Arc<Offered>>,
+    order: Vec<Arc<Offered>>,
+    pub(crate) policy: Policy,
+    pub(crate) log: ExecutionLog,
+    pub(crate) output_bytes_max: usize,
+    pub(crate) servers: Vec<ServerInfo>,
+    pub(super) config: Config,
+}
+
+/// A tool with what runs it and what limits it.
+pub(crate) struct Offered {
+    pub(crate) registered: RegisteredTool,
+    pub(crate) backend: Arc<dyn Tool>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) kind: RecordSource,
+}
+
+impl Offered {
+    /// The name under which it is offered.
+    pub(crate) fn name(&self) -> &str {
+        &self.registered.name
+    }
+}
+
+impl Snapshot {
+    pub(super) fn new(
+        config: Config,
+        offered: Vec<Offered>,
+        policy: Policy,
+        log: ExecutionLog,
+        servers: Vec<ServerInfo>,
+    ) -> Self {
+        let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
+        let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
+        let output_bytes_max = config.defaults.output_bytes_max.value as usize;
+        Self { tools, order, policy, log, output_bytes_max, servers, config }
+    }
+
+    /// The tools, in the order of registration.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Offered>> {
+        self.order.iter()
+    }
+
+    /// The tool of a name.
+    pub(crate) fn resolve(&self, name: &str) -> Result<&Arc<Offered>, CallError> {
+        self.tools.get(name).ok_or_else(|| CallError::UnknownTool {
+            tool: name.to_owned(),
+            nearest: nearest(name, self.order.iter().map(|tool| tool.name())).map(ToOwned::to_owned),
+        })
+    }
+
+    /// A tool as programs and people are shown it.
+    pub(super) fn info(&self, tool: &Offered) -> ToolInfo {
+        let own_name = &tool.registered.definition.name;
+        let script = self.config.local.iter().find(|local| local.definition.name == *own_name);
+        let program = script.filter(|_| tool.kind == RecordSource::Local);
+        ToolInfo::new(tool, program.map(|local| show::program(&local.program)))
+    }
+
+    /// No tool runs without a record, unless the configuration says that it may.
+    pub(crate) fn require_log(&self, tool: &str) -> Result<(), CallError> {
+        self.log.ready().map_err(|error| CallError::LogUnavailable {
+            tool: tool.to_owned(),
+            problem: error.problem(),
+        })
+    }
+}

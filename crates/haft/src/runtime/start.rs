@@ -1,0 +1,204 @@
+//! From a configuration to a snapshot: connect, register, refuse to start where the rules say so.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::local::Script;
+use super::snapshot::{Offered, Snapshot};
+use super::{Parts, servers};
+use crate::config::Config;
+use crate::config::choices::{LogSync, OnLogFailure as ConfiguredFailure};
+use crate::policy::{Gate, Policy};
+use crate::record::{
+    Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
+};
+use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, register};
+use crate::tool::Tool;
+
+/// Why a toolbox did not start. The old one, if there is one, keeps running.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A server could not be reached and must not be skipped.
+    #[error("{text}")]
+    Connect {
+        /// The server.
+        server: String,
+        /// The whole text, cause included.
+        text: String,
+    },
+    /// A tool is not configured where it must be, or names collide where they must not.
+    #[error("{}", texts.join("\n\n"))]
+    Strict {
+        /// One text for each tool.
+        texts: Vec<String>,
+    },
+    /// The execution log cannot be written.
+    #[error("{}", .0.problem())]
+    Log(#[from] LogError),
+}
+
+impl StartError {
+    /// What to do next, where the text itself does not say.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Connect { server, .. } => Some(format!(
+                "set `on_connect_failure: skip` for `{server}` to start without it"
+            )),
+            Self::Strict { .. } => None,
+            Self::Log(error) => Some(error.remedy()),
+        }
+    }
+}
+
+/// What runs each local tool, by the tool's own name.
+type Backends = HashMap<String, (Arc<dyn Tool>, RecordSource)>;
+
+pub(super) async fn build(
+    config: Config,
+    parts: &Parts,
+    old: Option<&Snapshot>,
+) -> Result<Snapshot, StartError> {
+    let log = open_log(&config, parts, old)?;
+    let servers = servers::connect(&config)?;
+    let found = discover(&config, parts);
+    let known = load_known(&config);
+    let registration = register(&config, &found, known.as_ref());
+    registration.records.iter().for_each(|record| record.emit());
+    if !registration.violations.is_empty() {
+        return Err(StartError::Strict { texts: registration.violations });
+    }
+    if !registration.known.is_empty() && known.as_ref() != Some(&registration.known) {
+        save_known(&config, &registration.known).await;
+    }
+    let backends = backends(&config, parts, &registration.tools, old);
+    let offered = offer(registration.tools, &backends, old);
+    let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
+    let policy = Policy::new(&config.defaults, toolbox);
+    Ok(Snapshot::new(config, offered, policy, log, servers))
+}
+
+/// Keeps the log open across a change of configuration that does not concern it.
+fn open_log(
+    config: &Config,
+    parts: &Parts,
+    old: Option<&Snapshot>,
+) -> Result<ExecutionLog, LogError> {
+    let options = LogOptions {
+        dir: config.log.dir.value.clone(),
+        retain_days: config.log.retain_days.value,
+        on_failure: match config.log.on_failure.value {
+            ConfiguredFailure::Refuse => OnLogFailure::Refuse,
+            ConfiguredFailure::Degrade => OnLogFailure::Degrade,
+        },
+        durability: match config.log.sync.value {
+            LogSync::Os => Durability::Os,
+            LogSync::Disk => Durability::Disk,
+        },
+    };
+    let secrets = config.secrets();
+    if let Some(old) = old.filter(|old| log_key(&old.config) == log_key(config)) {
+        return Ok(old.log.clone());
+    }
+    ExecutionLog::open(options, Redactor::new(secrets), parts.clock.clone())
+}
+
+/// What the log depends on.
+fn log_key(config: &Config) -> impl PartialEq + use<> {
+    let log = &config.log;
+    let settings =
+        (log.dir.value.clone(), log.retain_days.value, log.on_failure.value, log.sync.value);
+    (settings, config.secrets())
+}
+
+fn discover(config: &Config, parts: &Parts) -> Discovered {
+    let functions = parts.functions.iter().map(|tool| LocalDiscovery {
+        definition: tool.definition(),
+        settings: None,
+    });
+    let scripts = config.local.iter().map(|tool| LocalDiscovery {
+        definition: tool.definition.clone(),
+        settings: Some(tool.settings.clone()),
+    });
+    Discovered { local: functions.chain(scripts).collect(), servers: Vec::new() }
+}
+
+/// What runs each tool. A script whose entry did not change keeps its warm workers.
+fn backends(
+    config: &Config,
+    parts: &Parts,
+    tools: &[RegisteredTool],
+    old: Option<&Snapshot>,
+) -> Backends {
+    let mut backends: Backends = HashMap::new();
+    for tool in &parts.functions {
+        backends.insert(tool.definition().name, (tool.clone(), RecordSource::Function));
+    }
+    let python = config.defaults.python.value.expose();
+    for local in &config.local {
+        let name = &local.definition.name;
+        let Some(registered) = tools.iter().find(|tool| tool.definition.name == *name) else {
+            continue;
+        };
+        let instances = registered.effective.max_instances.value;
+        let unchanged = old.filter(|old| {
+            let before = old.config.local.iter().find(|before| before.definition.name == *name);
+            let same_program = before.is_some_and(|before| {
+                before.program == local.program && before.tools_dir == local.tools_dir
+            });
+            same_program && old.config.defaults.python.value.expose() == python
+        });
+        let kept = unchanged.and_then(|old| {
+            let tool = old.resolve(&registered.name).ok()?;
+            let same = tool.registered.effective.max_instances.value == instances;
+            same.then(|| tool.backend.clone())
+        });
+        let backend =
+            kept.unwrap_or_else(|| Arc::new(Script::new(local, python, instances, &parts.warm)));
+        backends.insert(name.clone(), (backend, RecordSource::Local));
+    }
+    backends
+}
+
+fn offer(
+    tools: Vec<RegisteredTool>,
+    backends: &Backends,
+    old: Option<&Snapshot>,
+) -> Vec<Offered> {
+    tools
+        .into_iter()
+        .filter_map(|registered| {
+            let (backend, kind) = backends.get(&registered.definition.name)?.clone();
+            let before = old.and_then(|old| old.resolve(&registered.name).ok());
+            let gate = gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
+            Some(Offered { registered, backend, gate, kind })
+        })
+        .collect()
+}
+
+/// Keeps counting what already runs, under the new limit.
+fn gate(old: Option<&Arc<Gate>>, limit: u32) -> Arc<Gate> {
+    match old {
+        Some(gate) => {
+            gate.resize(limit);
+            gate.clone()
+        }
+        None => Arc::new(Gate::new(limit)),
+    }
+}
+
+fn load_known(config: &Config) -> Option<KnownTools> {
+    let dir = &config.state_dir.value;
+    KnownTools::load(dir).unwrap_or_else(|error| {
+        tracing::warn!("what earlier runs saw of the servers cannot be read in `{}`: {error}", dir.display());
+        None
+    })
+}
+
+async fn save_known(config: &Config, known: &KnownTools) {
+    let (dir, known) = (config.state_dir.value.clone(), known.clone());
+    let shown = dir.display().to_string();
+    let saved = tokio::task::spawn_blocking(move || known.save(&dir)).await;
+    if let Ok(Err(error)) = saved {
+        tracing::warn!("what the servers have cannot be remembered in `{shown}`: {error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! What the tools of one session share, for as many sessions as are remembered.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+use crate::tool::SessionState;
+
+/// How many sessions are remembered; the one opened first is forgotten first.
+const SESSIONS_MAX: usize = 1000;
+
+/// The state of each session.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    states: HashMap<String, SessionState>,
+    oldest_first: VecDeque<String>,
+}
+
+impl Sessions {
+    /// The state of a session; a call without one has a state of its own.
+    pub(crate) fn state(&self, session: Option<&str>) -> SessionState {
+        let Some(session) = session else { return SessionState::default() };
+        let Ok(mut inner) = self.0.lock() else { return SessionState::default() };
+        if let Some(state) = inner.states.get(session) {
+            return state.clone();
+        }
+        if inner.oldest_first.len() >= SESSIONS_MAX {
+            if let Some(oldest) = inner.oldest_first.pop_front() {
+                inner.states.remove(&oldest);
+            }
+        }
+        let state = SessionState::default();
+        inner.oldest_first.push_back(session.to_owned());
+        inner.states.insert(session.to_owned(), state.clone());
+        state
+    }
+}
