@@ -2,6 +2,7 @@
 //!
 //! Read [`mod@call`] first: it is the path every call takes, whoever asks and whatever runs.
 
+pub mod backend;
 pub mod content;
 pub mod envelope;
 pub mod error;
