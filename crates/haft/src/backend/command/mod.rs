@@ -1,5 +1,8 @@
 //! Command tools: any executable that reads its arguments from stdin and prints its answer.
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
