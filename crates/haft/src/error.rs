@@ -62,10 +62,7 @@ pub enum CallError {
         problem: String,
     },
     /// The answer does not fit the output schema.
-    #[error(
-        "the answer of `{tool}` does not fit its output schema: {}",
-        sentence(violations)
-    )]
+    #[error("the answer of `{tool}` does not fit its output schema: {}", sentence(violations))]
     InvalidOutput {
         /// The tool that was called.
         tool: String,
@@ -105,9 +102,7 @@ pub enum CallError {
         failure: ToolFailure,
     },
     /// The execution log cannot be written and `log.on_failure` is `refuse`.
-    #[error(
-        "the call of `{tool}` was refused because the execution log cannot be written: {problem}"
-    )]
+    #[error("the call of `{tool}` was refused because the execution log cannot be written: {problem}")]
     LogUnavailable {
         /// The tool that was called.
         tool: String,
@@ -169,11 +164,7 @@ pub enum ToolFailure {
 impl ToolFailure {
     /// A plain execution error without remedy or details.
     pub fn execution(message: impl Into<String>) -> Self {
-        Self::Execution {
-            message: message.into(),
-            remedy: None,
-            details: Value::Null,
-        }
+        Self::Execution { message: message.into(), remedy: None, details: Value::Null }
     }
 }
 
@@ -246,10 +237,7 @@ impl CallError {
                 json!({ "violations": violations })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
-            Self::Failed {
-                failure: ToolFailure::Execution { details, .. },
-                ..
-            } => details.clone(),
+            Self::Failed { failure: ToolFailure::Execution { details, .. }, .. } => details.clone(),
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }
             | Self::Busy { .. }
@@ -288,10 +276,6 @@ fn sentence(violations: &[Violation]) -> String {
         })
         .collect();
     let more = violations.len().saturating_sub(shown.len());
-    let tail = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
+    let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{tail}", shown.join("; "))
 }

@@ -31,10 +31,7 @@ pub(super) async fn line_in(path: &Path) -> String {
 /// Waits until no live process carries `mark` in its environment.
 pub(super) async fn until_gone(mark: &str) {
     assert!(!mark.is_empty());
-    until(&format!("everything marked {mark} is gone"), || {
-        alive(mark) == 0
-    })
-    .await;
+    until(&format!("everything marked {mark} is gone"), || alive(mark) == 0).await;
 }
 
 /// How many live processes carry `mark` in their environment. A zombie has none any more.
@@ -44,6 +41,12 @@ pub(super) fn alive(mark: &str) -> usize {
         .filter_map(|process| fs::read(process.path().join("environ")).ok())
         .filter(|environ| String::from_utf8_lossy(environ).contains(mark))
         .count()
+}
+
+/// Whether the process is alive, and not a zombie that nobody has collected yet.
+pub(super) fn runs(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
 }
 
 /// Whether the process exists, be it as a zombie.

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::process::{Exit, ProcessTree, SharedTail, Tail};
+use super::process::{Exit, ProcessTree, SharedTail, Tail, last_line};
 use super::{answer, program, script_path};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -61,11 +61,7 @@ impl CommandTool {
     ) -> Result<ToolOutput, ToolFailure> {
         let (program, args) = self.argv()?;
         let mut command = Command::new(&program);
-        command
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut command)
             .map_err(|error| program::failed_to_start(&program, &error))?;
         let mut stdout = Vec::new();
@@ -82,13 +78,7 @@ impl CommandTool {
     }
 
     fn argv(&self) -> Result<(OsString, Vec<OsString>), ToolFailure> {
-        let CommandSettings {
-            name,
-            tools_dir,
-            script_path,
-            command,
-            args,
-        } = &self.settings;
+        let CommandSettings { name, tools_dir, script_path, command, args } = &self.settings;
         let script = match script_path {
             Some(path) => Some(script_path::resolve(tools_dir, path)?.into_os_string()),
             None => None,
@@ -112,14 +102,11 @@ impl CommandTool {
         tail.push(stdout);
         let stdout = tail.text();
         let name = &self.settings.name;
-        let said = [stderr, &stdout]
-            .into_iter()
-            .find_map(|text| text.trim_end().lines().last());
-        let said = said
-            .map(|line| format!(": {}", line.trim()))
-            .unwrap_or_default();
         ToolFailure::Execution {
-            message: format!("`{name}` ended with {exit}{said}"),
+            message: match last_line(stderr).or_else(|| last_line(&stdout)) {
+                Some(line) => format!("`{name}` ended with {exit}: {line}"),
+                None => format!("`{name}` ended with {exit}"),
+            },
             remedy: Some("stderr and stdout in the details say more".into()),
             details: json!({
                 "command": self.settings.command,

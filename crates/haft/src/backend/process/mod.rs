@@ -17,5 +17,5 @@ mod watchdog;
 pub use exit::Exit;
 pub use marker::MARKER_VARIABLE;
 pub use reaper::kill_all_remaining;
-pub use tail::{SharedTail, TAIL_BYTES_MAX, Tail};
+pub use tail::{SharedTail, TAIL_BYTES_MAX, Tail, last_line};
 pub use tree::{Left, ProcessTree};

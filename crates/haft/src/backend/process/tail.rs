@@ -7,6 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How much of a stream is kept.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
+/// How much of a line fits into a message; all of it is in the details.
+const LINE_CHARS_MAX: usize = 300;
+
 const READ_BYTES: usize = 8 * 1024;
 
 /// The last [`TAIL_BYTES_MAX`] bytes of a stream.
@@ -37,12 +40,14 @@ impl Tail {
     pub fn text(&self) -> String {
         let start = self.kept.len().saturating_sub(TAIL_BYTES_MAX);
         let text = String::from_utf8_lossy(&self.kept[start..]);
-        if self.cut || start > 0 {
-            format!("...{text}")
-        } else {
-            text.into_owned()
-        }
+        if self.cut || start > 0 { format!("...{text}") } else { text.into_owned() }
     }
+}
+
+/// The last line that is not empty, which usually says what went wrong.
+pub fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LINE_CHARS_MAX).collect())
 }
 
 /// A tail that is filled in one place and read in another.
@@ -85,10 +90,14 @@ mod tests {
         tail.drain(flood.as_slice()).await;
         let text = tail.text();
         assert!(text.starts_with("...xxx") && text.ends_with("x\u{fffd}the end"));
-        assert_eq!(
-            text.len(),
-            "...".len() + TAIL_BYTES_MAX - 1 + "\u{fffd}".len()
-        );
+        assert_eq!(text.len(), "...".len() + TAIL_BYTES_MAX - 1 + "\u{fffd}".len());
+    }
+
+    #[test]
+    fn the_last_line_that_is_not_empty_is_found() {
+        assert_eq!(last_line("first\n  second \n\n").as_deref(), Some("second"));
+        assert_eq!(last_line(" \n"), None);
+        assert_eq!(last_line(&"é".repeat(1000)).unwrap().chars().count(), LINE_CHARS_MAX);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 
 use super::marker::{MARKER_VARIABLE, Marker};
 use super::reaper::{self, Quarry};
-use super::{Exit, scan, watchdog};
+use super::scan::{self, Start};
+use super::{Exit, watchdog};
 
 /// How long [`ProcessTree::kill`] waits until nothing is left.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -25,6 +26,7 @@ pub struct ProcessTree {
     child: Child,
     marker: Marker,
     group: Pid,
+    since: Start,
     leader: Leader,
 }
 
@@ -45,22 +47,15 @@ impl ProcessTree {
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         watchdog::start();
         let marker = Marker::next();
-        command
-            .process_group(0)
-            .env(MARKER_VARIABLE, marker.value())
-            .kill_on_drop(true);
+        command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
         let child = command.spawn()?;
         let group = child
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
         watchdog::watch(group);
-        Ok(Self {
-            child,
-            marker,
-            group,
-            leader: Leader::Uncollected,
-        })
+        let since = Start::of(group.as_raw_pid());
+        Ok(Self { child, marker, group, since, leader: Leader::Uncollected })
     }
 
     /// The process id of the child, which is also the id of its group.
@@ -134,13 +129,8 @@ impl ProcessTree {
 
     fn hand_over(&mut self, done: Option<oneshot::Sender<Left>>) {
         self.leader = Leader::HandedOver;
-        reaper::hunt(
-            Quarry::Tree {
-                marker: self.marker,
-                group: self.group,
-            },
-            done,
-        );
+        let Self { marker, group, since, .. } = *self;
+        reaper::hunt(Quarry::Tree { marker, group, since }, done);
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::ANSWER_BYTES_MAX;
 use super::frame::{NoAnswer, Problem};
 use super::worker::Worker;
-use crate::backend::process::Exit;
+use crate::backend::process::{Exit, last_line};
 use crate::error::ToolFailure;
 
 /// The worker ended, or what it sent is no answer. It is not used again.
@@ -35,16 +35,16 @@ pub(super) async fn no_answer(
 }
 
 fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFailure {
-    let how = exit.map_or_else(
-        || "closed its pipes".into(),
-        |exit| format!("ended with {exit}"),
-    );
+    let how = exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"));
     let remedy = match exit.and_then(Exit::signal) {
         Some(9) => "somebody killed the process; look whether the machine ran out of memory",
         _ => "return a value from the entrypoint instead of ending the process",
     };
     ToolFailure::Execution {
-        message: format!("`{name}` {how} before it answered{}", last_line(stderr)),
+        message: match last_line(stderr) {
+            Some(line) => format!("`{name}` {how} before it answered: {line}"),
+            None => format!("`{name}` {how} before it answered"),
+        },
         remedy: Some(remedy.into()),
         details: json!({
             "path": script,
@@ -63,10 +63,7 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
     };
     ToolFailure::Execution {
         message: format!("`{name}` raised {}", exception(&problem)),
-        remedy: Some(format!(
-            "the traceback shows the line in `{}`",
-            script.display()
-        )),
+        remedy: Some(format!("the traceback shows the line in `{}`", script.display())),
         details: json!({
             "path": script,
             "exception": problem.kind,
@@ -99,12 +96,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
         Err(error) => return unreadable(&shown.to_string(), &error.to_string()),
     };
     let (message, remedy) = match &problem {
-        Problem {
-            file: Some(file),
-            line: Some(line),
-            text,
-            ..
-        } => (
+        Problem { file: Some(file), line: Some(line), text, .. } => (
             format!(
                 "the script `{shown}` cannot be loaded: {} in `{file}`, line {line}: `{}`",
                 exception(&problem),
@@ -117,10 +109,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
             "define it, as in `def run(args)`, or correct `entrypoint`".into(),
         ),
         Problem { .. } => (
-            format!(
-                "the script `{shown}` cannot be loaded: {}",
-                exception(&problem)
-            ),
+            format!("the script `{shown}` cannot be loaded: {}", exception(&problem)),
             "correct the script; the next call loads it again".into(),
         ),
     };
@@ -140,38 +129,19 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
 
 /// Something else than the runner's answer came through the pipe.
 pub(super) fn unreadable(name: &str, problem: &str) -> ToolFailure {
-    ToolFailure::Protocol {
-        message: format!("the answer of `{name}` cannot be read: {problem}"),
-    }
+    ToolFailure::Protocol { message: format!("the answer of `{name}` cannot be read: {problem}") }
 }
 
 /// The arguments are too long for one request.
 pub(super) fn unsendable(name: &str, problem: &impl Display) -> ToolFailure {
-    ToolFailure::execution(format!(
-        "the arguments of `{name}` cannot be sent: {problem}"
-    ))
+    ToolFailure::execution(format!("the arguments of `{name}` cannot be sent: {problem}"))
 }
 
 /// The tool was stopped for good.
 pub(super) fn stopped(name: &str) -> ToolFailure {
-    ToolFailure::Unavailable {
-        message: format!("`{name}` has been stopped"),
-        remedy: None,
-    }
+    ToolFailure::Unavailable { message: format!("`{name}` has been stopped"), remedy: None }
 }
 
 fn exception(Problem { kind, message, .. }: &Problem) -> String {
-    if message.is_empty() {
-        format!("`{kind}`")
-    } else {
-        format!("`{kind}`: {message}")
-    }
-}
-
-/// The last line of stderr says most; all of it is in the details.
-fn last_line(stderr: &str) -> String {
-    match stderr.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(line) => format!(": {}", line.trim()),
-        None => String::new(),
-    }
+    if message.is_empty() { format!("`{kind}`") } else { format!("`{kind}`: {message}") }
 }

@@ -17,7 +17,8 @@ REQUEST = struct.Struct(">II")
 ANSWER = struct.Struct(">cII")
 RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
 READ_BYTES = 65536
-TEXT_CHARS_MAX = 65536
+TRACEBACK_CHARS_MAX = 65536
+MESSAGE_CHARS_MAX = 4096
 
 loaded = {}  # path: [modified (ns), size, inode], as they were just before the file was read
 loop = None
@@ -109,7 +110,9 @@ def watch_imports(tools_dir):
 
 def load(script):
     directory, file = os.path.split(script)
-    sys.path[:1] = [directory]  # In the place of "", as if the script had been started itself.
+    if sys.path[:1] == [""]:
+        del sys.path[0]  # As if the script had been started itself.
+    sys.path.insert(0, directory)
     name = "haft_tool_" + os.path.splitext(file)[0]
     spec = importlib.util.spec_from_loader(name, SourceLoader(name, script), origin=script)
     spec.has_location = True
@@ -162,7 +165,7 @@ def answer(call, encode, context, arguments):
     try:
         return RESULT, encode(result).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        problem = {"type": type(result).__name__, "message": str(error)}
+        problem = {"type": type(result).__name__, "message": text(error)[:MESSAGE_CHARS_MAX]}
         return NOT_JSON, encode(problem).encode("utf-8", "replace")
 
 
@@ -185,12 +188,12 @@ def describe(error):
     own = kind.__module__ in ("builtins", __name__) or kind.__module__.startswith("haft_tool_")
     description = {
         "type": kind.__qualname__ if own else f"{kind.__module__}.{kind.__qualname__}",
-        "message": text(error)[:TEXT_CHARS_MAX],
-        "traceback": "".join(report.format())[-TEXT_CHARS_MAX:],
+        "message": text(error)[:MESSAGE_CHARS_MAX],
+        "traceback": "".join(report.format())[-TRACEBACK_CHARS_MAX:],
     }
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
-        description |= {"message": error.msg, "file": error.filename, "line": error.lineno, "text": line}
+        description.update(message=str(error.msg), file=error.filename, line=error.lineno, text=line)
     return description
 
 

@@ -18,8 +18,9 @@ pub const IDLE_WORKERS_MAX: usize = 32;
 
 /// Workers that wait for the next call of their tool. One for the whole runtime, so that many tools
 /// do not mean many idle processes.
-#[derive(Default)]
 pub struct WarmWorkers {
+    idle_max: Duration,
+    workers_max: usize,
     shelf: Mutex<Shelf>,
     tasks: TaskTracker,
 }
@@ -47,26 +48,29 @@ struct Idle {
 impl Owner {
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            stopped: AtomicBool::new(false),
-        }
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), stopped: AtomicBool::new(false) }
     }
 }
 
 impl WarmWorkers {
-    /// An empty shelf.
+    /// An empty shelf with the usual limits.
     pub fn new() -> Arc<Self> {
-        Arc::default()
+        Self::with_limits(IDLE_MAX, IDLE_WORKERS_MAX)
+    }
+
+    /// An empty shelf that keeps `workers_max` workers, each for `idle_max`.
+    pub fn with_limits(idle_max: Duration, workers_max: usize) -> Arc<Self> {
+        let shelf = Mutex::default();
+        Arc::new(Self { idle_max, workers_max, shelf, tasks: TaskTracker::new() })
     }
 
     /// Stops every idle worker and waits until they are gone. To be called when no call is under
     /// way any more.
     pub async fn stop(&self) {
         let idle = {
-            let mut shelf = self.lock();
-            shelf.clearing = None;
-            std::mem::take(&mut shelf.idle)
+            let mut kept = self.lock();
+            kept.clearing = None;
+            std::mem::take(&mut kept.idle)
         };
         retire_all(idle).await;
         self.tasks.close();
@@ -82,9 +86,9 @@ impl WarmWorkers {
     pub(super) fn take(&self, owner: &Owner, script: &Path) -> Option<Worker> {
         loop {
             let mut worker = {
-                let mut shelf = self.lock();
-                let last = shelf.idle.iter().rposition(|idle| idle.owner == owner.id)?;
-                shelf.idle.remove(last).worker
+                let mut kept = self.lock();
+                let last = kept.idle.iter().rposition(|idle| idle.owner == owner.id)?;
+                kept.idle.remove(last).worker
             };
             if worker.is_current(script) {
                 return Some(worker);
@@ -96,26 +100,18 @@ impl WarmWorkers {
     /// Keeps a worker for the next call.
     pub(super) fn put(self: &Arc<Self>, owner: &Owner, worker: Worker) {
         let surplus = {
-            let mut shelf = self.lock();
-            let until = Instant::now() + IDLE_MAX;
-            shelf.idle.push(Idle {
-                owner: owner.id,
-                worker,
-                until,
-            });
-            if shelf
-                .clearing
-                .as_ref()
-                .is_none_or(AbortOnDropHandle::is_finished)
-            {
+            let mut kept = self.lock();
+            let until = Instant::now() + self.idle_max;
+            kept.idle.push(Idle { owner: owner.id, worker, until });
+            if kept.clearing.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
                 let clearing = self.tasks.spawn(clear(Arc::downgrade(self)));
-                shelf.clearing = Some(AbortOnDropHandle::new(clearing));
+                kept.clearing = Some(AbortOnDropHandle::new(clearing));
             }
-            // Asked under the lock: `stop_all_of` sets it before it looks at the shelf.
+            // Asked under the lock: `stop_all_of` sets it before it looks at the kept.
             if owner.stopped.load(Ordering::SeqCst) {
-                shelf.idle.pop()
-            } else if shelf.idle.len() > IDLE_WORKERS_MAX {
-                Some(shelf.idle.remove(0))
+                kept.idle.pop()
+            } else if kept.idle.len() > self.workers_max {
+                Some(kept.idle.remove(0))
             } else {
                 None
             }
@@ -138,10 +134,7 @@ impl WarmWorkers {
     }
 
     fn take_all_of(&self, owner: &Owner) -> Vec<Idle> {
-        self.lock()
-            .idle
-            .extract_if(.., |idle| idle.owner == owner.id)
-            .collect()
+        self.lock().idle.extract_if(.., |idle| idle.owner == owner.id).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf> {
@@ -163,11 +156,8 @@ async fn clear(warm: Weak<WarmWorkers>) {
         sleep_until(next).await;
         let Some(warm) = warm.upgrade() else { return };
         let now = Instant::now();
-        let expired: Vec<Idle> = warm
-            .lock()
-            .idle
-            .extract_if(.., |idle| idle.until <= now)
-            .collect();
+        let expired: Vec<Idle> =
+            warm.lock().idle.extract_if(.., |idle| idle.until <= now).collect();
         for Idle { worker, .. } in expired {
             warm.tasks.spawn(worker.retire());
         }

@@ -3,11 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use tokio::time::timeout;
-
 use super::*;
-use crate::backend::script::IDLE_WORKERS_MAX;
-use crate::backend::testing::{alive, line_in, until_gone};
+use crate::backend::testing::{alive, line_in, runs, until, until_gone};
 
 const WHO: &str = "import os\ndef run(args):\n    return os.environ['HAFT_TREE']";
 
@@ -50,11 +47,7 @@ async fn a_dropped_call_leaves_no_process() {
     };
     let dropped = Instant::now();
     until_gone(&mark).await;
-    assert!(
-        dropped.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        dropped.elapsed()
-    );
+    assert!(dropped.elapsed() < Duration::from_secs(1), "{:?}", dropped.elapsed());
     assert_eq!(bench.data(&arguments(false)).await, "null");
 }
 
@@ -87,11 +80,7 @@ async fn a_worker_that_died_while_idle_is_replaced() {
     let pid: i32 = bench.data("{}").await.parse().unwrap();
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
-    let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    crate::backend::testing::until("it is dead", || {
-        state().is_empty() || state().contains(") Z ")
-    })
-    .await;
+    until("it is dead", || !runs(pid)).await;
     assert_ne!(bench.data("{}").await, pid.to_string());
 }
 
@@ -124,60 +113,30 @@ async fn with_one_instance_calls_take_turns() {
     let script = "import os\ndef run(args):\n    os.mkdir(args['room'])\n    os.rmdir(args['room'])\n    return os.getpid()";
     let bench = Bench::with(script, |settings| settings.instances = 1);
     let arguments = serde_json::json!({ "room": bench.tools.path().join("room") }).to_string();
-    let (a, b, c) = tokio::join!(
-        bench.data(&arguments),
-        bench.data(&arguments),
-        bench.data(&arguments)
-    );
+    let (a, b, c) =
+        tokio::join!(bench.data(&arguments), bench.data(&arguments), bench.data(&arguments));
     assert_eq!(HashSet::from([a, b, c]).len(), 1, "one worker did it all");
 }
 
 #[tokio::test]
-async fn idle_workers_are_limited_over_all_tools() {
-    let first = Bench::with(WHO, |settings| settings.instances = IDLE_WORKERS_MAX + 8);
-    let mark = first.data("{}").await;
-    let other = Bench::with(MEETING, |_| {});
-    let tool = PythonTool::new(
-        PythonSettings {
-            instances: IDLE_WORKERS_MAX,
-            name: "crowd".into(),
-            tools_dir: other.tools.path().into(),
-            script_path: "tool.py".into(),
-            entrypoint: "run".into(),
-            python: "python3".into(),
-            args: Vec::new(),
-        },
-        Arc::clone(&first.warm),
-    );
-    // In a ring each call waits for the next one, so all of them need a worker of their own.
-    let calls: Vec<_> = (0..IDLE_WORKERS_MAX)
-        .map(|me| {
-            let arguments = serde_json::json!({
-                "room": other.tools.path(),
-                "me": me.to_string(),
-                "other": ((me + 1) % IDLE_WORKERS_MAX).to_string(),
-            });
-            RawValue::from_string(arguments.to_string()).unwrap()
-        })
-        .collect();
-    let context = CallContext::default();
-    let crowd = async {
-        let mut running: Vec<_> = calls
-            .iter()
-            .map(|arguments| Box::pin(tool.run(arguments, &context)))
-            .collect();
-        std::future::poll_fn(|cx| {
-            running.retain_mut(|call| call.as_mut().poll(cx).is_pending());
-            if running.is_empty() {
-                std::task::Poll::Ready(())
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await;
-    };
-    timeout(crate::backend::testing::PATIENCE, crowd)
-        .await
-        .unwrap();
-    until_gone(mark.trim_matches('"')).await;
+async fn the_worker_idle_for_longest_makes_room() {
+    let warm = WarmWorkers::with_limits(Duration::from_hours(1), 2);
+    let benches = [WHO, WHO, WHO].map(|script| Bench::on(&warm, script, |_| {}));
+    let mut marks = Vec::new();
+    for bench in &benches {
+        marks.push(bench.data("{}").await);
+    }
+    until_gone(marks[0].trim_matches('"')).await;
+    assert_eq!(benches[1].data("{}").await, marks[1]);
+    assert_eq!(benches[2].data("{}").await, marks[2]);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_idle_for_too_long_goes() {
+    let warm = WarmWorkers::with_limits(Duration::from_millis(50), 2);
+    let bench = Bench::on(&warm, WHO, |_| {});
+    for _ in 0..2 {
+        let mark = bench.data("{}").await;
+        until_gone(mark.trim_matches('"')).await;
+    }
 }

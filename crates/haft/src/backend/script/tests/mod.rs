@@ -31,6 +31,10 @@ impl Bench {
     }
 
     fn with(script: &str, change: impl FnOnce(&mut PythonSettings)) -> Self {
+        Self::on(&WarmWorkers::new(), script, change)
+    }
+
+    fn on(warm: &Arc<WarmWorkers>, script: &str, change: impl FnOnce(&mut PythonSettings)) -> Self {
         let tools = tempfile::tempdir().unwrap();
         fs::write(tools.path().join("tool.py"), script).unwrap();
         let mut settings = PythonSettings {
@@ -43,12 +47,8 @@ impl Bench {
             instances: 2,
         };
         change(&mut settings);
-        let warm = WarmWorkers::new();
-        Self {
-            tools,
-            tool: PythonTool::new(settings, Arc::clone(&warm)),
-            warm,
-        }
+        let warm = Arc::clone(warm);
+        Self { tools, tool: PythonTool::new(settings, Arc::clone(&warm)), warm }
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -57,13 +57,7 @@ impl Bench {
 
     /// The real path of a file in the tools directory, as messages show it.
     fn path(&self, file: &str) -> String {
-        self.tools
-            .path()
-            .canonicalize()
-            .unwrap()
-            .join(file)
-            .display()
-            .to_string()
+        self.tools.path().canonicalize().unwrap().join(file).display().to_string()
     }
 
     async fn call(&self, arguments: &str) -> Result<ToolOutput, ToolFailure> {
@@ -78,23 +72,15 @@ impl Bench {
 
     /// The JSON of a successful answer, exactly as it came.
     async fn data(&self, arguments: &str) -> String {
-        self.call(arguments)
-            .await
-            .unwrap()
-            .data
-            .unwrap()
-            .get()
-            .to_owned()
+        self.call(arguments).await.unwrap().data.unwrap().get().to_owned()
     }
 
     /// Message, remedy and details of a failed call.
     async fn failure(&self, arguments: &str) -> (String, String, Value) {
         match self.call(arguments).await.unwrap_err() {
-            ToolFailure::Execution {
-                message,
-                remedy,
-                details,
-            } => (message, remedy.unwrap_or_default(), details),
+            ToolFailure::Execution { message, remedy, details } => {
+                (message, remedy.unwrap_or_default(), details)
+            }
             other => panic!("{other:?}"),
         }
     }
