@@ -1,2 +1,11 @@
-//! x
+//! What runs a tool on this machine: Python scripts, commands, and the child processes of both.
+//! Knows no configuration file, no registry and no policy; a call that gets here may run.
+
+mod answer;
+pub mod command;
+pub mod process;
+mod program;
+pub mod script;
 pub mod script_path;
+#[cfg(test)]
+mod testing;

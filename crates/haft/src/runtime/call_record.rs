@@ -34,7 +34,12 @@ pub(crate) struct CallRecord<'a> {
 
 impl<'a> CallRecord<'a> {
     /// Opens the record; the time starts here.
-    pub(crate) fn open(log: &'a ExecutionLog, call: &'a ToolCall, sessions: &Sessions) -> Self {
+    pub(crate) fn open(
+        log: &'a ExecutionLog,
+        call: &'a ToolCall,
+        sessions: &Sessions,
+        timestamp: Timestamp,
+    ) -> Self {
         let context = CallContext {
             execution_id: Uuid::now_v7().to_string(),
             caller: call.caller.clone(),
@@ -47,7 +52,7 @@ impl<'a> CallRecord<'a> {
             context,
             input: as_json(&call.arguments),
             started: Instant::now(),
-            timestamp: log.now(),
+            timestamp,
             source: Source::Unknown,
             server: None,
             queued: Duration::ZERO,

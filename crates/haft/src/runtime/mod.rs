@@ -45,6 +45,12 @@ pub(crate) struct Inner {
     applying: tokio::sync::Mutex<()>,
 }
 
+impl Inner {
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        self.parts.clock.now()
+    }
+}
+
 /// What outlives a change of configuration.
 pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,

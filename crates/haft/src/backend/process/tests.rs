@@ -1,0 +1,181 @@
+//! Real processes that try to get away.
+
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+use super::*;
+use crate::backend::testing::{alive, exists, line_in, runs, until, until_gone};
+
+/// Starts `script` in a tree and waits for its first line, which begins with the marker.
+async fn start(script: &str) -> (ProcessTree, Vec<String>) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut tree = ProcessTree::spawn(&mut shell).unwrap();
+    let mut lines = BufReader::new(tree.take_stdout().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    (tree, line.split(' ').map(str::to_owned).collect())
+}
+
+/// Five processes: the shell, one in its group, one that ignores every polite signal, one in a
+/// session of its own, one that was orphaned there.
+const FAMILY: &str = r#"
+    trap '' TERM HUP INT
+    sleep 1000 &
+    sh -c "trap '' TERM HUP INT; sleep 1000; :" &
+    setsid sleep 1000 &
+    sh -c 'setsid sleep 1000 & exit'
+    echo $HAFT_TREE
+    wait
+"#;
+
+/// Proves S2-EC-01 and S2-Q-06 for processes that ignore SIGTERM, fork and `setsid` away.
+#[tokio::test]
+async fn dropping_the_tree_leaves_no_process_and_no_zombie() {
+    let (tree, words) = start(FAMILY).await;
+    let pid = tree.id();
+    until("the family is complete", || alive(&words[0]) >= 5).await;
+    drop(tree);
+    until_gone(&words[0]).await;
+    until("the zombie is collected", || !exists(pid)).await;
+}
+
+/// Proves S2-EC-01: an explicit kill says when nothing is left, within a second.
+#[tokio::test]
+async fn an_awaited_kill_returns_when_nothing_is_left() {
+    let (tree, words) = start(FAMILY).await;
+    let pid = tree.id();
+    let begun = Instant::now();
+    assert_eq!(tree.kill().await, Left::Nothing);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert_eq!((alive(&words[0]), exists(pid)), (0, false));
+}
+
+#[tokio::test]
+async fn a_descendant_that_cleared_its_environment_and_left_the_group_dies_too() {
+    let (tree, words) = start("setsid env -i sleep 1000 & echo $HAFT_TREE $!; wait").await;
+    let pid: i32 = words[1].parse().unwrap();
+    until("it has left the group", || {
+        std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().starts_with(b"sleep")
+    })
+    .await;
+    drop(tree);
+    until("it is gone", || !runs(pid)).await;
+}
+
+#[tokio::test]
+async fn what_a_child_leaves_behind_when_it_ends_dies_with_the_tree() {
+    let (mut tree, words) = start("setsid sleep 1000 & sleep 1000 & echo $HAFT_TREE").await;
+    assert_eq!(tree.wait().await.unwrap(), Exit::Code(0));
+    assert_eq!(alive(&words[0]), 2);
+    drop(tree);
+    until_gone(&words[0]).await;
+}
+
+#[tokio::test]
+async fn a_stranger_with_a_mark_of_another_instance_is_spared() {
+    let mut stranger = Command::new("sleep");
+    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1:").kill_on_drop(true);
+    let mut stranger = stranger.spawn().unwrap();
+    let (tree, _) = start(FAMILY).await;
+    assert_eq!(tree.kill().await, Left::Nothing);
+    assert_eq!(stranger.try_wait().unwrap(), None);
+}
+
+/// Proves the fault "Haft itself is killed with -9": nothing survives it by 2 s, not even a process
+/// that cleared its environment, and the watchdog goes as well.
+#[tokio::test]
+async fn nothing_survives_a_kill_9_of_haft_itself() {
+    if let Some(directory) = env::var_os(VICTIM) {
+        let (_tree, words) = start(FAMILY).await;
+        let (_other, cleared) = start("echo $HAFT_TREE; exec env -i sleep 1000").await;
+        tell(Path::new(&directory), &format!("{} {}", words[0], cleared[0]));
+        return std::future::pending().await;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut victim = act_as_victim("nothing_survives_a_kill_9_of_haft_itself", directory.path());
+    let told = line_in(&directory.path().join("told")).await;
+    let prefix = told.split('.').next().unwrap();
+    let cleared = children_of(victim.id().unwrap());
+    assert!(alive(prefix) >= 5 && cleared.len() >= 3, "{told} {cleared:?}");
+    victim.start_kill().unwrap();
+    assert_eq!(victim.wait().await.unwrap().signal(), Some(9));
+    let killed = Instant::now();
+    until_gone(prefix).await;
+    until("the children are gone", || !cleared.iter().any(|&pid| runs(pid))).await;
+    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+}
+
+/// Kills everything of its process, so it needs a process of its own.
+#[tokio::test]
+async fn at_the_end_everything_that_remains_is_killed() {
+    if let Some(directory) = env::var_os(VICTIM) {
+        let (tree, words) = start(FAMILY).await;
+        let (other, _) = start(FAMILY).await;
+        std::mem::forget((tree, other));
+        assert_eq!(kill_all_remaining().await, Left::Nothing);
+        assert_eq!(alive(words[0].split('.').next().unwrap()), 0);
+        return tell(Path::new(&directory), "done");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut victim =
+        act_as_victim("at_the_end_everything_that_remains_is_killed", directory.path());
+    assert!(victim.wait().await.unwrap().success());
+    assert_eq!(line_in(&directory.path().join("told")).await, "done");
+}
+
+/// A watchdog that somebody killed is replaced when the next child starts.
+#[tokio::test]
+async fn a_lost_watchdog_is_replaced() {
+    if let Some(directory) = env::var_os(VICTIM) {
+        let (_tree, _) = start(FAMILY).await;
+        let watchdog = children_of(std::process::id()).into_iter().find(|&pid| is_watchdog(pid));
+        let watchdog = rustix::process::Pid::from_raw(watchdog.unwrap()).unwrap();
+        rustix::process::kill_process(watchdog, rustix::process::Signal::KILL).unwrap();
+        until("the watchdog is dead", || !runs(watchdog.as_raw_pid())).await;
+        let (_other, words) = start(FAMILY).await;
+        tell(Path::new(&directory), &words[0]);
+        return std::future::pending().await;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut victim = act_as_victim("a_lost_watchdog_is_replaced", directory.path());
+    let told = line_in(&directory.path().join("told")).await;
+    victim.kill().await.unwrap();
+    until_gone(told.split('.').next().unwrap()).await;
+}
+
+/// Set in a copy of this program that plays Haft and is killed: where to tell what it did.
+const VICTIM: &str = "HAFT_TEST_CHILD";
+
+fn act_as_victim(test: &str, directory: &Path) -> tokio::process::Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("backend::process::tests::{test}")])
+        .env(VICTIM, directory)
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+fn tell(directory: &Path, text: &str) {
+    std::fs::write(directory.join("told"), format!("{text}\n")).unwrap();
+}
+
+fn children_of(pid: u32) -> Vec<i32> {
+    scan::processes(scan::Start::EVER)
+        .unwrap()
+        .into_iter()
+        .filter(|process| u32::try_from(process.parent).unwrap() == pid)
+        .map(|process| process.pid)
+        .collect()
+}
+
+fn is_watchdog(pid: i32) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    String::from_utf8_lossy(&command).contains("haft-watchdog")
+}

@@ -1,0 +1,155 @@
+//! A child process and everything that descends from it.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::marker::{MARKER_VARIABLE, Marker};
+use super::reaper::{self, Quarry};
+use super::scan::{self, Start};
+use super::{Exit, watchdog};
+
+/// How long [`ProcessTree::kill`] waits until nothing is left.
+const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// A child in a process group of its own, with all its descendants.
+///
+/// Dropping it kills them all: the group at once, and those that left it (`setsid`, double fork)
+/// within milliseconds. They are known by [`MARKER_VARIABLE`] in their environment.
+#[derive(Debug)]
+pub struct ProcessTree {
+    child: Child,
+    marker: Marker,
+    group: Pid,
+    since: Start,
+    leader: Leader,
+}
+
+/// What a kill left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// No process of the tree is alive.
+    Nothing,
+    /// So many processes could not be killed.
+    Survivors(usize),
+    /// Nobody could tell in time; the kill goes on in the background.
+    Unknown,
+}
+
+impl ProcessTree {
+    /// Starts `command` in a new process group, marked in its environment. Standard streams,
+    /// directory and the rest of the environment are the caller's to set.
+    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+        watchdog::start();
+        let marker = Marker::next();
+        command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
+        let child = command.spawn()?;
+        let group = child
+            .id()
+            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
+            .ok_or_else(|| io::Error::other("the new process has no id"))?;
+        watchdog::watch(group);
+        let since = Start::of(group.as_raw_pid());
+        Ok(Self { child, marker, group, since, leader: Leader::Uncollected })
+    }
+
+    /// The process id of the child, which is also the id of its group.
+    pub fn id(&self) -> i32 {
+        self.group.as_raw_pid()
+    }
+
+    /// The pipe to the child's standard input, the first time and if there is one.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// The pipe from the child's standard output, the first time and if there is one.
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// The pipe from the child's standard error, the first time and if there is one.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits until the child ends. Its descendants may live on until the tree is dropped.
+    pub async fn wait(&mut self) -> io::Result<Exit> {
+        let status = self.child.wait().await?;
+        self.leader = Leader::Collected;
+        Ok(status.into())
+    }
+
+    /// How the child ended, if it has.
+    pub fn try_wait(&mut self) -> io::Result<Option<Exit>> {
+        let status = self.child.try_wait()?;
+        if status.is_some() {
+            self.leader = Leader::Collected;
+        }
+        Ok(status.map(Exit::from))
+    }
+
+    /// Kills the whole tree and waits, for a second at most, until nothing is left.
+    pub async fn kill(mut self) -> Left {
+        self.strike();
+        let (done, left) = oneshot::channel();
+        self.hand_over(Some(done));
+        let gone = async {
+            // Collects the child, so that not even a zombie is left.
+            let _ = self.child.wait().await;
+            left.await.unwrap_or(Left::Unknown)
+        };
+        timeout(KILL_WAIT_MAX, gone).await.unwrap_or(Left::Unknown)
+    }
+
+    /// Kills what can be found at once, without a look at every process there is.
+    fn strike(&self) {
+        match self.leader {
+            Leader::Uncollected => {
+                // Before the group: once their parent is dead, nothing leads to them any more.
+                let descendants = scan::descendants(self.id());
+                let _ = kill_process_group(self.group, Signal::KILL);
+                for pid in descendants.into_iter().filter_map(Pid::from_raw) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            // The number may belong to a stranger by now. While a process of the old group lives,
+            // the system gives the number to nobody, so a process that has it proves the stranger.
+            Leader::Collected if test_kill_process(self.group) == Err(Errno::SRCH) => {
+                let _ = kill_process_group(self.group, Signal::KILL);
+            }
+            Leader::Collected | Leader::HandedOver => {}
+        }
+    }
+
+    fn hand_over(&mut self, done: Option<oneshot::Sender<Left>>) {
+        self.leader = Leader::HandedOver;
+        let Self { marker, group, since, .. } = *self;
+        reaper::hunt(Quarry::Tree { marker, group, since }, done);
+    }
+}
+
+impl Drop for ProcessTree {
+    fn drop(&mut self) {
+        if self.leader != Leader::HandedOver {
+            self.strike();
+            self.hand_over(None);
+        }
+    }
+}
+
+/// Whether the number of the child still belongs to the child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leader {
+    /// It runs, or is dead and keeps its number until its exit code is collected.
+    Uncollected,
+    /// Its exit code was collected and its number is free.
+    Collected,
+    /// The reaper has taken over.
+    HandedOver,
+}

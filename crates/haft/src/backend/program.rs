@@ -1,0 +1,101 @@
+//! Why a program could not be started, and what to do about it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::error::ToolFailure;
+
+/// Turns the error of a failed start into one that names the program and the way out.
+pub(super) fn failed_to_start(program: &OsStr, error: &io::Error) -> ToolFailure {
+    let shown = program.to_string_lossy();
+    let (message, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => not_found(program),
+        io::ErrorKind::PermissionDenied => {
+            let path = found(program).unwrap_or_else(|| program.into());
+            let path = path.display();
+            (
+                format!("the program `{shown}` could not be started: `{path}` is not executable"),
+                format!("make it executable: `chmod +x {path}`"),
+            )
+        }
+        _ if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => (
+            format!(
+                "the program `{shown}` could not be started: the system does not know its format"
+            ),
+            "begin the file with a line such as `#!/bin/sh`, or set `command` to the program that \
+             runs it"
+                .into(),
+        ),
+        _ if is_shortage(error) => {
+            return ToolFailure::Unavailable {
+                message: format!("the program `{shown}` could not be started: {error}"),
+                remedy: Some("try again later, or lower `max_concurrent`".into()),
+            };
+        }
+        _ => (
+            format!("the program `{shown}` could not be started: {error}"),
+            "try to start the program by hand as the user that runs Haft".into(),
+        ),
+    };
+    ToolFailure::Execution { message, remedy: Some(remedy), details: json!({ "program": shown }) }
+}
+
+/// Descriptors, processes or memory of this machine are used up: nothing is wrong with the tool.
+fn is_shortage(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+fn not_found(program: &OsStr) -> (String, String) {
+    let shown = program.to_string_lossy();
+    if let Some(path) = found(program) {
+        // The system says "not found" also when it means the interpreter in the first line.
+        let interpreter = interpreter(&path).unwrap_or_else(|| "its interpreter".into());
+        return (
+            format!(
+                "the program `{shown}` could not be started: `{interpreter}`, which runs it, is missing"
+            ),
+            format!("install `{interpreter}` or correct the first line of `{}`", path.display()),
+        );
+    }
+    if shown.contains('/') {
+        return (
+            format!("the program `{shown}` could not be started: no such file"),
+            "correct the path in `command`".into(),
+        );
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    (
+        format!(
+            "the program `{shown}` could not be started: it is in no directory of PATH (`{}`)",
+            path.to_string_lossy()
+        ),
+        format!("install `{shown}`, or give its whole path in `command`"),
+    )
+}
+
+/// The file that a start of `program` would run, or try to run.
+fn found(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 || path.is_absolute() {
+        return path.is_file().then(|| path.into());
+    }
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories)
+        .map(|directory| directory.join(path))
+        .find(|path| path.is_file())
+}
+
+/// The program that the `#!` line of a script names.
+fn interpreter(path: &Path) -> Option<String> {
+    let mut start = Vec::new();
+    fs::File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
+    let line = String::from_utf8_lossy(start.strip_prefix(b"#!")?).into_owned();
+    line.lines().next()?.split_whitespace().next().map(str::to_owned)
+}

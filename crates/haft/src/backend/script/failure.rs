@@ -1,0 +1,147 @@
+//! Why a Python tool failed, in words.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::ANSWER_BYTES_MAX;
+use super::frame::{NoAnswer, Problem};
+use super::worker::Worker;
+use crate::backend::process::{Exit, last_line};
+use crate::error::ToolFailure;
+
+/// The worker ended, or what it sent is no answer. It is not used again.
+pub(super) async fn no_answer(
+    name: &str,
+    script: &Path,
+    problem: NoAnswer,
+    worker: Worker,
+) -> ToolFailure {
+    match problem {
+        NoAnswer::TooLong(size) => ToolFailure::Execution {
+            message: format!(
+                "`{name}` answered {size} bytes of JSON; {ANSWER_BYTES_MAX} bytes are the limit"
+            ),
+            remedy: Some("let the tool answer less, or write a file and answer its path".into()),
+            details: json!({ "path": script, "answer_bytes": size }),
+        },
+        NoAnswer::Garbled(problem) => unreadable(name, problem),
+        NoAnswer::Ended => {
+            let (exit, stderr) = worker.last_words().await;
+            ended(name, script, exit, &stderr)
+        }
+    }
+}
+
+fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFailure {
+    let how = exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"));
+    let remedy = match exit.and_then(Exit::signal) {
+        Some(9) => "somebody killed the process; look whether the machine ran out of memory",
+        _ => "return a value from the entrypoint instead of ending the process",
+    };
+    ToolFailure::Execution {
+        message: match last_line(stderr) {
+            Some(line) => format!("`{name}` {how} before it answered: {line}"),
+            None => format!("`{name}` {how} before it answered"),
+        },
+        remedy: Some(remedy.into()),
+        details: json!({
+            "path": script,
+            "exit_code": exit.and_then(Exit::code),
+            "signal": exit.and_then(Exit::signal),
+            "stderr": stderr,
+        }),
+    }
+}
+
+/// The entrypoint raised an exception.
+pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> ToolFailure {
+    let problem = match serde_json::from_str::<Problem>(body) {
+        Ok(problem) => problem,
+        Err(error) => return unreadable(name, &error.to_string()),
+    };
+    ToolFailure::Execution {
+        message: format!("`{name}` raised {}", exception(&problem)),
+        remedy: Some(format!("the traceback shows the line in `{}`", script.display())),
+        details: json!({
+            "path": script,
+            "exception": problem.kind,
+            "traceback": problem.traceback,
+            "stderr": stderr,
+        }),
+    }
+}
+
+/// The entrypoint returned something that JSON cannot hold.
+pub(super) fn not_json(name: &str, script: &Path, body: &str) -> ToolFailure {
+    let Problem { kind, message, .. } = match serde_json::from_str(body) {
+        Ok(problem) => problem,
+        Err(error) => return unreadable(name, &error.to_string()),
+    };
+    ToolFailure::Execution {
+        message: format!("`{name}` returned a `{kind}` that is no JSON: {message}"),
+        remedy: Some(
+            "return only dict, list, str, int, float, bool and None; no NaN and no infinity".into(),
+        ),
+        details: json!({ "path": script, "type": kind }),
+    }
+}
+
+/// The script cannot be loaded: its syntax, an exception at its top level, no entrypoint.
+pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure {
+    let shown = script.display();
+    let problem = match serde_json::from_str::<Problem>(body) {
+        Ok(problem) => problem,
+        Err(error) => return unreadable(&shown.to_string(), &error.to_string()),
+    };
+    let (message, remedy) = match &problem {
+        Problem { file: Some(file), line: Some(line), text, .. } => (
+            format!(
+                "the script `{shown}` cannot be loaded: {} in `{file}`, line {line}: `{}`",
+                exception(&problem),
+                text.as_deref().unwrap_or_default()
+            ),
+            format!("correct line {line} of `{file}`; the next call loads it again"),
+        ),
+        Problem { kind, message, .. } if kind == "NoEntrypoint" => (
+            format!("the script {message}"),
+            "define it, as in `def run(args)`, or correct `entrypoint`".into(),
+        ),
+        Problem { .. } => (
+            format!("the script `{shown}` cannot be loaded: {}", exception(&problem)),
+            "correct the script; the next call loads it again".into(),
+        ),
+    };
+    ToolFailure::Execution {
+        message,
+        remedy: Some(remedy),
+        details: json!({
+            "path": script,
+            "exception": problem.kind,
+            "file": problem.file,
+            "line": problem.line,
+            "traceback": problem.traceback,
+            "stderr": stderr,
+        }),
+    }
+}
+
+/// Something else than the runner's answer came through the pipe.
+pub(super) fn unreadable(name: &str, problem: &str) -> ToolFailure {
+    ToolFailure::Protocol { message: format!("the answer of `{name}` cannot be read: {problem}") }
+}
+
+/// The arguments are too long for one request.
+pub(super) fn unsendable(name: &str, problem: &impl Display) -> ToolFailure {
+    ToolFailure::execution(format!("the arguments of `{name}` cannot be sent: {problem}"))
+}
+
+/// The tool was stopped for good.
+pub(super) fn stopped(name: &str) -> ToolFailure {
+    ToolFailure::Unavailable { message: format!("`{name}` has been stopped"), remedy: None }
+}
+
+fn exception(Problem { kind, message, .. }: &Problem) -> String {
+    if message.is_empty() { format!("`{kind}`") } else { format!("`{kind}`: {message}") }
+}

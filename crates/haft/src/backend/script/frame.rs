@@ -1,0 +1,156 @@
+//! The messages between Haft and its Python runner: lengths first, then JSON that is passed on as
+//! it is. `runner.py` is the other side.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::stamp::Stamp;
+use crate::tool::CallContext;
+
+/// The longest answer that is taken from a tool.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The longest list of loaded files: some ten thousand files.
+const FILES_BYTES_MAX: usize = 1024 * 1024;
+
+const HEADER_BYTES: usize = 9;
+
+/// What the runner answered.
+pub(super) struct Answer {
+    pub(super) kind: Kind,
+    /// Every file the tool loaded so far, its script first, if there is a new one among them.
+    pub(super) files: Option<Vec<(String, Stamp)>>,
+    pub(super) body: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Result,
+    Raised,
+    NotJson,
+    NotLoaded,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// The process closed its end.
+    Ended,
+    /// The answer is longer than [`ANSWER_BYTES_MAX`].
+    TooLong(usize),
+    /// Something else than the runner wrote into the pipe.
+    Garbled(&'static str),
+}
+
+/// The body of every answer that is not a result.
+#[derive(Debug, Deserialize)]
+pub(super) struct Problem {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) traceback: String,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u64>,
+    pub(super) text: Option<String>,
+}
+
+/// One request, ready to be written.
+pub(super) fn request(
+    tool: &str,
+    context: &CallContext,
+    arguments: &RawValue,
+) -> io::Result<Vec<u8>> {
+    #[derive(Serialize)]
+    struct Context<'a> {
+        execution_id: &'a str,
+        session: Option<&'a str>,
+        caller: Option<&'a str>,
+        tool: &'a str,
+    }
+    let context = serde_json::to_vec(&Context {
+        execution_id: &context.execution_id,
+        session: context.session.as_deref(),
+        caller: context.caller.as_deref(),
+        tool,
+    })?;
+    let arguments = arguments.get().as_bytes();
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+    let mut request = Vec::with_capacity(8 + context.len() + arguments.len());
+    request.extend_from_slice(&length(&context)?.to_be_bytes());
+    request.extend_from_slice(&length(arguments)?.to_be_bytes());
+    request.extend_from_slice(&context);
+    request.extend_from_slice(arguments);
+    Ok(request)
+}
+
+/// Reads one answer. Usually it comes in a single read.
+pub(super) async fn read_answer(pipe: &mut (impl AsyncRead + Unpin)) -> Result<Answer, NoAnswer> {
+    let mut received = Vec::with_capacity(4096);
+    read_until(pipe, &mut received, HEADER_BYTES).await?;
+    let kind = match received[0] {
+        b'R' => Kind::Result,
+        b'E' => Kind::Raised,
+        b'J' => Kind::NotJson,
+        b'L' => Kind::NotLoaded,
+        _ => return Err(NoAnswer::Garbled("it begins with an unknown kind")),
+    };
+    let files_size = length(&received[1..5]);
+    let body_size = length(&received[5..9]);
+    if files_size > FILES_BYTES_MAX {
+        return Err(NoAnswer::Garbled("its list of files is too long"));
+    }
+    if body_size > ANSWER_BYTES_MAX {
+        return Err(NoAnswer::TooLong(body_size));
+    }
+    read_until(pipe, &mut received, HEADER_BYTES + files_size + body_size).await?;
+    let body = received.split_off(HEADER_BYTES + files_size);
+    let files = match &received[HEADER_BYTES..] {
+        [] => None,
+        files => Some(
+            serde_json::from_slice(files)
+                .map_err(|_| NoAnswer::Garbled("its list of files cannot be read"))?,
+        ),
+    };
+    let body = String::from_utf8(body).map_err(|_| NoAnswer::Garbled("it is not UTF-8"))?;
+    Ok(Answer { kind, files, body })
+}
+
+async fn read_until(
+    pipe: &mut (impl AsyncRead + Unpin),
+    received: &mut Vec<u8>,
+    size: usize,
+) -> Result<(), NoAnswer> {
+    received.reserve(size.saturating_sub(received.len()));
+    while received.len() < size {
+        if !matches!(pipe.read_buf(received).await, Ok(1..)) {
+            return Err(NoAnswer::Ended);
+        }
+    }
+    Ok(())
+}
+
+fn length(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn half_an_answer_and_garbage_are_told_apart() {
+        let read = async |bytes: &[u8]| read_answer(&mut &*bytes).await;
+        assert!(matches!(read(b"").await, Err(NoAnswer::Ended)));
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x02{").await, Err(NoAnswer::Ended)));
+        assert!(matches!(read(b"hello, world").await, Err(NoAnswer::Garbled(_))));
+        assert!(matches!(read(b"R\0\0\0\0\xff\0\0\0").await, Err(NoAnswer::TooLong(_))));
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x01\xff").await, Err(NoAnswer::Garbled(_))));
+        let answer = read(b"E\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}").await.ok().unwrap();
+        assert_eq!((answer.kind, answer.body.as_str()), (Kind::Raised, "{}"));
+        assert_eq!(answer.files.unwrap()[0].0, "a");
+    }
+}

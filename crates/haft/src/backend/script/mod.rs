@@ -1,0 +1,129 @@
+//! Python tools: a script with `def run(args)`, executed by a worker that stays warm.
+
+mod failure;
+mod frame;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod warm;
+mod worker;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use self::frame::{Answer, Kind};
+use self::warm::Owner;
+use self::worker::Worker;
+use super::{answer, program, script_path};
+use crate::content::ToolOutput;
+use crate::error::ToolFailure;
+use crate::tool::CallContext;
+
+pub use self::frame::ANSWER_BYTES_MAX;
+pub use self::warm::{IDLE_MAX, IDLE_WORKERS_MAX, WarmWorkers};
+
+/// What a Python tool is made of.
+#[derive(Debug, Clone)]
+pub struct PythonSettings {
+    /// The tool's name, for messages and for the script's context.
+    pub name: String,
+    /// The directory the script must lie in.
+    pub tools_dir: PathBuf,
+    /// The script, relative to the tools directory.
+    pub script_path: String,
+    /// The function to call, usually `run`.
+    pub entrypoint: String,
+    /// The interpreter, usually `python3`.
+    pub python: String,
+    /// What the script finds in `sys.argv` after its own path.
+    pub args: Vec<String>,
+    /// How many calls may run at the same time, each in a worker of its own.
+    pub instances: usize,
+}
+
+/// A Python tool.
+pub struct PythonTool {
+    settings: PythonSettings,
+    slots: Semaphore,
+    owner: Owner,
+    warm: Arc<WarmWorkers>,
+}
+
+impl PythonTool {
+    /// A tool that keeps its idle workers on the shelf `warm`, which all Python tools share. Nothing
+    /// is started before the first call.
+    pub fn new(settings: PythonSettings, warm: Arc<WarmWorkers>) -> Self {
+        let slots = Semaphore::new(settings.instances.max(1));
+        Self { settings, slots, owner: Owner::new(), warm }
+    }
+
+    /// Runs the script once. Dropping the future kills the worker with everything it started.
+    pub async fn run(
+        &self,
+        arguments: &RawValue,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let request = frame::request(&self.settings.name, context, arguments)
+            .map_err(|error| failure::unsendable(&self.settings.name, &error))?;
+        let Ok(_slot) = self.slots.acquire().await else {
+            return Err(failure::stopped(&self.settings.name));
+        };
+        let script = script_path::resolve(&self.settings.tools_dir, &self.settings.script_path)?;
+        let mut worker = self.worker(&script)?;
+        match worker.call(&request).await {
+            Ok(answer) => self.conclude(answer, &script, worker),
+            Err(problem) => {
+                Err(failure::no_answer(&self.settings.name, &script, problem, worker).await)
+            }
+        }
+    }
+
+    /// Stops the idle workers and waits until they are gone. A call that is under way goes on, and
+    /// its worker ends with it.
+    pub async fn stop(&self) {
+        self.warm.stop_all_of(&self.owner).await;
+    }
+
+    /// The warm worker that was used last, or a fresh one.
+    fn worker(&self, script: &Path) -> Result<Worker, ToolFailure> {
+        if let Some(worker) = self.warm.take(&self.owner, script) {
+            return Ok(worker);
+        }
+        let tools_dir = &self.settings.tools_dir;
+        let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
+        Worker::start(&self.settings, script, &root, self.warm.tasks())
+            .map_err(|error| program::failed_to_start(self.settings.python.as_ref(), &error))
+    }
+
+    /// Reads the answer and keeps the worker, unless it could not even load the script.
+    fn conclude(
+        &self,
+        answer: Answer,
+        script: &Path,
+        worker: Worker,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let name = &self.settings.name;
+        let outcome = match answer.kind {
+            Kind::Result => match RawValue::from_string(answer.body) {
+                Ok(data) => Ok(answer::from_raw(data)),
+                Err(error) => Err(failure::unreadable(name, &error.to_string())),
+            },
+            Kind::Raised => Err(failure::raised(name, script, &answer.body, &worker.stderr())),
+            Kind::NotJson => Err(failure::not_json(name, script, &answer.body)),
+            Kind::NotLoaded => {
+                return Err(failure::not_loaded(script, &answer.body, &worker.stderr()));
+            }
+        };
+        self.warm.put(&self.owner, worker);
+        outcome
+    }
+}
+
+impl Drop for PythonTool {
+    fn drop(&mut self) {
+        self.warm.drop_all_of(&self.owner);
+    }
+}

@@ -1,0 +1,251 @@
+"""Runs one Python tool for Haft, one request at a time, on pipes the tool cannot reach by accident.
+
+Request: two lengths (context, arguments), then both as JSON.
+Answer: a kind, two lengths (files, body), then both as JSON; see KINDS. `files` is empty unless the
+tool loaded something new from the tools directory: Haft replaces this process when one changes.
+"""
+
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import os
+import struct
+import sys
+
+REQUEST = struct.Struct(">II")
+ANSWER = struct.Struct(">cII")
+RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
+READ_BYTES = 65536
+TRACEBACK_CHARS_MAX = 65536
+MESSAGE_CHARS_MAX = 4096
+
+loaded = {}  # path: [modified (ns), size, inode], as they were just before the file was read
+loop = None
+
+
+def main():
+    script, entrypoint, tools_dir = sys.argv[1:4]
+    sys.argv[:] = [script, *sys.argv[4:]]
+    requests, answers = take_over_pipes()
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+    call = failure = None
+    try:
+        watch_imports(tools_dir)
+        call = caller(find(load(script), script, entrypoint))
+    except Exception as error:
+        failure = describe(error)
+    reported = 0
+    while True:
+        request = read_request(requests)
+        if request is None:
+            return
+        if failure:
+            kind, body = NOT_LOADED, encode(failure).encode("utf-8", "replace")
+        else:
+            kind, body = answer(call, encode, *request)
+        sys.stdout.flush()
+        files = b""
+        if len(loaded) != reported:
+            reported = len(loaded)
+            files = json.dumps(list(loaded.items())).encode()
+        write(answers, ANSWER.pack(kind, len(files), len(body)) + files + body)
+
+
+def take_over_pipes():
+    """Keeps the protocol's pipes for itself: what the tool, its C code or its children print goes
+    to stderr, and what they read is empty."""
+    requests, answers = os.dup(0), os.dup(1)  # Not inherited by programs the tool starts.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    for stream in sys.stdout, sys.stderr:
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+    def let_go():
+        os.close(requests)
+        os.close(answers)
+
+    # A forked copy of the tool must neither answer nor keep the pipes open.
+    os.register_at_fork(after_in_child=let_go)
+    return requests, answers
+
+
+class SourceLoader(importlib.machinery.SourceFileLoader):
+    """Reads the source, never a cached .pyc: those tell two versions apart by the second and the
+    size only, so a quick edit would go unnoticed."""
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        status = os.stat(path)
+        loaded[path] = [status.st_mtime_ns, status.st_size, status.st_ino]
+        return self.source_to_code(self.get_data(path), path)
+
+
+def watch_imports(tools_dir):
+    """Loads modules of the tools directory with SourceLoader, but not an environment inside it."""
+    root = os.path.join(tools_dir, "")
+
+    def is_watched(path):
+        path = os.path.join(os.path.realpath(path), "")
+        installed = path.startswith(os.path.join(sys.prefix, "")) or "site-packages" in path
+        return path.startswith(root) and not installed
+
+    finder = importlib.machinery.FileFinder.path_hook(
+        (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
+        (SourceLoader, importlib.machinery.SOURCE_SUFFIXES),
+        (importlib.machinery.SourcelessFileLoader, importlib.machinery.BYTECODE_SUFFIXES),
+    )
+
+    def watched_finder(path):
+        if not is_watched(path):
+            raise ImportError(path)
+        return finder(path)
+
+    sys.path_hooks.insert(0, watched_finder)
+    for path in [path for path in sys.path_importer_cache if is_watched(path)]:
+        del sys.path_importer_cache[path]
+
+
+def load(script):
+    directory, file = os.path.split(script)
+    if sys.path[:1] == [""]:
+        del sys.path[0]  # As if the script had been started itself.
+    sys.path.insert(0, directory)
+    name = "haft_tool_" + os.path.splitext(file)[0]
+    spec = importlib.util.spec_from_loader(name, SourceLoader(name, script), origin=script)
+    spec.has_location = True
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def find(module, script, entrypoint):
+    function = getattr(module, entrypoint, None)
+    if not callable(function):
+        raise NoEntrypoint(f"`{script}` has no function `{entrypoint}`")
+    return function
+
+
+class NoEntrypoint(Exception):
+    pass
+
+
+def caller(function):
+    """How the function wants to be called; a second parameter that has a default and another name
+    than `context` is the tool's own affair."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return lambda arguments, context: function(arguments)
+    kinds = {parameter.kind for parameter in parameters}
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind == p.KEYWORD_ONLY and p.name == "context" for p in parameters):
+        return lambda arguments, context: function(arguments, context=json.loads(context))
+    if len(plain) > 1 and (plain[1].default is inspect.Parameter.empty or plain[1].name == "context"):
+        return lambda arguments, context: function(arguments, json.loads(context))
+    if plain or inspect.Parameter.VAR_POSITIONAL in kinds:
+        return lambda arguments, context: function(arguments)
+    if inspect.Parameter.VAR_KEYWORD in kinds:
+        return lambda arguments, context: function(**arguments)
+    return lambda arguments, context: function()
+
+
+def answer(call, encode, context, arguments):
+    try:
+        result = call(json.loads(arguments), context)
+        if hasattr(result, "__await__"):
+            result = wait_for(result)
+    except (SystemExit, KeyboardInterrupt):
+        raise  # The tool wants this process to end; Haft reports how it ended.
+    except BaseException as error:
+        return RAISED, encode(describe(error)).encode("utf-8", "replace")
+    try:
+        return RESULT, encode(result).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = {"type": type(result).__name__, "message": text(error)[:MESSAGE_CHARS_MAX]}
+        return NOT_JSON, encode(problem).encode("utf-8", "replace")
+
+
+def wait_for(awaitable):
+    global loop
+    import asyncio  # Only here: it takes longer to load than everything else together.
+
+    if loop is None or loop.is_closed():
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+    return loop.run_until_complete(awaitable)
+
+
+def describe(error):
+    import traceback
+
+    report = traceback.TracebackException.from_exception(error)
+    hide_own_frames(report)
+    kind = type(error)
+    own = kind.__module__ in ("builtins", __name__) or kind.__module__.startswith("haft_tool_")
+    description = {
+        "type": kind.__qualname__ if own else f"{kind.__module__}.{kind.__qualname__}",
+        "message": text(error)[:MESSAGE_CHARS_MAX],
+        "traceback": "".join(report.format())[-TRACEBACK_CHARS_MAX:],
+    }
+    if isinstance(error, SyntaxError):
+        line = (error.text or "").strip()
+        description.update(message=str(error.msg), file=error.filename, line=error.lineno, text=line)
+    return description
+
+
+def text(error):
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be made)"
+
+
+def hide_own_frames(report):
+    """Leaves what the tool's author wrote: no frames of this runner, the importer or the loop."""
+    loops = os.path.join(os.path.dirname(os.__file__), "asyncio", "")
+    shown = [
+        frame
+        for frame in report.stack
+        if not frame.filename.startswith(("<haft runner>", "<frozen importlib", loops))
+    ]
+    report.stack[:] = shown
+    for linked in report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ()):
+        if linked is not None:
+            hide_own_frames(linked)
+
+
+def read_request(pipe):
+    """The context and the arguments, or None when Haft wants no more."""
+    data = os.read(pipe, READ_BYTES)
+    if not data:
+        return None
+    while len(data) < REQUEST.size:
+        data += os.read(pipe, READ_BYTES)
+    context_size, arguments_size = REQUEST.unpack_from(data)
+    missing = REQUEST.size + context_size + arguments_size - len(data)
+    if missing:
+        parts = [data]
+        while missing:
+            part = os.read(pipe, min(missing, READ_BYTES))
+            if not part:
+                return None
+            parts.append(part)
+            missing -= len(part)
+        data = b"".join(parts)
+    middle = REQUEST.size + context_size
+    return data[REQUEST.size : middle], str(data[middle:], "utf-8")
+
+
+def write(pipe, data):
+    written = os.write(pipe, data)
+    if written < len(data):
+        rest = memoryview(data)[written:]
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+
+main()

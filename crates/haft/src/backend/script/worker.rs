@@ -1,0 +1,115 @@
+//! One Python process that has a tool loaded and waits for the next call.
+
+use std::io;
+use std::path::Path;
+use std::pin::pin;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::PythonSettings;
+use super::frame::{self, Answer, NoAnswer};
+use super::stamp::Stamp;
+use crate::backend::process::{Exit, ProcessTree, SharedTail};
+
+/// Compiles the runner under a name of its own, so that its frames can be told from the tool's.
+const START: &str = "import sys; exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
+const RUNNER: &str = include_str!("runner.py");
+
+/// How long a worker that is not needed any more may take to end by itself.
+const RETIRE_WAIT_MAX: Duration = Duration::from_millis(500);
+/// How long the exit code and the last words of a worker are waited for once it is gone.
+const LAST_WORDS_WAIT_MAX: Duration = Duration::from_millis(200);
+/// More files than this are not watched: each is looked at before every call.
+const WATCHED_FILES_MAX: usize = 256;
+
+/// A worker belongs to one call at a time. Dropping it kills its whole process tree.
+pub(super) struct Worker {
+    tree: ProcessTree,
+    requests: ChildStdin,
+    answers: ChildStdout,
+    stderr: SharedTail,
+    stderr_drain: AbortOnDropHandle<()>,
+    /// What the tool loaded, as it was then.
+    files: Vec<(String, Stamp)>,
+}
+
+impl Worker {
+    /// Starts Python on `script`. It loads while the first request is on its way.
+    pub(super) fn start(
+        settings: &PythonSettings,
+        script: &Path,
+        tools_dir: &Path,
+        tasks: &TaskTracker,
+    ) -> io::Result<Self> {
+        let mut python = Command::new(&settings.python);
+        python.args(["-c", START, RUNNER]).arg(script).arg(&settings.entrypoint).arg(tools_dir);
+        python.args(&settings.args);
+        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut tree = ProcessTree::spawn(&mut python)?;
+        let (Some(requests), Some(answers), Some(errors)) =
+            (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
+        else {
+            return Err(io::Error::other("the new process has no pipes"));
+        };
+        let stderr = SharedTail::default();
+        let tail = stderr.clone();
+        let drain = tasks.spawn(async move { tail.drain(errors).await });
+        let stderr_drain = AbortOnDropHandle::new(drain);
+        Ok(Self { tree, requests, answers, stderr, stderr_drain, files: Vec::new() })
+    }
+
+    /// Whether it still runs, on `script`, with every file as it is on the disk now.
+    pub(super) fn is_current(&mut self, script: &Path) -> bool {
+        let script_loaded = self.files.iter().any(|(path, _)| Path::new(path) == script);
+        script_loaded
+            && self.files.iter().all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
+            && matches!(self.tree.try_wait(), Ok(None))
+    }
+
+    /// Sends one request and waits for its answer.
+    pub(super) async fn call(&mut self, request: &[u8]) -> Result<Answer, NoAnswer> {
+        self.stderr.clear();
+        // Write and read at the same time: a worker that ends early reads no more, and a write that
+        // waits for it would hide that. A failed write needs no word: the read fails as well.
+        let answer = {
+            let mut read = pin!(frame::read_answer(&mut self.answers));
+            tokio::select! {
+                biased;
+                _ = self.requests.write_all(request) => read.await,
+                answer = &mut read => answer,
+            }
+        }?;
+        if let Some(files) = &answer.files {
+            self.files.clone_from(files);
+            self.files.truncate(WATCHED_FILES_MAX);
+        }
+        Ok(answer)
+    }
+
+    /// What the tool wrote to stderr (and stdout) during this call.
+    pub(super) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// How a worker that gave no answer ended, and its last words.
+    pub(super) async fn last_words(mut self) -> (Option<Exit>, String) {
+        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait()).await.ok().and_then(Result::ok);
+        // A grandchild may hold the pipe open for ever.
+        let _ = timeout(LAST_WORDS_WAIT_MAX, &mut self.stderr_drain).await;
+        (exit, self.stderr.text())
+    }
+
+    /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
+    pub(super) async fn retire(self) {
+        let Self { mut tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } =
+            self;
+        drop(requests);
+        let _ = timeout(RETIRE_WAIT_MAX, tree.wait()).await;
+        tree.kill().await;
+    }
+}
