@@ -82,7 +82,7 @@ impl Inner {
         // Token first, then the check: the other way round, `shutdown` could return between them.
         let _running = self.tasks.token();
         let snapshot = self.snapshot.load_full();
-        let mut record = CallRecord::open(&snapshot.log, &call, &self.sessions, self.now());
+        let mut record = CallRecord::open(snapshot.log.as_ref(), &call, &self.sessions, self.now());
         let outcome = if self.tasks.is_closed() {
             Err(CallError::Stopping { tool: call.tool.clone() })
         } else {

@@ -30,7 +30,7 @@ pub use place::{Place, Problem, Severity};
 pub use secret::{Masked, Secret, ServerUrl};
 
 use place::At;
-pub(crate) use read::nearest;
+pub use read::nearest;
 
 impl Config {
     /// Loads, merges and checks the files.

@@ -18,7 +18,7 @@ use crate::tool::CallContext;
 
 /// One call under way. Dropped before it is closed, it records that the caller gave up.
 pub(crate) struct CallRecord<'a> {
-    log: &'a ExecutionLog,
+    log: Option<&'a ExecutionLog>,
     call: &'a ToolCall,
     context: CallContext,
     /// The arguments as they came; what is not JSON is kept as a JSON string.
@@ -35,7 +35,7 @@ pub(crate) struct CallRecord<'a> {
 impl<'a> CallRecord<'a> {
     /// Opens the record; the time starts here.
     pub(crate) fn open(
-        log: &'a ExecutionLog,
+        log: Option<&'a ExecutionLog>,
         call: &'a ToolCall,
         sessions: &Sessions,
         timestamp: Timestamp,
@@ -96,11 +96,14 @@ impl<'a> CallRecord<'a> {
             Err(error) => Some(ErrorBody::from(error)),
         };
         let duration = self.started.elapsed();
-        let written = self.log.append(&self.entry(error.as_ref(), duration));
+        let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
         self.is_closed = true;
-        let message = written.await.err().map(|error| {
-            format!("this call is not in the execution log yet: {}", error.problem())
-        });
+        let message = match written {
+            Some(written) => written.await.err().map(|error| {
+                format!("this call is not in the execution log yet: {}", error.problem())
+            }),
+            None => None,
+        };
         let output = outcome.ok().unwrap_or_default();
         Envelope {
             execution_id: std::mem::take(&mut self.context.execution_id),
@@ -139,10 +142,10 @@ impl<'a> CallRecord<'a> {
 
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
-        if !self.is_closed {
+        if let (false, Some(log)) = (self.is_closed, self.log) {
             let gone = CallError::Cancelled { tool: self.call.tool.clone() };
             let error = ErrorBody::from(&gone);
-            self.log.append_detached(&self.entry(Some(&error), self.started.elapsed()));
+            log.append_detached(&self.entry(Some(&error), self.started.elapsed()));
         }
     }
 }

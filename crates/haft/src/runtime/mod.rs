@@ -19,7 +19,7 @@ use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::record::{Clock, LogHealth, SystemClock};
+use crate::record::{Clock, ExecutionLog, LogError, LogHealth, SystemClock};
 use crate::session::Sessions;
 use crate::tool::Tool;
 
@@ -56,6 +56,16 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    purpose: Purpose,
+}
+
+/// What a toolbox is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To run tools.
+    Call,
+    /// To see what it would offer: nothing is written, no call is taken.
+    Look,
 }
 
 /// How a shutdown went.
@@ -72,6 +82,7 @@ pub struct RuntimeBuilder {
     config: Config,
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
+    purpose: Purpose,
 }
 
 impl RuntimeBuilder {
@@ -89,10 +100,17 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Only to see what the toolbox would offer: writes no file and refuses every call.
+    #[must_use]
+    pub fn look_only(mut self) -> Self {
+        self.purpose = Purpose::Look;
+        self
+    }
+
     /// Starts the toolbox.
     pub async fn start(self) -> Result<Runtime, StartError> {
-        let Self { config, functions, clock } = self;
-        let parts = Parts { functions, warm: WarmWorkers::new(), clock };
+        let Self { config, functions, clock, purpose } = self;
+        let parts = Parts { functions, warm: WarmWorkers::new(), clock, purpose };
         let snapshot = start::build(config, &parts, None).await?;
         let inner = Inner {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -114,7 +132,12 @@ impl Runtime {
 
     /// Starts a toolbox with tools of one's own.
     pub fn builder(config: Config) -> RuntimeBuilder {
-        RuntimeBuilder { config, functions: Vec::new(), clock: Arc::new(SystemClock) }
+        RuntimeBuilder {
+            config,
+            functions: Vec::new(),
+            clock: Arc::new(SystemClock),
+            purpose: Purpose::Call,
+        }
     }
 
     /// Runs one call. Always answers, and always leaves exactly one log entry. Dropping the future
@@ -146,9 +169,9 @@ impl Runtime {
         self.inner.snapshot.load().servers.clone()
     }
 
-    /// How the execution log is doing.
-    pub fn log_health(&self) -> LogHealth {
-        self.inner.snapshot.load().log.health()
+    /// How the execution log is doing; nothing for a toolbox that only looks.
+    pub fn log_health(&self) -> Option<LogHealth> {
+        self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
     }
 
     /// Replaces the configuration in one step. Calls under way keep what they began with; if the
@@ -180,9 +203,13 @@ impl Runtime {
         }
         inner.parts.warm.stop().await;
         kill_all_remaining().await;
-        if let Err(error) = snapshot.log.close().await {
+        if let Some(Err(error)) = close(snapshot.log.as_ref()).await {
             tracing::error!("log entries are lost: {}", error.problem());
         }
         outcome
     }
+}
+
+async fn close(log: Option<&ExecutionLog>) -> Option<Result<(), LogError>> {
+    Some(log?.close().await)
 }

@@ -67,6 +67,7 @@ pub(super) fn connect(config: &Config) -> Result<Vec<ServerInfo>, StartError> {
             match server.on_connect_failure.value {
                 ConnectFailure::Exit => {
                     let text = connect_failure(&server.name, &server.endpoint, NO_TRANSPORT);
+                    Record { level: Level::Error, text: text.clone() }.emit();
                     return Err(StartError::Connect { server: server.name.clone(), text });
                 }
                 ConnectFailure::Skip => {

@@ -17,7 +17,8 @@ pub(crate) struct Snapshot {
     tools: HashMap<String, Arc<Offered>>,
     order: Vec<Arc<Offered>>,
     pub(crate) policy: Policy,
-    pub(crate) log: ExecutionLog,
+    /// Not there in a toolbox that only looks.
+    pub(crate) log: Option<ExecutionLog>,
     pub(crate) output_bytes_max: usize,
     pub(crate) servers: Vec<ServerInfo>,
     pub(super) config: Config,
@@ -43,7 +44,7 @@ impl Snapshot {
         config: Config,
         offered: Vec<Offered>,
         policy: Policy,
-        log: ExecutionLog,
+        log: Option<ExecutionLog>,
         servers: Vec<ServerInfo>,
     ) -> Self {
         let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
@@ -75,9 +76,10 @@ impl Snapshot {
 
     /// No tool runs without a record, unless the configuration says that it may.
     pub(crate) fn require_log(&self, tool: &str) -> Result<(), CallError> {
-        self.log.ready().map_err(|error| CallError::LogUnavailable {
-            tool: tool.to_owned(),
-            problem: error.problem(),
-        })
+        let ready = match &self.log {
+            Some(log) => log.ready().map_err(|error| error.problem()),
+            None => Err("this toolbox was started only to look at it".to_owned()),
+        };
+        ready.map_err(|problem| CallError::LogUnavailable { tool: tool.to_owned(), problem })
     }
 }

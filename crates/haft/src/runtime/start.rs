@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::local::Script;
 use super::snapshot::{Offered, Snapshot};
-use super::{Parts, servers};
+use super::{Parts, Purpose, servers};
 use crate::config::Config;
 use crate::config::choices::{LogSync, OnLogFailure as ConfiguredFailure};
 use crate::policy::{Gate, Policy};
@@ -58,7 +58,10 @@ pub(super) async fn build(
     parts: &Parts,
     old: Option<&Snapshot>,
 ) -> Result<Snapshot, StartError> {
-    let log = open_log(&config, parts, old)?;
+    let log = match parts.purpose {
+        Purpose::Call => Some(open_log(&config, parts, old)?),
+        Purpose::Look => None,
+    };
     let servers = servers::connect(&config)?;
     let found = discover(&config, parts);
     let known = load_known(&config);
@@ -67,7 +70,8 @@ pub(super) async fn build(
     if !registration.violations.is_empty() {
         return Err(StartError::Strict { texts: registration.violations });
     }
-    if !registration.known.is_empty() && known.as_ref() != Some(&registration.known) {
+    let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
+    if is_news && known.as_ref() != Some(&registration.known) {
         save_known(&config, &registration.known).await;
     }
     let backends = backends(&config, parts, &registration.tools, old);
@@ -96,8 +100,9 @@ fn open_log(
         },
     };
     let secrets = config.secrets();
-    if let Some(old) = old.filter(|old| log_key(&old.config) == log_key(config)) {
-        return Ok(old.log.clone());
+    let same = old.filter(|old| log_key(&old.config) == log_key(config));
+    if let Some(log) = same.and_then(|old| old.log.clone()) {
+        return Ok(log);
     }
     ExecutionLog::open(options, Redactor::new(secrets), parts.clock.clone())
 }

@@ -1,0 +1,144 @@
+//! `haft call`.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use haft::{Content, Envelope, Runtime, Status, ToolCall};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json};
+use crate::console::{self, Paint};
+
+/// How long a call that was told to end may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// What shells report for a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  haft call get_weather city=Seoul days=3
+  haft call get_weather '{\"city\": \"Seoul\"}'
+  haft call get_weather @arguments.json
+  echo '{\"city\": \"Seoul\"}' | haft call get_weather -
+  haft call summarize text=@notes.txt
+
+key=value takes numbers, true, false, null, lists and objects as JSON and anything else as text.")]
+pub(super) struct CallArgs {
+    /// The tool's name
+    tool: String,
+    /// Its arguments: one JSON object, key=value words, @FILE, or - for standard input
+    arguments: Vec<String>,
+    /// The session the call belongs to; the log keeps it
+    #[arg(long)]
+    session: Option<String>,
+    /// Agree to a call that needs approval
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
+    let text = arguments::read(&args.arguments)?;
+    let config = configuration(global)?;
+    block_on(async {
+        let runtime = Runtime::start(config).await?;
+        let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
+        if let Some(session) = &args.session {
+            call = call.session(session);
+        }
+        if args.yes || agrees(&runtime, &args.tool, &text) {
+            call = call.approved();
+        }
+        let cancel = CancellationToken::new();
+        let calling = runtime.call(call.cancelled_by(cancel.clone()));
+        let envelope = until_interrupted(calling, &cancel).await?;
+        runtime.shutdown(GRACE).await;
+        print(global, &envelope)?;
+        Ok(match envelope.status {
+            Status::Success => ExitCode::SUCCESS,
+            Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
+            Status::Error => ExitCode::from(EXIT_RUNTIME),
+        })
+    })
+}
+
+/// Ctrl-C and SIGTERM cancel the call, which then ends in the ordinary way, log entry included.
+async fn until_interrupted(
+    calling: impl Future<Output = Envelope>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<Envelope> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut calling = std::pin::pin!(calling);
+    tokio::select! {
+        envelope = &mut calling => return Ok(envelope),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    cancel.cancel();
+    Ok(calling.await)
+}
+
+/// Asks the person at the terminal, where the tool wants that and there is one.
+fn agrees(runtime: &Runtime, tool: &str, arguments: &str) -> bool {
+    let needs_approval = runtime
+        .tool(tool)
+        .is_some_and(|tool| tool.setting("approval").is_some_and(|it| it == "ask"));
+    if !needs_approval || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return false;
+    }
+    eprint!("Run `{tool}` with {}? [y/N] ", haft::text::printable(arguments));
+    let mut answer = String::new();
+    let read = std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
+    if global.json {
+        return print_json(envelope);
+    }
+    let paint = Paint::stderr(global.color);
+    if let Some(message) = &envelope.message {
+        console::warning(paint, message, "look at `log.dir` and the disk it lies on");
+    }
+    match (&envelope.error, &envelope.data) {
+        (Some(error), _) => {
+            console::error(paint, &error.message, error.remedy.as_deref());
+            if let Some(tail) = error.details.get("traceback").or_else(|| error.details.get("stderr")) {
+                let tail = tail.as_str().unwrap_or_default().trim_end();
+                if !tail.is_empty() {
+                    eprintln!("{}", paint.dim(&haft::text::printable_block(tail)));
+                }
+            }
+            eprintln!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
+        }
+        (None, Some(data)) => {
+            let value: serde_json::Value = serde_json::from_str(data.get())?;
+            match value.as_str() {
+                Some(text) => console::line(&haft::text::printable_block(text)),
+                None => console::line(&serde_json::to_string_pretty(&value)?),
+            }
+        }
+        (None, None) => {
+            for block in &envelope.content {
+                console::line(&shown(block));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn shown(block: &Content) -> String {
+    match block {
+        Content::Text { text } => haft::text::printable_block(text).into_owned(),
+        Content::Image { mime_type, data } | Content::Audio { mime_type, data } => {
+            format!("[{mime_type}, {} bytes in base64]", data.len())
+        }
+        Content::Resource { uri, text, .. } => match text {
+            Some(text) => haft::text::printable_block(text).into_owned(),
+            None => format!("[{}]", haft::text::printable(uri)),
+        },
+    }
+}

@@ -1,0 +1,61 @@
+//! Finding and loading the configuration.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+
+use haft::config::{Dialect, InputRequest, LoadOptions};
+use haft::Config;
+
+use super::{EXIT_CONFIG, Failure, Global};
+
+/// Files that are looked for where none is named.
+const DEFAULT_FILES: [&str; 3] = ["haft.yaml", "haft.yml", "haft.json"];
+
+pub(super) fn load(global: &Global) -> anyhow::Result<Config> {
+    let mut options = LoadOptions::from_process(files(global)?);
+    options.format = global.config_format;
+    options.inputs = global.inputs.iter().cloned().collect();
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        options.ask = Some(&ask);
+    }
+    Ok(Config::load(&options)?)
+}
+
+fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
+    if !global.config.is_empty() {
+        return Ok(global.config.clone());
+    }
+    let found = DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.is_file());
+    found.map(|path| vec![path]).ok_or_else(|| {
+        Failure::new(
+            EXIT_CONFIG,
+            "there is no configuration: no haft.yaml in this folder and no `-c`",
+            "name one with `-c PATH`; any MCP client's file works too, such as `-c .vscode/mcp.json`",
+        )
+        .into()
+    })
+}
+
+/// Asks the person at the terminal.
+fn ask(input: &InputRequest) -> Option<String> {
+    let hint = if input.password { " (shown as you type)" } else { "" };
+    eprint!("{}{hint}: ", haft::text::printable(&input.description));
+    std::io::stderr().flush().ok()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).ok()?;
+    let answer = answer.trim_end_matches(['\r', '\n']);
+    (!answer.is_empty()).then(|| answer.to_owned())
+}
+
+pub(super) fn parse_format(word: &str) -> Result<Dialect, String> {
+    Dialect::ALL.into_iter().find(|dialect| dialect.word() == word).ok_or_else(|| {
+        let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
+        format!("expected one of {}", words.join(", "))
+    })
+}
+
+pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(id, value)| (id.to_owned(), value.to_owned()))
+        .ok_or_else(|| "expected ID=VALUE".to_owned())
+}

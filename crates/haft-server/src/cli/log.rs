@@ -1,0 +1,178 @@
+//! `haft log`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use haft::Status;
+use haft::record::{Filter, Follow, LoggedCall, read};
+use jiff::Timestamp;
+
+use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
+use crate::console::{self, Paint};
+
+/// How often `--follow` looks for new entries.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = "Examples:
+  haft log --status error --since 1h
+  haft log --tool get_weather --json
+  haft log --follow
+  haft log show 0198c2f4-...          one call with its whole input and output")]
+pub(super) struct LogArgs {
+    #[command(subcommand)]
+    command: Option<LogCommand>,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum LogCommand {
+    /// Show calls, or one call with its whole input and output
+    Show {
+        /// The execution id of one call
+        id: Option<String>,
+        #[command(flatten)]
+        filter: FilterArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+struct FilterArgs {
+    /// Only calls of this tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only calls that ended so
+    #[arg(long)]
+    status: Option<StatusArg>,
+    /// Only calls of this session
+    #[arg(long)]
+    session: Option<String>,
+    /// Only calls since then: a duration such as 2h, a date, or a time such as 2026-01-31T09:00:00Z
+    #[arg(long, value_parser = parse_moment)]
+    since: Option<Timestamp>,
+    /// Only calls until then
+    #[arg(long, value_parser = parse_moment)]
+    until: Option<Timestamp>,
+    /// The newest so many
+    #[arg(long, default_value_t = 50)]
+    limit: usize,
+    /// Go on showing calls as they come
+    #[arg(long, short)]
+    follow: bool,
+    /// The folder of the log, instead of the configuration's
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StatusArg {
+    Success,
+    Error,
+}
+
+pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
+    let (id, args) = match args.command {
+        Some(LogCommand::Show { id, filter }) => (id, filter),
+        None => (None, args.filter),
+    };
+    let dir = match &args.dir {
+        Some(dir) => dir.clone(),
+        None => configuration(global)?.log.dir.value,
+    };
+    let filter = Filter {
+        execution_id: id.clone(),
+        tool: args.tool,
+        status: args.status.map(|status| match status {
+            StatusArg::Success => Status::Success,
+            StatusArg::Error => Status::Error,
+        }),
+        session: args.session,
+        since: args.since,
+        until: args.until,
+        limit: Some(args.limit),
+    };
+    let mut following = if args.follow { Some(Follow::new(&dir, filter.clone()).map_err(unreadable)?) } else { None };
+    let mut calls = read(&dir, &filter).map_err(unreadable)?;
+    let found: Vec<LoggedCall> = calls.by_ref().collect::<Result<_, _>>().map_err(unreadable)?;
+    if calls.malformed() > 0 {
+        tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
+    }
+    if let Some(id) = &id {
+        return one(id, found.first());
+    }
+    print(global, &found, true)?;
+    while let Some(follow) = &mut following {
+        std::thread::sleep(FOLLOW_EVERY);
+        print(global, &follow.poll().map_err(unreadable)?, false)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
+    let Some(call) = call else {
+        let remedy = "`haft log` shows the newest calls with their ids";
+        return Err(Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into());
+    };
+    print_json(call)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Result<()> {
+    if global.json {
+        for call in calls {
+            console::line(&serde_json::to_string(call)?);
+        }
+        return Ok(());
+    }
+    if calls.is_empty() && with_head {
+        eprintln!("no calls match");
+    }
+    let paint = Paint::stdout(global.color);
+    for call in calls {
+        console::line(&row(paint, call));
+    }
+    Ok(())
+}
+
+/// One call on one line: when, how it ended, what, how long, with what.
+fn row(paint: Paint, call: &LoggedCall) -> String {
+    let time = call.timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let status = match &call.error {
+        None => paint.good("ok"),
+        Some(error) => paint.bad(&format!("{:?}", error.code)),
+    };
+    let tool = haft::text::printable(&call.tool);
+    let what = match &call.error {
+        None => call.input.get().to_owned(),
+        Some(error) => format!("{} {}", call.input.get(), error.message.lines().next().unwrap_or_default()),
+    };
+    let what: String = haft::text::printable(&what).chars().take(160).collect();
+    let queued = if call.queued_ms > 0 { format!(" (+{} queued)", call.queued_ms) } else { String::new() };
+    format!(
+        "{time} {} {status} {} {}ms{queued} {what}",
+        paint.dim(&call.execution_id),
+        paint.bold(&tool),
+        call.duration_ms,
+    )
+}
+
+fn unreadable(error: haft::record::LogError) -> Failure {
+    Failure::new(EXIT_RUNTIME, error.problem(), error.remedy())
+}
+
+/// A moment: `2h` ago, a date (its first instant in UTC), or a full time.
+fn parse_moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment);
+    }
+    if let Ok(date) = text.parse::<jiff::civil::Date>() {
+        let start = date.to_zoned(jiff::tz::TimeZone::UTC);
+        return start.map(|zoned| zoned.timestamp()).map_err(|error| error.to_string());
+    }
+    let ago = haft::config::quantity::parse_duration(text)
+        .map_err(|_| "expected a duration such as 2h, a date such as 2026-01-31, or a time".to_owned())?;
+    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
+}

@@ -1,0 +1,213 @@
+//! The command line: arguments in, exit code out.
+
+mod arguments;
+mod call;
+mod check;
+mod config;
+mod explain;
+mod load;
+mod log;
+mod servers;
+mod tools;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use haft::config::{ConfigError, Severity};
+use haft::{Config, Runtime, StartError};
+
+use crate::console::{self, Color, Paint};
+use crate::logging::{self, LogFormat, LogLevel};
+
+/// Something went wrong while running.
+const EXIT_RUNTIME: u8 = 1;
+/// The configuration or the command line is invalid.
+const EXIT_CONFIG: u8 = 2;
+/// A server could not be reached at start.
+const EXIT_CONNECT: u8 = 3;
+/// A tool is not configured where it must be.
+const EXIT_STRICT: u8 = 4;
+
+/// One handle on every tool an LLM agent may use.
+#[derive(Debug, Parser)]
+#[command(name = "haft", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  haft check                            is the configuration valid?
+  haft tools list                       which tools are there?
+  haft call get_weather city=Seoul      run one
+  haft log --status error --since 1h    what went wrong?
+  haft explain get_weather              which limits hold, and who set them?
+
+Exit codes: 0 ok, 1 error while running, 2 invalid configuration or arguments,
+3 a server could not be reached, 4 a tool is not configured (strict mode)";
+
+/// What every command understands.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// A configuration file, or a folder with tools.json and mcp.json; repeat to combine several
+    ///
+    /// Without it: haft.yaml, haft.yml or haft.json in the current folder.
+    #[arg(short, long = "config", value_name = "PATH", global = true, env = "HAFT_CONFIG", value_delimiter = ':')]
+    config: Vec<PathBuf>,
+    /// The files' format, instead of telling it from their content
+    #[arg(long, value_name = "FORMAT", global = true, value_parser = load::parse_format)]
+    config_format: Option<haft::config::Dialect>,
+    /// The answer to ${input:ID} in VS Code's files
+    #[arg(long = "input", value_name = "ID=VALUE", global = true, value_parser = load::parse_pair)]
+    inputs: Vec<(String, String)>,
+    /// Print JSON for programs
+    #[arg(long, global = true)]
+    json: bool,
+    /// From which level on to log to stderr
+    #[arg(long, value_name = "LEVEL", global = true, default_value = "info")]
+    log_level: LogLevel,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", global = true, default_value = "plain")]
+    log_format: LogFormat,
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check the configuration: every problem at once, nothing is started
+    Check,
+    /// Show the configuration as Haft understands it
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// List, show and call tools
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
+    /// Call a tool
+    Call(call::CallArgs),
+    /// Explain a tool's effective settings and who set them
+    Explain(explain::ExplainArgs),
+    /// List the configured MCP servers
+    #[command(subcommand)]
+    Servers(servers::ServersCommand),
+    /// Show the execution log
+    Log(log::LogArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: haft completions bash > /etc/bash_completion.d/haft")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+pub(crate) fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    logging::start(global.log_format, global.log_level, Paint::stderr(global.color));
+    match run(&global, command) {
+        Ok(code) => code,
+        Err(error) => report(&global, &error),
+    }
+}
+
+fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check => check::run(global),
+        Command::Config(command) => config::run(global, &command),
+        Command::Tools(command) => tools::run(global, command),
+        Command::Call(args) => call::run(global, &args),
+        Command::Explain(args) => explain::run(global, &args),
+        Command::Servers(command) => servers::run(global, &command),
+        Command::Log(args) => log::run(global, args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// An error of ours, with what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Failure {
+    message: String,
+    remedy: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    fn new(code: u8, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { message: message.into(), remedy: Some(remedy.into()), code }
+    }
+}
+
+fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
+    let paint = Paint::stderr(global.color);
+    if let Some(error) = error.downcast_ref::<ConfigError>() {
+        report_problems(paint, error);
+        return ExitCode::from(EXIT_CONFIG);
+    }
+    if let Some(error) = error.downcast_ref::<StartError>() {
+        // The texts of the toolbox went to the log as they happened; here is what follows.
+        let (message, code) = match error {
+            StartError::Connect { server, .. } => {
+                (format!("Haft did not start: `{server}` could not be reached"), EXIT_CONNECT)
+            }
+            StartError::Strict { texts } => {
+                (format!("Haft did not start: {} (see above)", count(texts.len(), "violation")), EXIT_STRICT)
+            }
+            StartError::Log(log) => (log.problem(), EXIT_RUNTIME),
+        };
+        console::error(paint, &message, error.remedy().as_deref());
+        return ExitCode::from(code);
+    }
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        console::error(paint, &failure.message, failure.remedy.as_deref());
+        return ExitCode::from(failure.code);
+    }
+    console::error(paint, &format!("{error:#}"), None);
+    ExitCode::from(EXIT_RUNTIME)
+}
+
+fn report_problems(paint: Paint, error: &ConfigError) {
+    for problem in &error.problems {
+        match problem.severity {
+            Severity::Error => console::error(paint, &problem.to_string(), Some(&problem.remedy)),
+            Severity::Warning => console::warning(paint, &problem.to_string(), &problem.remedy),
+        }
+    }
+    let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();
+    eprintln!("the configuration has {}; nothing was started", count(errors, "error"));
+}
+
+/// `1 error`, `2 errors`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Loads the configuration and says what is worth a warning.
+fn configuration(global: &Global) -> anyhow::Result<Config> {
+    let config = load::load(global)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}; {}", warning.remedy);
+    }
+    Ok(config)
+}
+
+/// A toolbox that can be looked at and writes nothing.
+async fn look(global: &Global) -> anyhow::Result<Runtime> {
+    Ok(Runtime::builder(configuration(global)?).look_only().start().await?)
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+}
+
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    console::line(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! `haft tools list|show|call`.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use haft::ToolInfo;
+use haft::registry::Source;
+
+use super::config::plain;
+use super::{EXIT_RUNTIME, Failure, Global, block_on, call, look, print_json};
+use crate::console::{self, Paint};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ToolsCommand {
+    /// List the tools that are offered
+    List,
+    /// Show one tool: description, schemas, settings
+    Show {
+        /// The tool's name
+        name: String,
+    },
+    /// Call a tool (`haft call` is short for this)
+    Call(call::CallArgs),
+}
+
+pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ToolsCommand::List => list(global)?,
+        ToolsCommand::Show { name } => show(global, &find(global, &name)?)?,
+        ToolsCommand::Call(args) => return call::run(global, &args),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One tool, or an error that names the nearest one.
+pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
+    let runtime = block_on(look(global))?;
+    runtime.tool(name).ok_or_else(|| {
+        let known = runtime.tools();
+        let near = haft::nearest(name, known.iter().map(|tool| tool.name.as_str()));
+        let remedy = near.map_or_else(
+            || "`haft tools list` shows every tool".to_owned(),
+            |near| format!("did you mean `{near}`? `haft tools list` shows every tool"),
+        );
+        Failure::new(EXIT_RUNTIME, format!("no tool is named `{name}`"), remedy).into()
+    })
+}
+
+fn list(global: &Global) -> anyhow::Result<()> {
+    let tools = block_on(look(global))?.tools();
+    if global.json {
+        return print_json(&tools);
+    }
+    if tools.is_empty() {
+        console::line("no tools: add some to tools.json, or servers to the configuration");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = tools
+        .iter()
+        .map(|tool| {
+            let setting = |key| tool.setting(key).map(plain).unwrap_or_default();
+            let first_line = tool.description.lines().next().unwrap_or_default();
+            vec![
+                tool.name.clone(),
+                source(tool),
+                setting("timeout"),
+                setting("max_instances"),
+                first_line.to_owned(),
+            ]
+        })
+        .collect();
+    let head = ["TOOL", "SOURCE", "TIMEOUT", "AT ONCE", "DESCRIPTION"];
+    console::table(Paint::stdout(global.color), &head, &rows);
+    Ok(())
+}
+
+pub(super) fn source(tool: &ToolInfo) -> String {
+    match &tool.source {
+        Source::Local => "local".to_owned(),
+        Source::Mcp { mcp_name, mcp_mode } => format!("{mcp_name} ({mcp_mode})"),
+    }
+}
+
+fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
+    if global.json {
+        return print_json(tool);
+    }
+    let paint = Paint::stdout(global.color);
+    console::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
+    console::line(&haft::text::printable_block(&tool.description));
+    if let Some(program) = &tool.program {
+        console::line(&format!("\n{}\n{program}", paint.dim("runs")));
+    }
+    let pretty = |schema| serde_json::to_string_pretty(schema).unwrap_or_default();
+    console::line(&format!("\n{}\n{}", paint.dim("input schema"), pretty(&tool.input_schema)));
+    if let Some(schema) = &tool.output_schema {
+        console::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
+    }
+    console::line(&format!("\n{}", paint.dim("settings")));
+    for setting in &tool.config {
+        console::line(&format!("{}: {}", setting.key, plain(&setting.value)));
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! What a person at a terminal sees: colours only there, text from elsewhere made safe.
+
+use std::io::{IsTerminal, Write};
+
+use clap::ValueEnum;
+use haft::text::{printable, printable_block};
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Colours, or none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    pub(crate) fn stdout(color: Color) -> Self {
+        Self::for_stream(color, std::io::stdout().is_terminal())
+    }
+
+    pub(crate) fn stderr(color: Color) -> Self {
+        Self::for_stream(color, std::io::stderr().is_terminal())
+    }
+
+    fn for_stream(color: Color, is_terminal: bool) -> Self {
+        let is_on = match color {
+            Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
+            Color::Always => true,
+            Color::Never => false,
+        };
+        Self { is_on }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub(crate) fn good(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
+    pub(crate) fn level(self, level: &str) -> String {
+        match level {
+            "ERROR" => self.bad(level),
+            "WARNING" => self.wrap("33", level),
+            "INFO" => self.good(level),
+            _ => self.dim(level),
+        }
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Prints a line to stdout. A reader that went away (`| head`) ends the program quietly.
+pub(crate) fn line(text: &str) {
+    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Prints an error with its cause and what to do next.
+pub(crate) fn error(paint: Paint, message: &str, remedy: Option<&str>) {
+    eprintln!("{} {}", paint.bad("error:"), printable_block(message));
+    if let Some(remedy) = remedy {
+        eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
+    }
+}
+
+/// Prints a warning with what to do next.
+pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
+    eprintln!("{} {}", paint.level("WARNING").to_lowercase() + ":", printable_block(message));
+    eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
+}
+
+/// A table with aligned columns; the last column is cut at the terminal's edge.
+pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect()).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].len()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let terminal = terminal_width();
+    let print = |cells: &[String], paint_cell: &dyn Fn(usize, &str) -> String| {
+        let mut out = String::new();
+        let mut used = 0;
+        for (column, cell) in cells.iter().enumerate() {
+            let is_last = column + 1 == cells.len();
+            let cell = if is_last { fit(cell, terminal.saturating_sub(used)) } else { cell.clone() };
+            out.push_str(&paint_cell(column, &cell));
+            if !is_last {
+                let gap = widths[column].saturating_sub(cell.chars().count()) + 2;
+                out.push_str(&" ".repeat(gap));
+                used += widths[column] + 2;
+            }
+        }
+        line(out.trim_end());
+    };
+    let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
+    print(&head, &|_, cell| paint.dim(cell));
+    for row in &rows {
+        print(row, &|column, cell| if column == 0 { paint.bold(cell) } else { cell.to_owned() });
+    }
+}
+
+/// As many characters as fit; what is left out shows as dots.
+fn fit(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max || chars_max < 4 {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(chars_max - 3).collect();
+    format!("{}...", kept.trim_end())
+}
+
+/// Wide enough for anything where the output is not a terminal.
+fn terminal_width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if std::io::stdout().is_terminal() { columns.unwrap_or(100) } else { usize::MAX }
+}

@@ -1,0 +1,124 @@
+//! Log lines on stderr: `LEVEL: message`, or one JSON object a line.
+
+use std::fmt;
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::console::Paint;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// `LEVEL: message`
+    Plain,
+    /// One JSON object a line
+    Json,
+}
+
+/// From which level on log lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Everything
+    Debug,
+    /// What happens
+    Info,
+    /// What may be wrong
+    Warning,
+    /// What is wrong
+    Error,
+}
+
+/// Sends log lines to stderr.
+pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
+    let filter = match level {
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Warning => LevelFilter::WARN,
+        LogLevel::Error => LevelFilter::ERROR,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .event_format(Lines { format, paint })
+        .init();
+}
+
+struct Lines {
+    format: LogFormat,
+    paint: Paint,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut parts = Parts::default();
+        event.record(&mut parts);
+        let level = word(*event.metadata().level());
+        match self.format {
+            LogFormat::Plain => {
+                let level = self.paint.level(level);
+                write!(writer, "{level}: {}", parts.message)?;
+                for (name, value) in &parts.fields {
+                    write!(writer, " {name}={value}")?;
+                }
+                writeln!(writer)
+            }
+            LogFormat::Json => {
+                let mut line = json!({
+                    "timestamp": jiff::Timestamp::now().to_string(),
+                    "level": level,
+                    "message": parts.message,
+                });
+                if let Value::Object(line) = &mut line {
+                    line.extend(parts.fields);
+                }
+                writeln!(writer, "{line}")
+            }
+        }
+    }
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::TRACE | Level::DEBUG => "DEBUG",
+        Level::INFO => "INFO",
+        Level::WARN => "WARNING",
+        Level::ERROR => "ERROR",
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    message: String,
+    fields: Map<String, Value>,
+}
+
+impl Visit for Parts {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            name => drop(self.fields.insert(name.to_owned(), value.into())),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
