@@ -33,7 +33,9 @@ impl Paint {
 
     fn for_stream(color: Color, is_terminal: bool) -> Self {
         let is_on = match color {
-            Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
+            Color::Auto => {
+                is_terminal && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+            }
             Color::Always => true,
             Color::Never => false,
         };
@@ -66,7 +68,11 @@ impl Paint {
     }
 
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.is_on {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -87,14 +93,24 @@ pub(crate) fn error(paint: Paint, message: &str, remedy: Option<&str>) {
 
 /// Prints a warning with what to do next.
 pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
-    eprintln!("{} {}", paint.level("WARNING").to_lowercase() + ":", printable_block(message));
+    eprintln!(
+        "{} {}",
+        paint.level("WARNING").to_lowercase() + ":",
+        printable_block(message)
+    );
     eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
 }
 
 /// A table with aligned columns; the last column is cut at the terminal's edge.
 pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
-    let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect()).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            row.iter()
+                .map(|cell| printable(cell).into_owned())
+                .collect()
+        })
+        .collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([head[column].len()]).max().unwrap_or_default()
@@ -106,7 +122,11 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
         let mut used = 0;
         for (column, cell) in cells.iter().enumerate() {
             let is_last = column + 1 == cells.len();
-            let cell = if is_last { fit(cell, terminal.saturating_sub(used)) } else { cell.clone() };
+            let cell = if is_last {
+                fit(cell, terminal.saturating_sub(used))
+            } else {
+                cell.clone()
+            };
             out.push_str(&paint_cell(column, &cell));
             if !is_last {
                 let gap = widths[column].saturating_sub(cell.chars().count()) + 2;
@@ -119,7 +139,13 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     print(&head, &|_, cell| paint.dim(cell));
     for row in &rows {
-        print(row, &|column, cell| if column == 0 { paint.bold(cell) } else { cell.to_owned() });
+        print(row, &|column, cell| {
+            if column == 0 {
+                paint.bold(cell)
+            } else {
+                cell.to_owned()
+            }
+        });
     }
 }
 
@@ -134,6 +160,12 @@ fn fit(text: &str, chars_max: usize) -> String {
 
 /// Wide enough for anything where the output is not a terminal.
 fn terminal_width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    if std::io::stdout().is_terminal() { columns.unwrap_or(100) } else { usize::MAX }
+    let columns = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    if std::io::stdout().is_terminal() {
+        columns.unwrap_or(100)
+    } else {
+        usize::MAX
+    }
 }

@@ -62,7 +62,10 @@ pub enum CallError {
         problem: String,
     },
     /// The answer does not fit the output schema.
-    #[error("the answer of `{tool}` does not fit its output schema: {}", sentence(violations))]
+    #[error(
+        "the answer of `{tool}` does not fit its output schema: {}",
+        sentence(violations)
+    )]
     InvalidOutput {
         /// The tool that was called.
         tool: String,
@@ -108,7 +111,9 @@ pub enum CallError {
         failure: ToolFailure,
     },
     /// The execution log cannot be written and `log.on_failure` is `refuse`.
-    #[error("the call of `{tool}` was refused because the execution log cannot be written: {problem}")]
+    #[error(
+        "the call of `{tool}` was refused because the execution log cannot be written: {problem}"
+    )]
     LogUnavailable {
         /// The tool that was called.
         tool: String,
@@ -170,7 +175,11 @@ pub enum ToolFailure {
 impl ToolFailure {
     /// A plain execution error without remedy or details.
     pub fn execution(message: impl Into<String>) -> Self {
-        Self::Execution { message: message.into(), remedy: None, details: Value::Null }
+        Self::Execution {
+            message: message.into(),
+            remedy: None,
+            details: Value::Null,
+        }
     }
 }
 
@@ -247,7 +256,10 @@ impl CallError {
                 json!({ "violations": violations })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
-            Self::Failed { failure: ToolFailure::Execution { details, .. }, .. } => details.clone(),
+            Self::Failed {
+                failure: ToolFailure::Execution { details, .. },
+                ..
+            } => details.clone(),
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }
             | Self::ApprovalNeeded { .. }
@@ -287,6 +299,10 @@ fn sentence(violations: &[Violation]) -> String {
         })
         .collect();
     let more = violations.len().saturating_sub(shown.len());
-    let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let tail = if more > 0 {
+        format!("; and {more} more")
+    } else {
+        String::new()
+    };
     format!("{}{tail}", shown.join("; "))
 }

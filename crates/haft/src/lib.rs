@@ -21,13 +21,14 @@ pub mod text;
 pub mod tool;
 
 pub use call::ToolCall;
-pub use config::nearest;
 pub use config::Config;
+pub use config::nearest;
 pub use content::{Content, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
 pub use policy::Admitted;
 pub use runtime::{
-    EffectiveValue, Runtime, RuntimeBuilder, ServerInfo, ServerState, Shutdown, StartError, ToolInfo,
+    EffectiveValue, Runtime, RuntimeBuilder, ServerInfo, ServerState, Shutdown, StartError,
+    ToolInfo,
 };
 pub use tool::{FunctionTool, Tool, ToolDefinition};

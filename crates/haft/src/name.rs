@@ -8,7 +8,13 @@ const HASH_CHARS: usize = 8;
 
 /// The name under which a tool is offered; calls to its server keep the original.
 pub fn offered(original: &str) -> String {
-    let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' };
+    let keep = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = original.chars().map(keep).collect();
     if name.len() <= NAME_CHARS_MAX {
         return name;
@@ -29,7 +35,11 @@ pub fn distinct(original: &str) -> String {
 
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().take(HASH_CHARS / 2).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(HASH_CHARS / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]

@@ -21,8 +21,12 @@ struct Inner {
 impl Sessions {
     /// The state of a session; a call without one has a state of its own.
     pub(crate) fn state(&self, session: Option<&str>) -> SessionState {
-        let Some(session) = session else { return SessionState::default() };
-        let Ok(mut inner) = self.0.lock() else { return SessionState::default() };
+        let Some(session) = session else {
+            return SessionState::default();
+        };
+        let Ok(mut inner) = self.0.lock() else {
+            return SessionState::default();
+        };
         if let Some(state) = inner.states.get(session) {
             return state.clone();
         }

@@ -8,7 +8,13 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_deceptive) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| if is_deceptive(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    let escape = |c: char| {
+        if is_deceptive(c) {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
+    };
     Cow::Owned(text.chars().map(escape).collect())
 }
 
@@ -18,7 +24,13 @@ pub fn printable_block(text: &str) -> Cow<'_, str> {
     if !text.chars().any(hidden) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() };
+    let escape = |c: char| {
+        if hidden(c) {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
+    };
     Cow::Owned(text.chars().map(escape).collect())
 }
 

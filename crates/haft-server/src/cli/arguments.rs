@@ -12,9 +12,10 @@ pub(super) fn read(words: &[String]) -> anyhow::Result<String> {
         [] => Ok("{}".to_owned()),
         [word] if word == "-" => {
             let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text).map_err(|error| {
-                refused(format!("standard input cannot be read: {error}"))
-            })?;
+            std::io::stdin()
+                .lock()
+                .read_to_string(&mut text)
+                .map_err(|error| refused(format!("standard input cannot be read: {error}")))?;
             Ok(text)
         }
         [word] if word.starts_with('@') => std::fs::read_to_string(&word[1..])
@@ -31,9 +32,10 @@ fn pairs(words: &[String]) -> anyhow::Result<String> {
             return Err(refused(format!("`{word}` is not `key=value`")).into());
         };
         let value = match value.strip_prefix('@') {
-            Some(path) => Value::String(std::fs::read_to_string(path).map_err(|error| {
-                refused(format!("`{path}` cannot be read: {error}"))
-            })?),
+            Some(path) => Value::String(
+                std::fs::read_to_string(path)
+                    .map_err(|error| refused(format!("`{path}` cannot be read: {error}")))?,
+            ),
             None => serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned())),
         };
         if map.insert(key.to_owned(), value).is_some() {

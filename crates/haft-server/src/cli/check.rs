@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use haft::config::{ConfigError, Severity};
 use haft::Config;
+use haft::config::{ConfigError, Severity};
 use serde_json::json;
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
@@ -45,7 +45,11 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
 
 fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
-    for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
+    for problem in config
+        .warnings
+        .iter()
+        .filter(|it| it.severity == Severity::Warning)
+    {
         console::warning(paint, &problem.to_string(), &problem.remedy);
     }
     let paint = Paint::stdout(global.color);

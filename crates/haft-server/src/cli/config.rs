@@ -29,9 +29,15 @@ pub(super) fn run(global: &Global, command: &ConfigCommand) -> anyhow::Result<Ex
             if global.json {
                 print_json(&rows)?;
             } else {
-                let cells: Vec<Vec<String>> =
-                    rows.into_iter().map(|row| vec![row.path, plain(&row.value), row.from]).collect();
-                console::table(Paint::stdout(global.color), &["SETTING", "VALUE", "FROM"], &cells);
+                let cells: Vec<Vec<String>> = rows
+                    .into_iter()
+                    .map(|row| vec![row.path, plain(&row.value), row.from])
+                    .collect();
+                console::table(
+                    Paint::stdout(global.color),
+                    &["SETTING", "VALUE", "FROM"],
+                    &cells,
+                );
             }
         }
     }
@@ -40,5 +46,7 @@ pub(super) fn run(global: &Global, command: &ConfigCommand) -> anyhow::Result<Ex
 
 /// A text without its quotes, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

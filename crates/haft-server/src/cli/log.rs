@@ -16,11 +16,14 @@ use crate::console::{self, Paint};
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   haft log --status error --since 1h
   haft log --tool get_weather --json
   haft log --follow
-  haft log show 0198c2f4-...          one call with its whole input and output")]
+  haft log show 0198c2f4-...          one call with its whole input and output"
+)]
 pub(super) struct LogArgs {
     #[command(subcommand)]
     command: Option<LogCommand>,
@@ -94,11 +97,21 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         until: args.until,
         limit: Some(args.limit),
     };
-    let mut following = if args.follow { Some(Follow::new(&dir, filter.clone()).map_err(unreadable)?) } else { None };
+    let mut following = if args.follow {
+        Some(Follow::new(&dir, filter.clone()).map_err(unreadable)?)
+    } else {
+        None
+    };
     let mut calls = read(&dir, &filter).map_err(unreadable)?;
-    let found: Vec<LoggedCall> = calls.by_ref().collect::<Result<_, _>>().map_err(unreadable)?;
+    let found: Vec<LoggedCall> = calls
+        .by_ref()
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
     if calls.malformed() > 0 {
-        tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
+        tracing::warn!(
+            "{} lines of the log cannot be read and are left out",
+            calls.malformed()
+        );
     }
     if let Some(id) = &id {
         return one(id, found.first());
@@ -114,7 +127,9 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
 fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
     let Some(call) = call else {
         let remedy = "`haft log` shows the newest calls with their ids";
-        return Err(Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into());
+        return Err(
+            Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into(),
+        );
     };
     print_json(call)?;
     Ok(ExitCode::SUCCESS)
@@ -147,10 +162,18 @@ fn row(paint: Paint, call: &LoggedCall) -> String {
     let tool = haft::text::printable(&call.tool);
     let what = match &call.error {
         None => call.input.get().to_owned(),
-        Some(error) => format!("{} {}", call.input.get(), error.message.lines().next().unwrap_or_default()),
+        Some(error) => format!(
+            "{} {}",
+            call.input.get(),
+            error.message.lines().next().unwrap_or_default()
+        ),
     };
     let what: String = haft::text::printable(&what).chars().take(160).collect();
-    let queued = if call.queued_ms > 0 { format!(" (+{} queued)", call.queued_ms) } else { String::new() };
+    let queued = if call.queued_ms > 0 {
+        format!(" (+{} queued)", call.queued_ms)
+    } else {
+        String::new()
+    };
     format!(
         "{time} {} {status} {} {}ms{queued} {what}",
         paint.dim(&call.execution_id),
@@ -170,9 +193,14 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
     }
     if let Ok(date) = text.parse::<jiff::civil::Date>() {
         let start = date.to_zoned(jiff::tz::TimeZone::UTC);
-        return start.map(|zoned| zoned.timestamp()).map_err(|error| error.to_string());
+        return start
+            .map(|zoned| zoned.timestamp())
+            .map_err(|error| error.to_string());
     }
-    let ago = haft::config::quantity::parse_duration(text)
-        .map_err(|_| "expected a duration such as 2h, a date such as 2026-01-31, or a time".to_owned())?;
-    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
+    let ago = haft::config::quantity::parse_duration(text).map_err(|_| {
+        "expected a duration such as 2h, a date such as 2026-01-31, or a time".to_owned()
+    })?;
+    Timestamp::now()
+        .checked_sub(ago)
+        .map_err(|error| error.to_string())
 }

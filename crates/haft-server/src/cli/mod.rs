@@ -56,7 +56,14 @@ struct Global {
     /// A configuration file, or a folder with tools.json and mcp.json; repeat to combine several
     ///
     /// Without it: haft.yaml, haft.yml or haft.json in the current folder.
-    #[arg(short, long = "config", value_name = "PATH", global = true, env = "HAFT_CONFIG", value_delimiter = ':')]
+    #[arg(
+        short,
+        long = "config",
+        value_name = "PATH",
+        global = true,
+        env = "HAFT_CONFIG",
+        value_delimiter = ':'
+    )]
     config: Vec<PathBuf>,
     /// The files' format, instead of telling it from their content
     #[arg(long, value_name = "FORMAT", global = true, value_parser = load::parse_format)]
@@ -107,7 +114,11 @@ enum Command {
 
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    logging::start(global.log_format, global.log_level, Paint::stderr(global.color));
+    logging::start(
+        global.log_format,
+        global.log_level,
+        Paint::stderr(global.color),
+    );
     match run(&global, command) {
         Ok(code) => code,
         Err(error) => report(&global, &error),
@@ -141,7 +152,11 @@ struct Failure {
 
 impl Failure {
     fn new(code: u8, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { message: message.into(), remedy: Some(remedy.into()), code }
+        Self {
+            message: message.into(),
+            remedy: Some(remedy.into()),
+            code,
+        }
     }
 }
 
@@ -154,12 +169,17 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
     if let Some(error) = error.downcast_ref::<StartError>() {
         // The texts of the toolbox went to the log as they happened; here is what follows.
         let (message, code) = match error {
-            StartError::Connect { server, .. } => {
-                (format!("Haft did not start: `{server}` could not be reached"), EXIT_CONNECT)
-            }
-            StartError::Strict { texts } => {
-                (format!("Haft did not start: {} (see above)", count(texts.len(), "violation")), EXIT_STRICT)
-            }
+            StartError::Connect { server, .. } => (
+                format!("Haft did not start: `{server}` could not be reached"),
+                EXIT_CONNECT,
+            ),
+            StartError::Strict { texts } => (
+                format!(
+                    "Haft did not start: {} (see above)",
+                    count(texts.len(), "violation")
+                ),
+                EXIT_STRICT,
+            ),
             StartError::Log(log) => (log.problem(), EXIT_RUNTIME),
         };
         console::error(paint, &message, error.remedy().as_deref());
@@ -180,8 +200,15 @@ fn report_problems(paint: Paint, error: &ConfigError) {
             Severity::Warning => console::warning(paint, &problem.to_string(), &problem.remedy),
         }
     }
-    let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();
-    eprintln!("the configuration has {}; nothing was started", count(errors, "error"));
+    let errors = error
+        .problems
+        .iter()
+        .filter(|it| it.severity == Severity::Error)
+        .count();
+    eprintln!(
+        "the configuration has {}; nothing was started",
+        count(errors, "error")
+    );
 }
 
 /// `1 error`, `2 errors`.
@@ -200,11 +227,17 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
 
 /// A toolbox that can be looked at and writes nothing.
 async fn look(global: &Global) -> anyhow::Result<Runtime> {
-    Ok(Runtime::builder(configuration(global)?).look_only().start().await?)
+    Ok(Runtime::builder(configuration(global)?)
+        .look_only()
+        .start()
+        .await?)
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {

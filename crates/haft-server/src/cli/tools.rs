@@ -92,9 +92,17 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
         console::line(&format!("\n{}\n{program}", paint.dim("runs")));
     }
     let pretty = |schema| serde_json::to_string_pretty(schema).unwrap_or_default();
-    console::line(&format!("\n{}\n{}", paint.dim("input schema"), pretty(&tool.input_schema)));
+    console::line(&format!(
+        "\n{}\n{}",
+        paint.dim("input schema"),
+        pretty(&tool.input_schema)
+    ));
     if let Some(schema) = &tool.output_schema {
-        console::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
+        console::line(&format!(
+            "\n{}\n{}",
+            paint.dim("output schema"),
+            pretty(schema)
+        ));
     }
     console::line(&format!("\n{}", paint.dim("settings")));
     for setting in &tool.config {

@@ -27,7 +27,11 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
         NodeValue::Text(text) => {
             let source = text.text.clone();
             let place = reader.place(node);
-            let mut expansion = Expansion { variables, unset: Vec::new(), place };
+            let mut expansion = Expansion {
+                variables,
+                unset: Vec::new(),
+                place,
+            };
             match expansion.run(&source) {
                 Ok((text, shown)) => {
                     let shown = (shown != text).then_some(shown);
@@ -35,7 +39,9 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
                     for name in expansion.unset {
                         reader.warn(
                             node,
-                            format!("environment variable `{name}` is not set; the text stays as it is"),
+                            format!(
+                                "environment variable `{name}` is not set; the text stays as it is"
+                            ),
                             format!("set {name}, or give a default: ${{{name}:-value}}"),
                         );
                     }
@@ -105,11 +111,17 @@ impl Expansion<'_> {
         if let Some(value) = self.variables.predefined.get(reference) {
             return Ok((value.clone(), value.clone()));
         }
-        if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs) {
-            return inputs(id).map(|value| (value, format!("${{input:{id}}}"))).map_err(|problem| {
-                let variable = input_variable(id);
-                (problem, format!("give it with `--input {id}=VALUE`, or set {variable}"))
-            });
+        if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs)
+        {
+            return inputs(id)
+                .map(|value| (value, format!("${{input:{id}}}")))
+                .map_err(|problem| {
+                    let variable = input_variable(id);
+                    (
+                        problem,
+                        format!("give it with `--input {id}=VALUE`, or set {variable}"),
+                    )
+                });
         }
         let named = reference
             .strip_prefix("env://")
@@ -143,7 +155,10 @@ impl Expansion<'_> {
                 Ok((literal.clone(), literal))
             }
             UnresolvedEnv::Error => Err((
-                format!("Environment variable '{name}' not found (used by `{}`)", self.place.path),
+                format!(
+                    "Environment variable '{name}' not found (used by `{}`)",
+                    self.place.path
+                ),
                 format!("Please set it and try again, or give a default: ${{{name}:-value}}"),
             )),
         }
@@ -152,8 +167,16 @@ impl Expansion<'_> {
 
 /// The variable that may hold the answer to `${input:id}`.
 pub fn input_variable(id: &str) -> String {
-    let id: String =
-        id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    let id: String = id
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
     format!("INPUT_{id}")
 }
 
@@ -177,5 +200,7 @@ fn closing(text: &str) -> Option<usize> {
 
 fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

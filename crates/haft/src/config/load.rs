@@ -40,7 +40,9 @@ impl LoadOptions<'_> {
         Self {
             files,
             environment: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
                 .collect(),
             cwd: std::env::current_dir().unwrap_or_default(),
             ..Self::default()
@@ -83,7 +85,13 @@ pub(super) fn from_text(
 ) -> Result<Config, ConfigError> {
     let mut problems = Problems::default();
     let mut sources = Vec::new();
-    let source = source(file_name.into(), options.cwd.clone(), text, options, &mut problems);
+    let source = source(
+        file_name.into(),
+        options.cwd.clone(),
+        text,
+        options,
+        &mut problems,
+    );
     sources.extend(source);
     finish(sources, options, problems)
 }
@@ -98,7 +106,10 @@ fn finish(
     for registry in registries(&sources, &base, &mut problems) {
         open(&registry, options, &mut sources, &mut problems);
     }
-    let files = sources.iter().map(|source| (source.name.clone(), source.dialect)).collect::<Vec<_>>();
+    let files = sources
+        .iter()
+        .map(|source| (source.name.clone(), source.dialect))
+        .collect::<Vec<_>>();
     let mut layers = Vec::new();
     for source in sources {
         layers.push(layer(source, options, unresolved, &mut problems));
@@ -116,7 +127,12 @@ fn finish(
 }
 
 /// Opens a file, or both files of a registry's folder, which must then be there.
-fn open(path: &Path, options: &LoadOptions<'_>, sources: &mut Vec<Source>, problems: &mut Problems) {
+fn open(
+    path: &Path,
+    options: &LoadOptions<'_>,
+    sources: &mut Vec<Source>,
+    problems: &mut Problems,
+) {
     let full = options.cwd.join(path);
     if full.is_dir() {
         for name in ["tools.json", "mcp.json"] {
@@ -124,7 +140,8 @@ fn open(path: &Path, options: &LoadOptions<'_>, sources: &mut Vec<Source>, probl
         }
         return;
     }
-    let name: Arc<str> = path.display().to_string().into();
+    let shown = path.strip_prefix(&options.cwd).unwrap_or(path);
+    let name: Arc<str> = shown.display().to_string().into();
     if sources.iter().any(|source| source.name == name) {
         return;
     }
@@ -149,7 +166,11 @@ fn read_file(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = error.as_bytes()[..valid]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1;
         format!("it is not UTF-8 (line {line})")
     })
 }
@@ -172,7 +193,11 @@ fn source(
     let path = options.cwd.join(&*name).display().to_string();
     let Some(dialect) = options.format.or_else(|| detect(&path, syntax, &root)) else {
         let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
-        let place = Place { line: root.mark.line, column: root.mark.column, ..Place::whole(name) };
+        let place = Place {
+            line: root.mark.line,
+            column: root.mark.column,
+            ..Place::whole(name)
+        };
         let problem = match &root.value {
             NodeValue::Null => "the file is empty".to_owned(),
             NodeValue::Map(_) => "the file is in no format that Haft knows".to_owned(),
@@ -189,7 +214,11 @@ fn source(
         return None;
     }
     if root.value == NodeValue::Null && dialect != Dialect::Native {
-        problems.error(&Place::whole(name), "the file is empty", format!("write a {dialect} file"));
+        problems.error(
+            &Place::whole(name),
+            "the file is empty",
+            format!("write a {dialect} file"),
+        );
         return None;
     }
     let root = match root.value {
@@ -197,37 +226,63 @@ fn source(
         NodeValue::Null => Node::new(NodeValue::Map(Vec::new()), root.mark),
         _ => root,
     };
-    Some(Source { name, folder: project_folder(folder), dialect, root })
+    Some(Source {
+        name,
+        folder: project_folder(folder),
+        dialect,
+        root,
+    })
 }
 
 fn syntax_problem(name: Arc<str>, error: SyntaxError, problems: &mut Problems) {
     let Mark { line, column } = error.mark;
-    let place = Place { line, column, ..Place::whole(name) };
+    let place = Place {
+        line,
+        column,
+        ..Place::whole(name)
+    };
     problems.error(&place, error.problem, error.remedy);
 }
 
 /// Files in an editor's own folder speak of the project around it.
 fn project_folder(folder: PathBuf) -> PathBuf {
     let is_editors = folder.file_name().is_some_and(|name| {
-        [".vscode", ".cursor", ".codex"].iter().any(|editors| name == *editors)
+        [".vscode", ".cursor", ".codex"]
+            .iter()
+            .any(|editors| name == *editors)
     });
-    if is_editors { folder.parent().map(Path::to_path_buf).unwrap_or_default() } else { folder }
+    if is_editors {
+        folder.parent().map(Path::to_path_buf).unwrap_or_default()
+    } else {
+        folder
+    }
 }
 
 /// Log and state lie beside the native file; without one, in the working directory.
 fn base(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
-    let native = sources.iter().find(|source| source.dialect == Dialect::Native);
+    let native = sources
+        .iter()
+        .find(|source| source.dialect == Dialect::Native);
     native.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
 }
 
 /// Folders that `registry.dir` names. Read before variables are expanded, so it is a plain path.
 fn registries(sources: &[Source], base: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     let mut folders = Vec::new();
-    for source in sources.iter().filter(|source| source.dialect == Dialect::Native) {
-        let Some(dir) = source.root.get("registry").and_then(|registry| registry.get("dir")) else {
+    for source in sources
+        .iter()
+        .filter(|source| source.dialect == Dialect::Native)
+    {
+        let Some(dir) = source
+            .root
+            .get("registry")
+            .and_then(|registry| registry.get("dir"))
+        else {
             continue;
         };
-        let Some(folder) = dir.as_text() else { continue };
+        let Some(folder) = dir.as_text() else {
+            continue;
+        };
         if base.join(folder).is_dir() {
             folders.push(base.join(folder));
             continue;
@@ -245,11 +300,20 @@ fn registries(sources: &[Source], base: &Path, problems: &mut Problems) -> Vec<P
 
 /// The switch decides how files are expanded, so it is looked up before any is.
 fn unresolved_env(sources: &[Source], options: &LoadOptions<'_>) -> UnresolvedEnv {
-    let variable = options.environment.get("HAFT__DEFAULTS__UNRESOLVED_ENV").map(String::as_str);
+    let variable = options
+        .environment
+        .get("HAFT__DEFAULTS__UNRESOLVED_ENV")
+        .map(String::as_str);
     let in_file = sources
         .iter()
         .filter(|source| source.dialect == Dialect::Native)
-        .filter_map(|source| source.root.get("defaults")?.get("unresolved_env")?.as_text())
+        .filter_map(|source| {
+            source
+                .root
+                .get("defaults")?
+                .get("unresolved_env")?
+                .as_text()
+        })
         .next_back();
     match variable.or(in_file) {
         Some("warn") => UnresolvedEnv::Warn,
@@ -288,17 +352,33 @@ fn layer(
         runs_in_folder: false,
     };
     let cwd = options.cwd.display().to_string();
-    read(&source.root, &mut layer, &mut reader, &Surroundings { cwd: &cwd, variables: &variables });
+    read(
+        &source.root,
+        &mut layer,
+        &mut reader,
+        &Surroundings {
+            cwd: &cwd,
+            variables: &variables,
+        },
+    );
     layer
 }
 
 /// Descriptions and schemas reach the model word for word, so only `config` is expanded.
 fn expand_tool_configs(root: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
-    let NodeValue::Map(entries) = &mut root.value else { return };
-    let Some(tools) = entries.iter_mut().find(|entry| entry.key == "tools") else { return };
-    let NodeValue::List(tools) = &mut tools.value.value else { return };
+    let NodeValue::Map(entries) = &mut root.value else {
+        return;
+    };
+    let Some(tools) = entries.iter_mut().find(|entry| entry.key == "tools") else {
+        return;
+    };
+    let NodeValue::List(tools) = &mut tools.value.value else {
+        return;
+    };
     for (at, tool) in tools.iter_mut().enumerate() {
-        let NodeValue::Map(fields) = &mut tool.value else { continue };
+        let NodeValue::Map(fields) = &mut tool.value else {
+            continue;
+        };
         for field in fields.iter_mut().filter(|field| field.key == "config") {
             let path = format!("tools[{at}].config");
             reader.inside(path, |reader| expand(&mut field.value, variables, reader));
@@ -307,7 +387,8 @@ fn expand_tool_configs(root: &mut Node, variables: &Variables<'_>, reader: &mut 
 }
 
 fn inputs(root: &Node) -> Vec<InputRequest> {
-    let text = |node: &Node, key: &str| node.get(key).and_then(Node::as_text).map(ToOwned::to_owned);
+    let text =
+        |node: &Node, key: &str| node.get(key).and_then(Node::as_text).map(ToOwned::to_owned);
     let inputs = root.get("inputs").map(Node::items).unwrap_or_default();
     inputs
         .iter()
@@ -315,7 +396,9 @@ fn inputs(root: &Node) -> Vec<InputRequest> {
             let id = text(input, "id")?;
             Some(InputRequest {
                 description: text(input, "description").unwrap_or_else(|| id.clone()),
-                password: input.get("password").is_some_and(|it| it.value == NodeValue::Bool(true)),
+                password: input
+                    .get("password")
+                    .is_some_and(|it| it.value == NodeValue::Bool(true)),
                 id,
             })
         })
@@ -326,7 +409,10 @@ fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Resul
     let Some(request) = inputs.iter().find(|input| input.id == id) else {
         return Err(format!("the file defines no input `{id}`"));
     };
-    let given = options.inputs.get(id).or_else(|| options.environment.get(&input_variable(id)));
+    let given = options
+        .inputs
+        .get(id)
+        .or_else(|| options.environment.get(&input_variable(id)));
     given
         .cloned()
         .or_else(|| options.ask.and_then(|ask| ask(request)))
@@ -339,7 +425,10 @@ fn predefined(source: &Source, options: &LoadOptions<'_>) -> HashMap<&'static st
         return HashMap::new();
     }
     let folder = source.folder.display().to_string();
-    let basename = source.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let basename = source
+        .folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
     let home = options.environment.get("HOME").cloned().unwrap_or_default();
     HashMap::from([
         ("workspaceFolder", folder),
@@ -362,9 +451,17 @@ fn override_from_environment(
         .map(|server| (server.name.clone(), server.raw.clone()))
         .collect();
     let place = Place::whole("");
-    merged.config.servers = Some(At { value: Named(named), place });
+    merged.config.servers = Some(At {
+        value: Named(named),
+        place,
+    });
     apply_native(&mut merged.config, &options.environment, problems);
-    let servers = merged.config.servers.take().map(|servers| servers.value.0).unwrap_or_default();
+    let servers = merged
+        .config
+        .servers
+        .take()
+        .map(|servers| servers.value.0)
+        .unwrap_or_default();
     for (at, (name, raw)) in servers.into_iter().enumerate() {
         match merged.servers.get_mut(at) {
             Some(server) => server.raw = raw,

@@ -67,7 +67,10 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
+        let errors = self
+            .problems
+            .iter()
+            .filter(|problem| problem.severity == Severity::Error);
         for (at, problem) in errors.enumerate() {
             if at > 0 {
                 f.write_str("\n")?;

@@ -51,7 +51,10 @@ pub struct Setting<T> {
 impl<T> Setting<T> {
     /// A value nobody set.
     pub fn default(value: T) -> Self {
-        Self { value, origin: Origin::Default }
+        Self {
+            value,
+            origin: Origin::Default,
+        }
     }
 }
 
@@ -75,7 +78,9 @@ impl Origin {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Explicit(_) => "explicit",
-            Self::ServerDefault(..) | Self::Implied(_) | Self::Format(_) | Self::Default => "default",
+            Self::ServerDefault(..) | Self::Implied(_) | Self::Format(_) | Self::Default => {
+                "default"
+            }
         }
     }
 }

@@ -65,12 +65,19 @@ pub struct Entry {
 impl Node {
     /// A value of a file.
     pub fn new(value: NodeValue, mark: Mark) -> Self {
-        Self { value, mark, variable: None }
+        Self {
+            value,
+            mark,
+            variable: None,
+        }
     }
 
     /// The value of `key`, where this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+        self.entries()
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.value)
     }
 
     /// The entries of a map; none for anything else.
@@ -125,7 +132,10 @@ impl Node {
             NodeValue::Text(text) => Value::String(text.text.clone()),
             NodeValue::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
             NodeValue::Map(entries) => Value::Object(
-                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), entry.value.to_json()))
+                    .collect(),
             ),
         }
     }

@@ -21,15 +21,26 @@ pub struct Place {
 impl Place {
     /// The source as a whole.
     pub fn whole(file: impl Into<Arc<str>>) -> Self {
-        Self { file: file.into(), line: 0, column: 0, path: String::new() }
+        Self {
+            file: file.into(),
+            line: 0,
+            column: 0,
+            path: String::new(),
+        }
     }
 
     /// The same position with a longer path, for a key that is missing there.
     #[must_use]
     pub fn below(&self, key: &str) -> Self {
-        let path =
-            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        Self { path, ..self.clone() }
+        let path = if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        };
+        Self {
+            path,
+            ..self.clone()
+        }
     }
 }
 
@@ -55,7 +66,10 @@ pub struct At<T> {
 impl<T> At<T> {
     /// Keeps the place and changes the value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> At<U> {
-        At { value: change(self.value), place: self.place }
+        At {
+            value: change(self.value),
+            place: self.place,
+        }
     }
 }
 
@@ -98,12 +112,7 @@ pub struct Problems(Vec<Problem>);
 
 impl Problems {
     /// Notes an error.
-    pub fn error(
-        &mut self,
-        place: &Place,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
+    pub fn error(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
         self.push(Severity::Error, place, problem.into(), remedy.into());
     }
 
@@ -114,7 +123,9 @@ impl Problems {
 
     /// Whether an error (not only a warning) was noted.
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|problem| problem.severity == Severity::Error)
+        self.0
+            .iter()
+            .any(|problem| problem.severity == Severity::Error)
     }
 
     /// Everything noted, errors first, each group in the order of discovery.
@@ -128,6 +139,11 @@ impl Problems {
     }
 
     fn push(&mut self, severity: Severity, place: &Place, problem: String, remedy: String) {
-        self.0.push(Problem { severity, place: place.clone(), problem, remedy });
+        self.0.push(Problem {
+            severity,
+            place: place.clone(),
+            problem,
+            remedy,
+        });
     }
 }

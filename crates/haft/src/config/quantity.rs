@@ -48,11 +48,19 @@ pub struct Milliseconds(pub Duration);
 
 impl FromNode for Milliseconds {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let millis = whole(node).filter(|millis| *millis > 0).and_then(|n| u64::try_from(n).ok());
-        let duration = millis.map(Duration::from_millis).filter(|span| *span <= DURATION_MAX);
+        let millis = whole(node)
+            .filter(|millis| *millis > 0)
+            .and_then(|n| u64::try_from(n).ok());
+        let duration = millis
+            .map(Duration::from_millis)
+            .filter(|span| *span <= DURATION_MAX);
         if duration.is_none() {
             let problem = format!("{} is not a usable number of milliseconds", shown(node));
-            reader.error(node, problem, "write a whole number above zero, such as 60000");
+            reader.error(
+                node,
+                problem,
+                "write a whole number above zero, such as 60000",
+            );
         }
         duration.map(Self)
     }
@@ -67,7 +75,9 @@ pub struct Count(pub u32);
 
 impl FromNode for Count {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let number = whole(node).and_then(|number| u32::try_from(number).ok()).filter(|n| *n > 0);
+        let number = whole(node)
+            .and_then(|number| u32::try_from(number).ok())
+            .filter(|n| *n > 0);
         if number.is_none() {
             let problem = format!("{} is not a whole number above zero", shown(node));
             reader.error(node, problem, "write a number such as 5, without quotes");
@@ -202,7 +212,15 @@ mod tests {
     /// Proves X-5, S0-9.
     #[test]
     fn three_spellings_of_a_duration_mean_the_same() {
-        for text in ["P0DT0H0M30S", "PT30S", "30", "30.0", "30s", "30000ms", "0.5m"] {
+        for text in [
+            "P0DT0H0M30S",
+            "PT30S",
+            "30",
+            "30.0",
+            "30s",
+            "30000ms",
+            "0.5m",
+        ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(30)), "{text}");
         }
         assert_eq!(parse_duration("P0DT0H1M0S"), Ok(Duration::from_secs(60)));
@@ -214,7 +232,18 @@ mod tests {
     /// Proves S0-78.
     #[test]
     fn zero_negative_and_boundless_durations_are_refused() {
-        for text in ["PT0S", "0", "-5", "-5s", "P1Y", "P2M", "soon", "", "1e300", "9999999999s"] {
+        for text in [
+            "PT0S",
+            "0",
+            "-5",
+            "-5s",
+            "P1Y",
+            "P2M",
+            "soon",
+            "",
+            "1e300",
+            "9999999999s",
+        ] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

@@ -47,7 +47,11 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Starts at the root of a file.
     pub fn new(file: Arc<str>, problems: &'a mut Problems) -> Self {
-        Self { file, path: Vec::new(), problems }
+        Self {
+            file,
+            path: Vec::new(),
+            problems,
+        }
     }
 
     /// The place of a node at the current path.
@@ -73,12 +77,22 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes an error at a place that is already known.
-    pub fn error_at(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn error_at(
+        &mut self,
+        place: &Place,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         self.problems.error(place, problem, remedy);
     }
 
     /// Notes a warning at a place that is already known.
-    pub fn warn_at(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn warn_at(
+        &mut self,
+        place: &Place,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         self.problems.warn(place, problem, remedy);
     }
 
@@ -93,7 +107,11 @@ impl<'a> Reader<'a> {
     /// Notes that a node is of the wrong kind.
     pub fn expected(&mut self, node: &Node, what: &str, example: &str) {
         let found = node.kind();
-        self.error(node, format!("expected {what}, found {found}"), format!("write {example}"));
+        self.error(
+            node,
+            format!("expected {what}, found {found}"),
+            format!("write {example}"),
+        );
     }
 
     /// Reads one field of a record. `null` counts as left out.
@@ -103,7 +121,10 @@ impl<'a> Reader<'a> {
         }
         self.inside(&entry.key, |reader| {
             if slot.is_some() {
-                let problem = format!("`{}` is given a second time under another spelling", entry.key);
+                let problem = format!(
+                    "`{}` is given a second time under another spelling",
+                    entry.key
+                );
                 reader.error(&entry.value, problem, "keep one of the two");
             }
             *slot = At::read(&entry.value, reader);
@@ -119,7 +140,8 @@ impl<'a> Reader<'a> {
         };
         let key = &entry.key;
         if let Some((_, removed)) = REMOVED.iter().find(|(name, _)| name == key) {
-            self.problems.error(&place, *removed, format!("delete `{key}`"));
+            self.problems
+                .error(&place, *removed, format!("delete `{key}`"));
             return;
         }
         let remedy = match nearest(key, known.iter().copied()) {
@@ -128,7 +150,8 @@ impl<'a> Reader<'a> {
         };
         match unknown {
             Unknown::Reject => {
-                self.problems.error(&place, format!("{what} has no key `{key}`"), remedy);
+                self.problems
+                    .error(&place, format!("{what} has no key `{key}`"), remedy);
             }
             Unknown::Warn => self.problems.warn(
                 &place,
@@ -144,7 +167,12 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let lower = word.to_lowercase();
     known
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                strsim::jaro_winkler(&lower, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(score, _)| *score > 0.82)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
@@ -152,7 +180,11 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 
 /// `` `a`, `b`, `c` `` for a sentence.
 pub fn list<T: AsRef<str>>(words: &[T]) -> String {
-    words.iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
+    words
+        .iter()
+        .map(|word| format!("`{}`", word.as_ref()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl<T: FromNode> FromNode for At<T> {
@@ -262,7 +294,13 @@ impl<T: FromNode> FromNode for Named<T> {
                     ..reader.place(&entry.value)
                 };
                 let value = T::read(&entry.value, reader)?;
-                Some((At { value: entry.key.clone(), place }, value))
+                Some((
+                    At {
+                        value: entry.key.clone(),
+                        place,
+                    },
+                    value,
+                ))
             })
         });
         Some(Self(entries.collect()))

@@ -59,13 +59,19 @@ impl Masked {
 impl From<Text> for Masked {
     fn from(text: Text) -> Self {
         let shown = text.shown.unwrap_or_else(|| text.text.clone());
-        Self { text: Secret::new(text.text), shown }
+        Self {
+            text: Secret::new(text.text),
+            shown,
+        }
     }
 }
 
 impl From<&str> for Masked {
     fn from(text: &str) -> Self {
-        Self { text: Secret::new(text), shown: text.to_owned() }
+        Self {
+            text: Secret::new(text),
+            shown: text.to_owned(),
+        }
     }
 }
 
@@ -111,8 +117,10 @@ impl fmt::Display for ServerUrl {
             return f.write_str("***");
         }
         if url.query().is_some() {
-            let masked: Vec<String> =
-                url.query_pairs().map(|(name, _)| format!("{name}=***")).collect();
+            let masked: Vec<String> = url
+                .query_pairs()
+                .map(|(name, _)| format!("{name}=***"))
+                .collect();
             url.set_query(Some(&masked.join("&")));
         }
         f.write_str(url.as_str())

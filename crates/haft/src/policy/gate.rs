@@ -60,14 +60,20 @@ impl Gate {
     /// A slot, if one is free now.
     pub(crate) fn try_enter(&self) -> Option<Slot> {
         let permit = self.slots.clone().try_acquire_owned().ok()?;
-        Some(Slot { permit: Some(permit), surplus: self.surplus.clone() })
+        Some(Slot {
+            permit: Some(permit),
+            surplus: self.surplus.clone(),
+        })
     }
 
     /// A slot, after waiting for it. Dropping the future leaves the queue.
     pub(crate) async fn enter(&self) -> Option<Slot> {
         let _waiting = Waiting::join(&self.waiting);
         let permit = self.slots.clone().acquire_owned().await.ok()?;
-        Some(Slot { permit: Some(permit), surplus: self.surplus.clone() })
+        Some(Slot {
+            permit: Some(permit),
+            surplus: self.surplus.clone(),
+        })
     }
 }
 
@@ -132,7 +138,8 @@ mod tests {
         let _slot = gate.try_enter().unwrap();
         {
             let mut entering = std::pin::pin!(gate.enter());
-            let poll = std::future::poll_fn(|cx| Poll::Ready(entering.as_mut().poll(cx).is_pending()));
+            let poll =
+                std::future::poll_fn(|cx| Poll::Ready(entering.as_mut().poll(cx).is_pending()));
             assert!(poll.await);
             assert_eq!(gate.waiting(), 1);
         }

@@ -26,15 +26,22 @@ impl Names {
             origin(known, &new),
             origin(&new, known)
         );
-        let warn = |text: String| Record { level: Level::Warning, text };
+        let warn = |text: String| Record {
+            level: Level::Warning,
+            text,
+        };
         match rule {
             NameCollision::LastWins => {
-                log.push(warn(format!("{both}: the latter is used (on_name_collision: last_wins)")));
+                log.push(warn(format!(
+                    "{both}: the latter is used (on_name_collision: last_wins)"
+                )));
                 self.tools.remove(at);
                 self.tools.push(new);
             }
             NameCollision::FirstWins => {
-                log.push(warn(format!("{both}: the former is used (on_name_collision: first_wins)")));
+                log.push(warn(format!(
+                    "{both}: the former is used (on_name_collision: first_wins)"
+                )));
             }
             NameCollision::Error => {
                 let text = format!(
@@ -42,7 +49,10 @@ impl Names {
                      2. Leave one out with `tool_denylist`, OR\n\
                      3. Set `on_name_collision` to `last_wins`, `first_wins` or `prefix`"
                 );
-                log.push(Record { level: Level::Error, text: text.clone() });
+                log.push(Record {
+                    level: Level::Error,
+                    text: text.clone(),
+                });
                 self.violations.push(text);
             }
             NameCollision::Prefix => self.prefix(at, new, &both, log),
@@ -65,13 +75,22 @@ impl Names {
             "{both}: they are offered as '{}' and '{}' (on_name_collision: prefix)",
             self.tools[at].name, new.name
         );
-        log.push(Record { level: Level::Warning, text });
+        log.push(Record {
+            level: Level::Warning,
+            text,
+        });
         // Where even that name is taken there is nothing left to tell them apart by.
         if let Some(taken) = self.tools.iter().position(|tool| tool.name == new.name) {
             self.tools.remove(taken);
         }
         self.tools.push(new);
-        debug_assert!(self.tools.iter().filter(|tool| tool.name == old_name).count() <= 1);
+        debug_assert!(
+            self.tools
+                .iter()
+                .filter(|tool| tool.name == old_name)
+                .count()
+                <= 1
+        );
     }
 }
 

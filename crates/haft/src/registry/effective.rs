@@ -65,6 +65,30 @@ impl Fallback {
     }
 }
 
+/// A server's default, whose values say so where they are used.
+pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
+    fn of<T: Clone>(setting: &Option<Setting<T>>, server: &str) -> Option<Setting<T>> {
+        setting.clone().map(|setting| match setting.origin {
+            Origin::Explicit(place) => Setting {
+                value: setting.value,
+                origin: Origin::ServerDefault(server.to_owned(), place),
+            },
+            origin => Setting {
+                value: setting.value,
+                origin,
+            },
+        })
+    }
+    let (settings, name) = (&server.default_tool_config, server.name.as_str());
+    ToolSettings {
+        max_instances: of(&settings.max_instances, name),
+        timeout: of(&settings.timeout, name),
+        parallel_capable: of(&settings.parallel_capable, name),
+        approval: of(&settings.approval, name),
+        on_limit: of(&settings.on_limit, name),
+    }
+}
+
 pub(super) fn effective(
     explicit: Option<&ToolSettings>,
     default: Option<&ToolSettings>,
@@ -79,7 +103,10 @@ pub(super) fn effective(
     let max_instances = if parallel_capable.value {
         max_instances.unwrap_or_else(|| Setting::default(MAX_INSTANCES))
     } else {
-        Setting { value: 1, origin: Origin::Implied("parallel_capable: false") }
+        Setting {
+            value: 1,
+            origin: Origin::Implied("parallel_capable: false"),
+        }
     };
     Effective {
         max_instances,
@@ -99,9 +126,10 @@ fn either<T: Clone>(explicit: &Option<T>, default: &Option<T>) -> Option<T> {
 /// Local tools run one at a time unless someone says that several may run at once.
 fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> Setting<bool> {
     match max_instances {
-        Some(instances) if !is_parallel && instances.value > 1 => {
-            Setting { value: true, origin: Origin::Implied("max_instances above 1") }
-        }
+        Some(instances) if !is_parallel && instances.value > 1 => Setting {
+            value: true,
+            origin: Origin::Implied("max_instances above 1"),
+        },
         _ => Setting::default(is_parallel),
     }
 }
@@ -109,18 +137,42 @@ fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> 
 /// `{max_instances: 20, timeout: 60s}`, as far as it is set.
 pub(super) fn details(settings: &ToolSettings) -> String {
     let mut parts = Vec::new();
-    parts.extend(settings.max_instances.as_ref().map(|it| format!("max_instances: {}", it.value)));
-    parts.extend(settings.timeout.as_ref().map(|it| format!("timeout: {}", human(it.value))));
+    parts.extend(
+        settings
+            .max_instances
+            .as_ref()
+            .map(|it| format!("max_instances: {}", it.value)),
+    );
+    parts.extend(
+        settings
+            .timeout
+            .as_ref()
+            .map(|it| format!("timeout: {}", human(it.value))),
+    );
     let parallel = settings.parallel_capable.as_ref();
     parts.extend(parallel.map(|it| format!("parallel_capable: {}", it.value)));
-    parts.extend(settings.approval.as_ref().map(|it| format!("approval: {}", it.value)));
-    parts.extend(settings.on_limit.as_ref().map(|it| format!("on_limit: {}", it.value)));
+    parts.extend(
+        settings
+            .approval
+            .as_ref()
+            .map(|it| format!("approval: {}", it.value)),
+    );
+    parts.extend(
+        settings
+            .on_limit
+            .as_ref()
+            .map(|it| format!("on_limit: {}", it.value)),
+    );
     format!("{{{}}}", parts.join(", "))
 }
 
 impl Effective {
     /// `{max_instances: 20, timeout: 60s}`.
     pub(super) fn details(&self) -> String {
-        format!("{{max_instances: {}, timeout: {}}}", self.max_instances.value, human(self.timeout.value))
+        format!(
+            "{{max_instances: {}, timeout: {}}}",
+            self.max_instances.value,
+            human(self.timeout.value)
+        )
     }
 }

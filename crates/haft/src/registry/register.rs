@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::collide::Names;
-use super::effective::{Fallback, SettingsOrigin, details, effective};
+use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
     Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration, Source,
     texts,
@@ -17,12 +17,14 @@ use crate::text::printable;
 use crate::tool::ToolDefinition;
 
 /// Registers what was found. `known` is what the last run remembered, if there was one.
-pub fn register(
-    config: &Config,
-    found: &Discovered,
-    known: Option<&KnownTools>,
-) -> Registration {
-    let mut run = Run { config, known, names: Names::default(), log: Vec::new(), used: Vec::new() };
+pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>) -> Registration {
+    let mut run = Run {
+        config,
+        known,
+        names: Names::default(),
+        log: Vec::new(),
+        used: Vec::new(),
+    };
     for tool in &found.local {
         run.local(tool);
     }
@@ -38,7 +40,12 @@ pub fn register(
         next.remember(server, tools.iter().map(|tool| tool.name.clone()));
     }
     let Run { names, log, .. } = run;
-    Registration { tools: names.tools, records: log, violations: names.violations, known: next }
+    Registration {
+        tools: names.tools,
+        records: log,
+        violations: names.violations,
+        known: next,
+    }
 }
 
 struct Run<'a> {
@@ -56,7 +63,10 @@ impl<'a> Run<'a> {
         let entry = self.entry(None, &definition.name, &offered(&definition.name));
         let own = tool.settings.as_ref();
         if entry.is_none() && own.is_none() {
-            self.violation(texts::unconfigured_local(&definition.name, &self.configured()));
+            self.violation(texts::unconfigured_local(
+                &definition.name,
+                &self.configured(),
+            ));
             return;
         }
         let explicit = entry.map(|entry| &entry.settings);
@@ -64,15 +74,30 @@ impl<'a> Run<'a> {
             explicit,
             own,
             Fallback::local(&self.config.defaults),
-            if entry.is_some() && own.is_some() { SettingsOrigin::Merged } else { SettingsOrigin::Explicit },
+            if entry.is_some() && own.is_some() {
+                SettingsOrigin::Merged
+            } else {
+                SettingsOrigin::Explicit
+            },
         );
-        self.say(Level::Debug, texts::explicit(&definition.name, &settings.details()));
-        self.add(offered(&definition.name), definition, Source::Local, settings);
+        self.say(
+            Level::Debug,
+            texts::explicit(&definition.name, &settings.details()),
+        );
+        self.add(
+            offered(&definition.name),
+            definition,
+            Source::Local,
+            settings,
+        );
     }
 
     fn server(&mut self, server: &'a ServerConfig, tools: &[ToolDefinition]) {
         if tools.is_empty() {
-            self.say(Level::Warning, texts::no_tools(&server.name, &server.endpoint));
+            self.say(
+                Level::Warning,
+                texts::no_tools(&server.name, &server.endpoint),
+            );
         }
         for tool in tools {
             if server.filter.value.passes(&tool.name) {
@@ -96,30 +121,49 @@ impl<'a> Run<'a> {
             ToolPrefix::Server => prefixed(&server.name, &tool.name),
         };
         let entry = self.entry(Some(&server.name), &tool.name, &name);
-        let own_mode = entry.and_then(|entry| entry.mode.as_ref()).map(|mode| mode.value);
-        let default = &server.default_tool_config;
+        let own_mode = entry
+            .and_then(|entry| entry.mode.as_ref())
+            .map(|mode| mode.value);
+        let default = &server_default(server);
         let fallback = Fallback::mcp(server, &self.config.defaults);
         let settings = match (server.mode.value, entry) {
             (Mode::Strict, None) => {
-                self.violation(texts::unconfigured(&tool.name, &server.name, &self.configured()));
+                self.violation(texts::unconfigured(
+                    &tool.name,
+                    &server.name,
+                    &self.configured(),
+                ));
                 return;
             }
-            (Mode::Dynamic, Some(entry)) if own_mode == Some(Mode::Strict) && !is_complete(entry) => {
+            (Mode::Dynamic, Some(entry))
+                if own_mode == Some(Mode::Strict) && !is_complete(entry) =>
+            {
                 self.refuse_incomplete(server, tool);
                 return;
             }
             (Mode::Dynamic, Some(entry)) if own_mode != Some(Mode::Strict) => {
-                let settings =
-                    effective(Some(&entry.settings), Some(default), fallback, SettingsOrigin::Merged);
+                let settings = effective(
+                    Some(&entry.settings),
+                    Some(default),
+                    fallback,
+                    SettingsOrigin::Merged,
+                );
                 let (explicit, default) = (details(&entry.settings), details(default));
                 let text = texts::merged(&tool.name, &explicit, &default, &settings.details());
                 self.say(Level::Debug, text);
                 settings
             }
             (_, Some(entry)) => {
-                let settings =
-                    effective(Some(&entry.settings), None, fallback, SettingsOrigin::Explicit);
-                self.say(Level::Debug, texts::explicit(&tool.name, &settings.details()));
+                let settings = effective(
+                    Some(&entry.settings),
+                    None,
+                    fallback,
+                    SettingsOrigin::Explicit,
+                );
+                self.say(
+                    Level::Debug,
+                    texts::explicit(&tool.name, &settings.details()),
+                );
                 settings
             }
             (Mode::Dynamic, None) => {
@@ -130,8 +174,10 @@ impl<'a> Run<'a> {
                 effective(None, Some(default), fallback, SettingsOrigin::Default)
             }
         };
-        let source =
-            Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
+        let source = Source::Mcp {
+            mcp_name: server.name.clone(),
+            mcp_mode: server.mode.value,
+        };
         self.add(name, tool, source, settings);
     }
 
@@ -144,11 +190,15 @@ impl<'a> Run<'a> {
     ) {
         let schemas = Schema::compile(&definition.input_schema)
             .map_err(|problem| format!("its input schema is not usable: {problem}"))
-            .and_then(|input| match definition.output_schema.as_ref().map(Schema::compile) {
-                None => Ok((input, None)),
-                Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
-                Some(Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
-            });
+            .and_then(
+                |input| match definition.output_schema.as_ref().map(Schema::compile) {
+                    None => Ok((input, None)),
+                    Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
+                    Some(Err(problem)) => {
+                        Err(format!("its output schema is not usable: {problem}"))
+                    }
+                },
+            );
         let (input, output) = match schemas {
             Ok((input, output)) => (Arc::new(input), output),
             Err(problem) => {
@@ -162,7 +212,14 @@ impl<'a> Run<'a> {
             }
         };
         let definition = definition.clone();
-        let tool = RegisteredTool { name, definition, source, effective, input, output };
+        let tool = RegisteredTool {
+            name,
+            definition,
+            source,
+            effective,
+            input,
+            output,
+        };
         let rule = self.config.defaults.on_name_collision.value;
         self.names.add(tool, rule, &mut self.log);
     }
@@ -172,9 +229,16 @@ impl<'a> Run<'a> {
         let config = self.config;
         let names = |entry: &&ToolEntry| entry.name == own || entry.name == offered;
         let of = |mcp: Option<&str>| {
-            config.tools.iter().filter(names).rev().find(|entry| entry.mcp.as_deref() == mcp)
+            config
+                .tools
+                .iter()
+                .filter(names)
+                .rev()
+                .find(|entry| entry.mcp.as_deref() == mcp)
         };
-        let entry = server.and_then(|server| of(Some(server))).or_else(|| of(None))?;
+        let entry = server
+            .and_then(|server| of(Some(server)))
+            .or_else(|| of(None))?;
         self.used.push(entry);
         Some(entry)
     }
@@ -215,7 +279,11 @@ impl<'a> Run<'a> {
             tools.is_some_and(|tools| tools.iter().any(|tool| *tool == entry.name))
         };
         let remembered: Vec<_> = asked().filter(had).collect();
-        if remembered.is_empty() { asked().collect() } else { remembered }
+        if remembered.is_empty() {
+            asked().collect()
+        } else {
+            remembered
+        }
     }
 
     /// "New" means: there is a memory of this server, and the tool is not in it.
@@ -235,7 +303,11 @@ impl<'a> Run<'a> {
     }
 
     fn configured(&self) -> Vec<&'a str> {
-        self.config.tools.iter().map(|entry| entry.name.as_str()).collect()
+        self.config
+            .tools
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .collect()
     }
 
     fn violation(&mut self, text: String) {

@@ -44,7 +44,9 @@ pub fn no_tools(server: &str, url: &impl Display) -> String {
 /// T5: a dynamic server's tool has no entry.
 pub(super) fn using_default(tool: &str, server: &str) -> String {
     let tool = printable(tool);
-    format!("Tool '{tool}' from MCP '{server}' not explicitly configured, using default configuration")
+    format!(
+        "Tool '{tool}' from MCP '{server}' not explicitly configured, using default configuration"
+    )
 }
 
 /// T6: an entry's tool is gone.

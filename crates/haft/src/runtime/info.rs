@@ -69,11 +69,31 @@ impl ToolInfo {
             output_schema: definition.output_schema.clone(),
             config_origin: effective.origin,
             config: vec![
-                value("max_instances", json!(effective.max_instances.value), &effective.max_instances),
-                value("timeout", json!(human(effective.timeout.value)), &effective.timeout),
-                value("parallel_capable", json!(effective.parallel_capable.value), &effective.parallel_capable),
-                value("approval", json!(effective.approval.value), &effective.approval),
-                value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
+                value(
+                    "max_instances",
+                    json!(effective.max_instances.value),
+                    &effective.max_instances,
+                ),
+                value(
+                    "timeout",
+                    json!(human(effective.timeout.value)),
+                    &effective.timeout,
+                ),
+                value(
+                    "parallel_capable",
+                    json!(effective.parallel_capable.value),
+                    &effective.parallel_capable,
+                ),
+                value(
+                    "approval",
+                    json!(effective.approval.value),
+                    &effective.approval,
+                ),
+                value(
+                    "on_limit",
+                    json!(effective.on_limit.value),
+                    &effective.on_limit,
+                ),
             ],
             program,
         }
@@ -81,11 +101,19 @@ impl ToolInfo {
 
     /// The value of one setting.
     pub fn setting(&self, key: &str) -> Option<&Value> {
-        self.config.iter().find(|setting| setting.key == key).map(|setting| &setting.value)
+        self.config
+            .iter()
+            .find(|setting| setting.key == key)
+            .map(|setting| &setting.value)
     }
 }
 
 fn value<T>(key: &'static str, value: Value, setting: &Setting<T>) -> EffectiveValue {
     let origin: &Origin = &setting.origin;
-    EffectiveValue { key, value, origin: origin.word(), from: origin.to_string() }
+    EffectiveValue {
+        key,
+        value,
+        origin: origin.word(),
+        from: origin.to_string(),
+    }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::backend::command::{CommandSettings, CommandTool};
 use crate::backend::script::{PythonSettings, PythonTool, WarmWorkers};
-use crate::config::model::{LocalProgram, LocalTool};
 use crate::config::Masked;
+use crate::config::model::{LocalProgram, LocalTool};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
@@ -32,9 +32,13 @@ impl Script {
     ) -> Self {
         let name = tool.definition.name.clone();
         let tools_dir = tool.tools_dir.clone();
-        let exposed = |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
+        let exposed =
+            |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
         let runner = match &tool.program {
-            LocalProgram::Python { script_path, entrypoint } => {
+            LocalProgram::Python {
+                script_path,
+                entrypoint,
+            } => {
                 let settings = PythonSettings {
                     name,
                     tools_dir,
@@ -46,17 +50,22 @@ impl Script {
                 };
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
-            LocalProgram::Command { command, script_path, args } => {
-                Runner::Command(CommandTool::new(CommandSettings {
-                    name,
-                    tools_dir,
-                    script_path: script_path.clone(),
-                    command: exposed(command),
-                    args: exposed(args),
-                }))
-            }
+            LocalProgram::Command {
+                command,
+                script_path,
+                args,
+            } => Runner::Command(CommandTool::new(CommandSettings {
+                name,
+                tools_dir,
+                script_path: script_path.clone(),
+                command: exposed(command),
+                args: exposed(args),
+            })),
         };
-        Self { definition: tool.definition.clone(), runner }
+        Self {
+            definition: tool.definition.clone(),
+            runner,
+        }
     }
 }
 

@@ -109,8 +109,18 @@ impl RuntimeBuilder {
 
     /// Starts the toolbox.
     pub async fn start(self) -> Result<Runtime, StartError> {
-        let Self { config, functions, clock, purpose } = self;
-        let parts = Parts { functions, warm: WarmWorkers::new(), clock, purpose };
+        let Self {
+            config,
+            functions,
+            clock,
+            purpose,
+        } = self;
+        let parts = Parts {
+            functions,
+            warm: WarmWorkers::new(),
+            clock,
+            purpose,
+        };
         let snapshot = start::build(config, &parts, None).await?;
         let inner = Inner {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -120,7 +130,9 @@ impl RuntimeBuilder {
             parts,
             applying: tokio::sync::Mutex::new(()),
         };
-        Ok(Runtime { inner: Arc::new(inner) })
+        Ok(Runtime {
+            inner: Arc::new(inner),
+        })
     }
 }
 
@@ -171,7 +183,12 @@ impl Runtime {
 
     /// How the execution log is doing; nothing for a toolbox that only looks.
     pub fn log_health(&self) -> Option<LogHealth> {
-        self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
+        self.inner
+            .snapshot
+            .load()
+            .log
+            .as_ref()
+            .map(ExecutionLog::health)
     }
 
     /// Replaces the configuration in one step. Calls under way keep what they began with; if the

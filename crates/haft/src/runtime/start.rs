@@ -68,7 +68,9 @@ pub(super) async fn build(
     let registration = register(&config, &found, known.as_ref());
     registration.records.iter().for_each(|record| record.emit());
     if !registration.violations.is_empty() {
-        return Err(StartError::Strict { texts: registration.violations });
+        return Err(StartError::Strict {
+            texts: registration.violations,
+        });
     }
     let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
     if is_news && known.as_ref() != Some(&registration.known) {
@@ -76,7 +78,10 @@ pub(super) async fn build(
     }
     let backends = backends(&config, parts, &registration.tools, old);
     let offered = offer(registration.tools, &backends, old);
-    let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
+    let toolbox = gate(
+        old.map(|old| &old.policy.toolbox),
+        config.defaults.max_concurrent.value,
+    );
     let policy = Policy::new(&config.defaults, toolbox);
     Ok(Snapshot::new(config, offered, policy, log, servers))
 }
@@ -110,8 +115,12 @@ fn open_log(
 /// What the log depends on.
 fn log_key(config: &Config) -> impl PartialEq + use<> {
     let log = &config.log;
-    let settings =
-        (log.dir.value.clone(), log.retain_days.value, log.on_failure.value, log.sync.value);
+    let settings = (
+        log.dir.value.clone(),
+        log.retain_days.value,
+        log.on_failure.value,
+        log.sync.value,
+    );
     (settings, config.secrets())
 }
 
@@ -124,7 +133,10 @@ fn discover(config: &Config, parts: &Parts) -> Discovered {
         definition: tool.definition.clone(),
         settings: Some(tool.settings.clone()),
     });
-    Discovered { local: functions.chain(scripts).collect(), servers: Vec::new() }
+    Discovered {
+        local: functions.chain(scripts).collect(),
+        servers: Vec::new(),
+    }
 }
 
 /// What runs each tool. A script whose entry did not change keeps its warm workers.
@@ -136,7 +148,10 @@ fn backends(
 ) -> Backends {
     let mut backends: Backends = HashMap::new();
     for tool in &parts.functions {
-        backends.insert(tool.definition().name, (tool.clone(), RecordSource::Function));
+        backends.insert(
+            tool.definition().name,
+            (tool.clone(), RecordSource::Function),
+        );
     }
     let python = config.defaults.python.value.expose();
     for local in &config.local {
@@ -146,7 +161,11 @@ fn backends(
         };
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
-            let before = old.config.local.iter().find(|before| before.definition.name == *name);
+            let before = old
+                .config
+                .local
+                .iter()
+                .find(|before| before.definition.name == *name);
             let same_program = before.is_some_and(|before| {
                 before.program == local.program && before.tools_dir == local.tools_dir
             });
@@ -164,18 +183,22 @@ fn backends(
     backends
 }
 
-fn offer(
-    tools: Vec<RegisteredTool>,
-    backends: &Backends,
-    old: Option<&Snapshot>,
-) -> Vec<Offered> {
+fn offer(tools: Vec<RegisteredTool>, backends: &Backends, old: Option<&Snapshot>) -> Vec<Offered> {
     tools
         .into_iter()
         .filter_map(|registered| {
             let (backend, kind) = backends.get(&registered.definition.name)?.clone();
             let before = old.and_then(|old| old.resolve(&registered.name).ok());
-            let gate = gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
-            Some(Offered { registered, backend, gate, kind })
+            let gate = gate(
+                before.map(|tool| &tool.gate),
+                registered.effective.max_instances.value,
+            );
+            Some(Offered {
+                registered,
+                backend,
+                gate,
+                kind,
+            })
         })
         .collect()
 }
@@ -194,7 +217,10 @@ fn gate(old: Option<&Arc<Gate>>, limit: u32) -> Arc<Gate> {
 fn load_known(config: &Config) -> Option<KnownTools> {
     let dir = &config.state_dir.value;
     KnownTools::load(dir).unwrap_or_else(|error| {
-        tracing::warn!("what earlier runs saw of the servers cannot be read in `{}`: {error}", dir.display());
+        tracing::warn!(
+            "what earlier runs saw of the servers cannot be read in `{}`: {error}",
+            dir.display()
+        );
         None
     })
 }

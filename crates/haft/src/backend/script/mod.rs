@@ -57,7 +57,12 @@ impl PythonTool {
     /// is started before the first call.
     pub fn new(settings: PythonSettings, warm: Arc<WarmWorkers>) -> Self {
         let slots = Semaphore::new(settings.instances.max(1));
-        Self { settings, slots, owner: Owner::new(), warm }
+        Self {
+            settings,
+            slots,
+            owner: Owner::new(),
+            warm,
+        }
     }
 
     /// Runs the script once. Dropping the future kills the worker with everything it started.
@@ -93,7 +98,9 @@ impl PythonTool {
             return Ok(worker);
         }
         let tools_dir = &self.settings.tools_dir;
-        let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
+        let root = tools_dir
+            .canonicalize()
+            .unwrap_or_else(|_| tools_dir.clone());
         Worker::start(&self.settings, script, &root, self.warm.tasks())
             .map_err(|error| program::failed_to_start(self.settings.python.as_ref(), &error))
     }
@@ -111,7 +118,12 @@ impl PythonTool {
                 Ok(data) => Ok(answer::from_raw(data)),
                 Err(error) => Err(failure::unreadable(name, &error.to_string())),
             },
-            Kind::Raised => Err(failure::raised(name, script, &answer.body, &worker.stderr())),
+            Kind::Raised => Err(failure::raised(
+                name,
+                script,
+                &answer.body,
+                &worker.stderr(),
+            )),
             Kind::NotJson => Err(failure::not_json(name, script, &answer.body)),
             Kind::NotLoaded => {
                 return Err(failure::not_loaded(script, &answer.body, &worker.stderr()));

@@ -47,9 +47,16 @@ impl Worker {
         tasks: &TaskTracker,
     ) -> io::Result<Self> {
         let mut python = Command::new(&settings.python);
-        python.args(["-c", START, RUNNER]).arg(script).arg(&settings.entrypoint).arg(tools_dir);
+        python
+            .args(["-c", START, RUNNER])
+            .arg(script)
+            .arg(&settings.entrypoint)
+            .arg(tools_dir);
         python.args(&settings.args);
-        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        python
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut python)?;
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
@@ -60,14 +67,24 @@ impl Worker {
         let tail = stderr.clone();
         let drain = tasks.spawn(async move { tail.drain(errors).await });
         let stderr_drain = AbortOnDropHandle::new(drain);
-        Ok(Self { tree, requests, answers, stderr, stderr_drain, files: Vec::new() })
+        Ok(Self {
+            tree,
+            requests,
+            answers,
+            stderr,
+            stderr_drain,
+            files: Vec::new(),
+        })
     }
 
     /// Whether it still runs, on `script`, with every file as it is on the disk now.
     pub(super) fn is_current(&mut self, script: &Path) -> bool {
         let script_loaded = self.files.iter().any(|(path, _)| Path::new(path) == script);
         script_loaded
-            && self.files.iter().all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
+            && self
+                .files
+                .iter()
+                .all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
             && matches!(self.tree.try_wait(), Ok(None))
     }
 
@@ -98,7 +115,10 @@ impl Worker {
 
     /// How a worker that gave no answer ended, and its last words.
     pub(super) async fn last_words(mut self) -> (Option<Exit>, String) {
-        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait()).await.ok().and_then(Result::ok);
+        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait())
+            .await
+            .ok()
+            .and_then(Result::ok);
         // A grandchild may hold the pipe open for ever.
         let _ = timeout(LAST_WORDS_WAIT_MAX, &mut self.stderr_drain).await;
         (exit, self.stderr.text())
@@ -106,8 +126,14 @@ impl Worker {
 
     /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
     pub(super) async fn retire(self) {
-        let Self { mut tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } =
-            self;
+        let Self {
+            mut tree,
+            requests,
+            answers: _answers,
+            stderr: _,
+            stderr_drain: _drain,
+            ..
+        } = self;
         drop(requests);
         let _ = timeout(RETIRE_WAIT_MAX, tree.wait()).await;
         tree.kill().await;

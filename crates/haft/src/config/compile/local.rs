@@ -44,7 +44,13 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         None,
         raw.on_limit,
     );
-    Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
+    Some(LocalTool {
+        definition,
+        settings,
+        program: program?,
+        tools_dir: folder,
+        place,
+    })
 }
 
 fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDefinition {
@@ -64,7 +70,11 @@ fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDe
     ToolDefinition {
         name: name.to_owned(),
         title: None,
-        description: raw.description.as_ref().map(|at| at.value.clone()).unwrap_or_default(),
+        description: raw
+            .description
+            .as_ref()
+            .map(|at| at.value.clone())
+            .unwrap_or_default(),
         input_schema: input.unwrap_or_else(any_object),
         output_schema,
     }
@@ -75,7 +85,11 @@ fn any_object() -> Value {
 }
 
 fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<LocalProgram> {
-    let Some(At { value: config, place }) = &raw.config else {
+    let Some(At {
+        value: config,
+        place,
+    }) = &raw.config
+    else {
         problems.error(
             &raw.place.below("config"),
             format!("tool `{tool}` does not say what runs it"),
@@ -88,7 +102,10 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
         if let Err(problem) = script_path::check_spelling(&value.text) {
             problems.error(
                 place,
-                format!("tool `{tool}`: the script path `{}` is refused: {problem}", value.text.escape_debug()),
+                format!(
+                    "tool `{tool}`: the script path `{}` is refused: {problem}",
+                    value.text.escape_debug()
+                ),
                 "name a file inside the tools directory, such as `weather.py`",
             );
             return None;
@@ -107,7 +124,10 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
                     "delete it, or set \"runtime\": \"command\"",
                 );
             }
-            let entrypoint = config.entrypoint.as_ref().map_or("run", |at| at.value.as_str());
+            let entrypoint = config
+                .entrypoint
+                .as_ref()
+                .map_or("run", |at| at.value.as_str());
             Some(LocalProgram::Python {
                 script_path: script.value.text.clone(),
                 entrypoint: entrypoint.to_owned(),
@@ -139,7 +159,10 @@ fn missing_script(tool: &str, place: &Place, problems: &mut Problems) {
 }
 
 fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
-    let words = config.command.iter().flat_map(|at| at.value.0.iter().cloned());
+    let words = config
+        .command
+        .iter()
+        .flat_map(|at| at.value.0.iter().cloned());
     let args = config.args.iter().flat_map(|at| at.value.iter().cloned());
     LocalProgram::Command {
         command: words.map(Into::into).collect(),
@@ -149,13 +172,24 @@ fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
 }
 
 fn has_command(config: &RawLocalConfig) -> bool {
-    config.command.as_ref().is_some_and(|at| !at.value.0.is_empty())
+    config
+        .command
+        .as_ref()
+        .is_some_and(|at| !at.value.0.is_empty())
 }
 
 /// Where the entry does not say: a command if it names one, else what the script's ending tells.
 fn runtime(config: &RawLocalConfig) -> LocalRuntime {
-    let ending = |at: &At<Text>| at.value.text.rsplit_once('.').map(|(_, ending)| ending.to_owned());
-    match (&config.runtime, config.script_path.as_ref().and_then(ending).as_deref()) {
+    let ending = |at: &At<Text>| {
+        at.value
+            .text
+            .rsplit_once('.')
+            .map(|(_, ending)| ending.to_owned())
+    };
+    match (
+        &config.runtime,
+        config.script_path.as_ref().and_then(ending).as_deref(),
+    ) {
         (Some(runtime), _) => runtime.value,
         (None, _) if has_command(config) => LocalRuntime::Command,
         (None, Some("py") | None) => LocalRuntime::Python,

@@ -50,20 +50,42 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
         let (dialect, folder) = (layer.dialect, &layer.folder);
         for (name, raw) in servers.map(|servers| servers.value.0).unwrap_or_default() {
             let runs_in_folder = layer.runs_in_folder;
-            let server = ServerSource { name, raw, dialect, folder: folder.clone(), runs_in_folder };
+            let server = ServerSource {
+                name,
+                raw,
+                dialect,
+                folder: folder.clone(),
+                runs_in_folder,
+            };
             add_server(&mut merged.servers, server, problems);
         }
         for raw in layer.local {
-            add_local(&mut merged.local, LocalSource { raw, folder: folder.clone() }, problems);
+            add_local(
+                &mut merged.local,
+                LocalSource {
+                    raw,
+                    folder: folder.clone(),
+                },
+                problems,
+            );
         }
     }
     merged
 }
 
 fn add_server(servers: &mut Vec<ServerSource>, new: ServerSource, problems: &mut Problems) {
-    match servers.iter_mut().find(|known| known.name.value == new.name.value) {
+    match servers
+        .iter_mut()
+        .find(|known| known.name.value == new.name.value)
+    {
         Some(known) => {
-            replaced("server", &new.name.value, &new.name.place, &known.name.place, problems);
+            replaced(
+                "server",
+                &new.name.value,
+                &new.name.place,
+                &known.name.place,
+                problems,
+            );
             *known = new;
         }
         None => servers.push(new),
@@ -76,7 +98,13 @@ fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Prob
     match tools.iter_mut().find(same) {
         Some(known) => {
             let name = name(&new).unwrap_or_default();
-            replaced("local tool", &name, &new.raw.place, &known.raw.place, problems);
+            replaced(
+                "local tool",
+                &name,
+                &new.raw.place,
+                &known.raw.place,
+                problems,
+            );
             *known = new;
         }
         None => tools.push(new),
@@ -84,20 +112,37 @@ fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Prob
 }
 
 fn add_tools(config: &mut RawConfig, new: Option<At<Vec<RawTool>>>, problems: &mut Problems) {
-    let Some(At { value: new, place }) = new else { return };
-    let tools = &mut config.tools.get_or_insert_with(|| At { value: Vec::new(), place }).value;
+    let Some(At { value: new, place }) = new else {
+        return;
+    };
+    let tools = &mut config
+        .tools
+        .get_or_insert_with(|| At {
+            value: Vec::new(),
+            place,
+        })
+        .value;
     let key = |tool: &RawTool| {
         let text = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());
         (text(&tool.name), text(&tool.mcp))
     };
-    let mut known: HashMap<_, usize> =
-        tools.iter().enumerate().map(|(at, tool)| (key(tool), at)).collect();
+    let mut known: HashMap<_, usize> = tools
+        .iter()
+        .enumerate()
+        .map(|(at, tool)| (key(tool), at))
+        .collect();
     for tool in new {
         let (name, server) = key(&tool);
         match known.get(&(name.clone(), server.clone())) {
             Some(&at) if name.is_some() => {
                 let name = name.unwrap_or_default();
-                replaced("entry of `tools`", &name, &tool.place, &tools[at].place, problems);
+                replaced(
+                    "entry of `tools`",
+                    &name,
+                    &tool.place,
+                    &tools[at].place,
+                    problems,
+                );
                 tools[at] = tool;
             }
             _ => {
@@ -113,7 +158,10 @@ fn replaced(what: &str, name: &str, new: &Place, known: &Place, problems: &mut P
     if new.file == known.file {
         problems.error(
             new,
-            format!("the {what} `{name}` is there twice (first in line {})", known.line),
+            format!(
+                "the {what} `{name}` is there twice (first in line {})",
+                known.line
+            ),
             "rename or delete one of the two",
         );
     } else {

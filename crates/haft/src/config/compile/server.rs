@@ -7,9 +7,7 @@ use super::{explicit, pick, pick_or, span, tool};
 use crate::config::choices::{
     ConnectFailure, ListChanged, Mode, Protocol, Sampling, Start, ToolPrefix,
 };
-use crate::config::model::{
-    Origin, Reconnect, ServerConfig, Setting, ToolFilter, ToolSettings,
-};
+use crate::config::model::{Origin, Reconnect, ServerConfig, Setting, ToolFilter, ToolSettings};
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
@@ -20,7 +18,11 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     let name = source.name.value.clone();
     let place = source.name.place.clone();
     if name.is_empty() || name.chars().any(char::is_control) {
-        problems.error(&place, "a server needs a name", "name it, such as `customers`");
+        problems.error(
+            &place,
+            "a server needs a name",
+            "name it, such as `customers`",
+        );
         return None;
     }
     let endpoint = endpoint::compile(&source, problems);
@@ -40,8 +42,16 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
             "set `start: eager` to have them checked at start",
         );
     }
-    if let Some(config) = raw.config.as_ref().filter(|config| !config.value.is_object()) {
-        problems.error(&config.place, "`config` is not a map", "write `key: value` lines");
+    if let Some(config) = raw
+        .config
+        .as_ref()
+        .filter(|config| !config.value.is_object())
+    {
+        problems.error(
+            &config.place,
+            "`config` is not a map",
+            "write `key: value` lines",
+        );
     }
     let request_timeout = pick_or(raw.request_timeout.map(span), || Setting {
         value: Duration::from_secs(dialect.request_timeout_secs()),
@@ -82,7 +92,13 @@ fn connect_failure(
 ) -> Setting<ConnectFailure> {
     let required = raw.required.as_ref().filter(|required| required.value);
     match (required, raw.on_connect_failure.clone()) {
-        (Some(required), Some(At { value: ConnectFailure::Skip, .. })) => {
+        (
+            Some(required),
+            Some(At {
+                value: ConnectFailure::Skip,
+                ..
+            }),
+        ) => {
             problems.error(
                 &required.place,
                 "`required: true` contradicts `on_connect_failure: skip`",
@@ -95,9 +111,10 @@ fn connect_failure(
             origin: Origin::Explicit(required.place.clone()),
         },
         (None, Some(choice)) => explicit(choice, |value| value),
-        (None, None) => {
-            Setting { value: dialect.connect_failure(), origin: Origin::Format(dialect) }
-        }
+        (None, None) => Setting {
+            value: dialect.connect_failure(),
+            origin: Origin::Format(dialect),
+        },
     }
 }
 
@@ -122,7 +139,9 @@ fn default_tools(
     raw: Option<At<crate::config::raw::RawToolDefault>>,
     problems: &mut Problems,
 ) -> ToolSettings {
-    let Some(At { value: raw, .. }) = raw else { return ToolSettings::default() };
+    let Some(At { value: raw, .. }) = raw else {
+        return ToolSettings::default();
+    };
     if let Some(name) = raw.name {
         problems.warn(
             &name.place,
@@ -130,7 +149,13 @@ fn default_tools(
             "delete `name`, or move the entry to `tools`",
         );
     }
-    tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, raw.approval, raw.on_limit)
+    tool::settings(
+        raw.max_instances,
+        raw.timeout,
+        raw.parallel_capable,
+        raw.approval,
+        raw.on_limit,
+    )
 }
 
 fn reconnect(raw: Option<RawReconnect>, problems: &mut Problems) -> Reconnect {

@@ -47,10 +47,14 @@ pub(super) fn read(
     reader: &mut Reader<'_>,
     around: &Surroundings<'_>,
 ) {
-    let Some(section) = root.get("extensions") else { return };
+    let Some(section) = root.get("extensions") else {
+        return;
+    };
     reader.inside("extensions", |reader| {
         let place = reader.place(section);
-        let Some(Named(entries)) = Named::<RawEntry>::read(section, reader) else { return };
+        let Some(Named(entries)) = Named::<RawEntry>::read(section, reader) else {
+            return;
+        };
         let servers = entries
             .into_iter()
             .filter_map(|(name, entry)| {
@@ -70,7 +74,11 @@ fn native(
 ) -> Option<RawServer> {
     let place: Place = entry.place;
     let Some(kind) = entry.kind else {
-        reader.error_at(&place, "this extension has no `type`", "add `type: stdio` or `type: streamable_http`");
+        reader.error_at(
+            &place,
+            "this extension has no `type`",
+            "add `type: stdio` or `type: streamable_http`",
+        );
         return None;
     };
     let transport = match kind.value.as_str() {
@@ -78,7 +86,10 @@ fn native(
         "streamable_http" => Transport::Http,
         "sse" => Transport::Sse,
         "builtin" | "platform" | "frontend" | "inline_python" => {
-            let problem = format!("an extension of `type: {}` runs only inside goose", kind.value);
+            let problem = format!(
+                "an extension of `type: {}` runs only inside goose",
+                kind.value
+            );
             reader.warn_at(&place, problem, "Haft runs without it");
             return None;
         }
@@ -94,12 +105,17 @@ fn native(
             env.push((name, EnvValue(Some(value))));
         }
     }
-    let allowed = entry.available_tools.filter(|tools| !tools.value.is_empty());
+    let allowed = entry
+        .available_tools
+        .filter(|tools| !tools.value.is_empty());
     Some(RawServer {
         transport: Some(kind.map(|_| transport)),
         command: entry.cmd,
         args: entry.args,
-        env: (!env.is_empty()).then(|| At { value: Named(env), place: place.clone() }),
+        env: (!env.is_empty()).then(|| At {
+            value: Named(env),
+            place: place.clone(),
+        }),
         url: entry.uri,
         headers: entry.headers,
         request_timeout: entry.timeout,

@@ -36,8 +36,13 @@ record! {
 
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let place = reader.place(root);
-    let Some(Named(entries)) = Named::<RawEntry>::read(root, reader) else { return };
-    let servers = entries.into_iter().map(|(name, entry)| (name, native(entry))).collect();
+    let Some(Named(entries)) = Named::<RawEntry>::read(root, reader) else {
+        return;
+    };
+    let servers = entries
+        .into_iter()
+        .map(|(name, entry)| (name, native(entry)))
+        .collect();
     set_servers(layer, servers, place);
 }
 

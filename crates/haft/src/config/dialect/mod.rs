@@ -75,12 +75,20 @@ impl Dialect {
 
     /// What a failed connection means where a file does not say.
     pub fn connect_failure(self) -> ConnectFailure {
-        if self == Self::Toolbox { ConnectFailure::Exit } else { ConnectFailure::Skip }
+        if self == Self::Toolbox {
+            ConnectFailure::Exit
+        } else {
+            ConnectFailure::Skip
+        }
     }
 
     /// When servers are connected where a file does not say.
     pub fn start(self) -> Start {
-        if self == Self::AgentYaml { Start::Lazy } else { Start::Eager }
+        if self == Self::AgentYaml {
+            Start::Lazy
+        } else {
+            Start::Eager
+        }
     }
 
     /// Seconds a request may take where a file does not say: what the format's own tool allows.
@@ -134,7 +142,10 @@ impl Surroundings<'_> {
     fn variable(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
         let shown = format!("${{{name}}}");
         if let Some(value) = self.variables.environment.get(name) {
-            return Some(Text { text: value.clone(), shown: Some(shown) });
+            return Some(Text {
+                text: value.clone(),
+                shown: Some(shown),
+            });
         }
         let problem = format!("Environment variable '{name}' not found");
         match self.variables.unresolved {
@@ -170,13 +181,19 @@ pub fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>, around: &Su
 
 /// Parts of a map in two: the entries with the given keys, and the others.
 fn part(node: &Node, keys: &[&str]) -> (Node, Node) {
-    let (taken, rest): (Vec<Entry>, Vec<Entry>) =
-        node.entries().iter().cloned().partition(|entry| keys.contains(&entry.key.as_str()));
+    let (taken, rest): (Vec<Entry>, Vec<Entry>) = node
+        .entries()
+        .iter()
+        .cloned()
+        .partition(|entry| keys.contains(&entry.key.as_str()));
     let map = |entries| Node::new(NodeValue::Map(entries), node.mark);
     (map(taken), map(rest))
 }
 
 /// Adds servers to the layer.
 fn set_servers(layer: &mut Layer, servers: Vec<(At<String>, RawServer)>, place: Place) {
-    layer.config.servers = Some(At { value: Named(servers), place });
+    layer.config.servers = Some(At {
+        value: Named(servers),
+        place,
+    });
 }

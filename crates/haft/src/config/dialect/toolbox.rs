@@ -1,12 +1,12 @@
 //! `myai.toolbox`: every server says its mode, and a dynamic one says its default.
 
 use super::{Layer, part};
+use crate::config::At;
 use crate::config::choices::{Mode, Transport};
 use crate::config::node::{Node, NodeValue};
 use crate::config::quantity::Count;
 use crate::config::raw::{RawDefaults, RawServer, RawTool};
 use crate::config::read::{FromNode, Named, Reader, list, record};
-use crate::config::At;
 
 record! {
     struct RawMyai("`myai`", Warn) {
@@ -32,24 +32,40 @@ struct ToolboxServer(At<String>, RawServer);
 
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let toolbox = if let Some(myai) = root.get("myai") {
-        reader.inside("myai", |reader| RawMyai::read(myai, reader)).and_then(|myai| myai.toolbox)
+        reader
+            .inside("myai", |reader| RawMyai::read(myai, reader))
+            .and_then(|myai| myai.toolbox)
     } else if let Some(toolbox) = root.get("toolbox") {
         reader.inside("toolbox", |reader| At::<RawToolbox>::read(toolbox, reader))
     } else {
         At::<RawToolbox>::read(root, reader)
     };
-    let Some(At { value: toolbox, place }) = toolbox else { return };
+    let Some(At {
+        value: toolbox,
+        place,
+    }) = toolbox
+    else {
+        return;
+    };
     if let Some(max_concurrent) = toolbox.max_concurrent {
         let defaults = RawDefaults {
             max_concurrent: Some(max_concurrent),
             ..RawDefaults::empty(place.clone())
         };
-        layer.config.defaults = Some(At { value: defaults, place: place.clone() });
+        layer.config.defaults = Some(At {
+            value: defaults,
+            place: place.clone(),
+        });
     }
     layer.config.tools = toolbox.tools;
     layer.config.servers = toolbox.mcps.map(|mcps| {
         mcps.map(|servers| {
-            Named(servers.into_iter().map(|ToolboxServer(name, server)| (name, server)).collect())
+            Named(
+                servers
+                    .into_iter()
+                    .map(|ToolboxServer(name, server)| (name, server))
+                    .collect(),
+            )
         })
     });
 }
@@ -75,7 +91,12 @@ impl FromNode for ToolboxServer {
 /// What the toolbox format demands of each server beyond the native one.
 fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>) {
     if server.transport.is_none() && node.get("transport").is_none() {
-        let words = [Transport::Http.word(), Transport::Sse.word(), "streamable_http", "websocket"];
+        let words = [
+            Transport::Http.word(),
+            Transport::Sse.word(),
+            "streamable_http",
+            "websocket",
+        ];
         reader.error(
             node,
             format!("MCP server '{name}' does not say its `transport`"),

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::Layer;
+use crate::config::At;
 use crate::config::choices::{LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawTool;
 use crate::config::read::{FromNode, Reader, choice, record};
-use crate::config::At;
 
 record! {
     struct RawRoot("the file", Reject) {
@@ -120,16 +120,27 @@ fn is_short_form(map: &Map<String, Value>) -> bool {
 
 fn long_form(map: Map<String, Value>) -> Value {
     let required: Vec<String> = map.keys().cloned().collect();
-    let properties: Map<String, Value> =
-        map.into_iter().map(|(key, kind)| (key, json!({ "type": kind }))).collect();
+    let properties: Map<String, Value> = map
+        .into_iter()
+        .map(|(key, kind)| (key, json!({ "type": kind })))
+        .collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
-    let Some(read) = RawRoot::read(root, reader) else { return };
+    let Some(read) = RawRoot::read(root, reader) else {
+        return;
+    };
     let Some(tools) = read.tools else {
-        if root.get("tools").is_none_or(|tools| tools.value == NodeValue::Null) {
-            reader.error(root, "the file has no list `tools`", "write {\"tools\": []}");
+        if root
+            .get("tools")
+            .is_none_or(|tools| tools.value == NodeValue::Null)
+        {
+            reader.error(
+                root,
+                "the file has no list `tools`",
+                "write {\"tools\": []}",
+            );
         }
         return;
     };
@@ -137,32 +148,63 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     for mut tool in tools.value {
         split_function(&mut tool);
         match &tool.kind {
-            Some(At { value: EntryKind::Mcp, .. }) => settings.push(mcp_settings(tool)),
-            Some(At { value: EntryKind::Local, .. }) | None => layer.local.push(tool),
+            Some(At {
+                value: EntryKind::Mcp,
+                ..
+            }) => settings.push(mcp_settings(tool)),
+            Some(At {
+                value: EntryKind::Local,
+                ..
+            })
+            | None => layer.local.push(tool),
         }
     }
-    layer.config.tools = Some(At { value: settings, place: tools.place });
+    layer.config.tools = Some(At {
+        value: settings,
+        place: tools.place,
+    });
 }
 
 /// `function: "greet"` names the entrypoint; `"hello.py:greet"` and `"hello.py"` the script too.
 fn split_function(tool: &mut RawLocalTool) {
-    let Some(At { value: function, place }) = tool.function.take() else { return };
+    let Some(At {
+        value: function,
+        place,
+    }) = tool.function.take()
+    else {
+        return;
+    };
     let (script, entrypoint) = match function.text.rsplit_once(':') {
         Some((script, entrypoint)) => (Some(script), Some(entrypoint)),
         None if function.text.contains('.') => (Some(function.text.as_str()), None),
         None => (None, Some(function.text.as_str())),
     };
-    let empty = || At { value: RawLocalConfig::empty(place.clone()), place: place.clone() };
+    let empty = || At {
+        value: RawLocalConfig::empty(place.clone()),
+        place: place.clone(),
+    };
     let config = &mut tool.config.get_or_insert_with(empty).value;
     if let Some(script) = script {
-        let text = Text { text: script.to_owned(), shown: None };
-        config.script_path = Some(At { value: text, place: place.clone() });
+        let text = Text {
+            text: script.to_owned(),
+            shown: None,
+        };
+        config.script_path = Some(At {
+            value: text,
+            place: place.clone(),
+        });
     }
     if let Some(entrypoint) = entrypoint {
-        config.entrypoint = Some(At { value: entrypoint.to_owned(), place: place.clone() });
+        config.entrypoint = Some(At {
+            value: entrypoint.to_owned(),
+            place: place.clone(),
+        });
     }
     if tool.kind.is_none() {
-        tool.kind = Some(At { value: EntryKind::Local, place });
+        tool.kind = Some(At {
+            value: EntryKind::Local,
+            place,
+        });
     }
 }
 
@@ -177,4 +219,3 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         ..RawTool::empty(tool.place)
     }
 }
-

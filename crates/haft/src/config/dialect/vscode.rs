@@ -53,19 +53,40 @@ record! {
 
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     layer.runs_in_folder = true;
-    let Some(read) = RawRoot::read(root, reader) else { return };
+    let Some(read) = RawRoot::read(root, reader) else {
+        return;
+    };
     for input in read.inputs.iter().flat_map(|inputs| &inputs.value) {
         if input.id.is_none() {
             reader.error_at(&input.place, "an input has no `id`", "add \"id\": \"...\"");
         }
     }
-    let Some(At { value: Named(entries), place }) = read.servers else { return };
-    let servers = entries.into_iter().map(|(name, entry)| (name, native(entry))).collect();
+    let Some(At {
+        value: Named(entries),
+        place,
+    }) = read.servers
+    else {
+        return;
+    };
+    let servers = entries
+        .into_iter()
+        .map(|(name, entry)| (name, native(entry)))
+        .collect();
     set_servers(layer, servers, place);
 }
 
 fn native(entry: RawEntry) -> RawServer {
-    let RawEntry { place, kind, command, args, cwd, env, env_file, url, headers } = entry;
+    let RawEntry {
+        place,
+        kind,
+        command,
+        args,
+        cwd,
+        env,
+        env_file,
+        url,
+        headers,
+    } = entry;
     RawServer {
         transport: kind,
         command,

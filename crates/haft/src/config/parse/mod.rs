@@ -27,7 +27,9 @@ pub enum Syntax {
 impl Syntax {
     /// The syntax that a file's name promises. Anything unknown is read as YAML, which holds JSON.
     pub fn of(file_name: &str) -> Self {
-        let extension = file_name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let extension = file_name
+            .rsplit_once('.')
+            .map_or("", |(_, extension)| extension);
         match extension.to_ascii_lowercase().as_str() {
             "json" | "jsonc" => Self::Json,
             "toml" => Self::Toml,
@@ -72,7 +74,10 @@ fn too_deep(mark: Mark) -> SyntaxError {
 fn duplicate_key(key: &str, mark: Mark, first: Mark) -> SyntaxError {
     SyntaxError {
         mark,
-        problem: format!("duplicate key: `{key}` stands here a second time (first in line {})", first.line),
+        problem: format!(
+            "duplicate key: `{key}` stands here a second time (first in line {})",
+            first.line
+        ),
         remedy: "keep one of the two".into(),
     }
 }
@@ -85,16 +90,24 @@ struct LineIndex<'a> {
 
 impl<'a> LineIndex<'a> {
     fn new(text: &'a str) -> Self {
-        let starts =
-            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let starts = std::iter::once(0)
+            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+            .collect();
         Self { text, starts }
     }
 
     fn mark(&self, offset: usize) -> Mark {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line.saturating_sub(1)];
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
-        Mark { line: count(line), column: count(column) }
+        let column = self
+            .text
+            .get(start..offset)
+            .map_or(0, |before| before.chars().count())
+            + 1;
+        Mark {
+            line: count(line),
+            column: count(column),
+        }
     }
 }
 

@@ -44,7 +44,9 @@ impl<'a> Builder<'a> {
                         remedy: "put it into a file of its own and give both with `-c`".into(),
                     });
                 }
-                Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd
+                Event::StreamStart
+                | Event::DocumentStart(_)
+                | Event::DocumentEnd
                 | Event::Nothing => {}
                 other => root = Some(self.value(other, span, 0)?),
             }
@@ -84,14 +86,18 @@ impl<'a> Builder<'a> {
                 self.spend(size, span)?;
                 return Ok(Node::new(node.value, mark(span)));
             }
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentStart(_)
-            | Event::DocumentEnd | Event::SequenceEnd | Event::MappingEnd => {
-                (NodeValue::Null, 0)
-            }
+            Event::Nothing
+            | Event::StreamStart
+            | Event::StreamEnd
+            | Event::DocumentStart(_)
+            | Event::DocumentEnd
+            | Event::SequenceEnd
+            | Event::MappingEnd => (NodeValue::Null, 0),
         };
         let node = Node::new(value, mark(span));
         if anchor > 0 {
-            self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
+            self.anchors
+                .insert(anchor, (node.clone(), self.nodes - before + 1));
         }
         Ok(node)
     }
@@ -131,14 +137,22 @@ impl<'a> Builder<'a> {
             let (event, span) = self.next()?;
             let value = self.value(event, span, depth + 1)?;
             if key == "<<" {
-                let sources = if value.is_map() { std::slice::from_ref(&value) } else { value.items() };
+                let sources = if value.is_map() {
+                    std::slice::from_ref(&value)
+                } else {
+                    value.items()
+                };
                 merged.extend(sources.iter().flat_map(Node::entries).cloned());
                 continue;
             }
             if let Some(first) = seen.insert(key.clone(), key_mark) {
                 return Err(duplicate_key(&key, key_mark, first));
             }
-            entries.push(Entry { key, mark: key_mark, value });
+            entries.push(Entry {
+                key,
+                mark: key_mark,
+                value,
+            });
         }
         for entry in merged {
             if seen.insert(entry.key.clone(), entry.mark).is_none() {
@@ -165,8 +179,16 @@ impl<'a> Builder<'a> {
             line: count(error.marker().line()),
             column: count(error.marker().col() + 1),
         };
-        let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or_default();
-        let remedy = if line.contains(": @") || line.contains("- @") || line.contains(", @") || line.contains("[@") {
+        let line = self
+            .text
+            .lines()
+            .nth(at.line.saturating_sub(1) as usize)
+            .unwrap_or_default();
+        let remedy = if line.contains(": @")
+            || line.contains("- @")
+            || line.contains(", @")
+            || line.contains("[@")
+        {
             "a plain value cannot start with `@` in YAML: quote it, such as \"@scope/package\""
         } else if line.contains(": `") {
             "a plain value cannot start with a backtick in YAML: quote it"
@@ -186,11 +208,17 @@ impl<'a> Builder<'a> {
 }
 
 fn mark(span: Span) -> Mark {
-    Mark { line: count(span.start.line()), column: count(span.start.col() + 1) }
+    Mark {
+        line: count(span.start.line()),
+        column: count(span.start.col() + 1),
+    }
 }
 
 fn quoted(text: &str) -> NodeValue {
-    NodeValue::Text(Text { text: text.to_owned(), shown: None })
+    NodeValue::Text(Text {
+        text: text.to_owned(),
+        shown: None,
+    })
 }
 
 /// The core schema of YAML 1.2. `yes`, `no`, `on`, `off` are texts there.
@@ -207,6 +235,8 @@ pub(super) fn scalar(text: &str) -> NodeValue {
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
+        && digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
         && text.parse::<f64>().is_ok_and(f64::is_finite)
 }

@@ -9,7 +9,10 @@ use super::*;
 #[ignore = "a measurement, for a release build on a quiet machine"]
 async fn measure_cold_and_warm_calls() {
     // In a task, as calls are: the thread of the test itself does not drive the pipes.
-    tokio_util::task::TaskTracker::new().spawn(measure()).await.unwrap();
+    tokio_util::task::TaskTracker::new()
+        .spawn(measure())
+        .await
+        .unwrap();
 }
 
 async fn measure() {

@@ -18,14 +18,27 @@ use crate::config::secret::{Secret, ServerUrl};
 pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
     let place = &source.name.place;
-    let command = raw.command.as_ref().filter(|command| !command.value.text.trim().is_empty());
-    let url = raw.url.as_ref().filter(|url| !url.value.text.trim().is_empty());
-    let transport = raw.transport.as_ref().map(|at| at.value).unwrap_or_else(|| guess(command, url));
+    let command = raw
+        .command
+        .as_ref()
+        .filter(|command| !command.value.text.trim().is_empty());
+    let url = raw
+        .url
+        .as_ref()
+        .filter(|url| !url.value.text.trim().is_empty());
+    let transport = raw
+        .transport
+        .as_ref()
+        .map(|at| at.value)
+        .unwrap_or_else(|| guess(command, url));
     match (transport, command, url) {
         (_, Some(_), Some(url)) => {
             problems.error(
                 &url.place,
-                format!("server `{}` has both a `command` and a `url`", source.name.value),
+                format!(
+                    "server `{}` has both a `command` and a `url`",
+                    source.name.value
+                ),
                 "keep `command` for a local server or `url` for a remote one",
             );
             None
@@ -47,7 +60,10 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
             let place = raw.url.as_ref().map_or(place, |empty| &empty.place);
             problems.error(
                 place,
-                format!("server `{}`: '{url}' is required for {remote} transport", source.name.value),
+                format!(
+                    "server `{}`: '{url}' is required for {remote} transport",
+                    source.name.value
+                ),
                 format!("set `{url}` to the server's address, such as https://HOST/mcp"),
             );
             None
@@ -63,8 +79,14 @@ struct Keys {
 
 fn keys(dialect: Dialect) -> Keys {
     match dialect {
-        Dialect::Goose => Keys { command: "cmd", url: "uri" },
-        _ => Keys { command: "command", url: "url" },
+        Dialect::Goose => Keys {
+            command: "cmd",
+            url: "uri",
+        },
+        _ => Keys {
+            command: "command",
+            url: "url",
+        },
     }
 }
 
@@ -79,13 +101,25 @@ fn guess(command: Option<&At<Text>>, url: Option<&At<Text>>) -> Transport {
 
 fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
-    without_effect(raw.headers.as_ref().map(|at| &at.place), "headers", "stdio", problems);
+    without_effect(
+        raw.headers.as_ref().map(|at| &at.place),
+        "headers",
+        "stdio",
+        problems,
+    );
     let env = environment(raw, &source.folder, problems);
     let encoding = encoding(raw.encoding.as_ref(), problems);
-    let cwd = raw.cwd.as_ref().map(|cwd| source.folder.join(&cwd.value.text));
+    let cwd = raw
+        .cwd
+        .as_ref()
+        .map(|cwd| source.folder.join(&cwd.value.text));
     Some(Endpoint::Stdio(Box::new(StdioEndpoint {
         command: raw.command.clone()?.value.into(),
-        args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
+        args: raw
+            .args
+            .iter()
+            .flat_map(|args| args.value.iter().cloned().map(Into::into))
+            .collect(),
         cwd: cwd.or_else(|| source.runs_in_folder.then(|| source.folder.clone())),
         env,
         inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
@@ -106,11 +140,17 @@ fn environment(
             .map_err(|error| error.to_string())
             .and_then(|text| env_file::parse(&text));
         match parsed {
-            Ok(parsed) => variables
-                .extend(parsed.into_iter().map(|(name, value)| (name, Some(Secret::new(value))))),
+            Ok(parsed) => variables.extend(
+                parsed
+                    .into_iter()
+                    .map(|(name, value)| (name, Some(Secret::new(value)))),
+            ),
             Err(problem) => problems.error(
                 place,
-                format!("the env file `{}` cannot be read: {problem}", path.display()),
+                format!(
+                    "the env file `{}` cannot be read: {problem}",
+                    path.display()
+                ),
                 "mend the path (it is relative to this file) or the file",
             ),
         }
@@ -119,7 +159,10 @@ fn environment(
         if name.value.is_empty() || name.value.contains(['=', '\0']) {
             problems.error(
                 &name.place,
-                format!("`{}` cannot be the name of a variable", name.value.escape_debug()),
+                format!(
+                    "`{}` cannot be the name of a variable",
+                    name.value.escape_debug()
+                ),
                 "use letters, digits and `_`",
             );
             continue;
@@ -132,13 +175,20 @@ fn environment(
 }
 
 fn encoding(raw: Option<&At<Text>>, problems: &mut Problems) -> Option<Setting<&'static str>> {
-    let Some(At { value, place }) = raw else { return Some(Setting::default("UTF-8")) };
+    let Some(At { value, place }) = raw else {
+        return Some(Setting::default("UTF-8"));
+    };
     // Python's spellings (`latin-1`, `utf_8`) are as common in these files as the web's labels.
-    let label = value.text.to_lowercase().replace('_', "-").replace("latin-1", "latin1");
+    let label = value
+        .text
+        .to_lowercase()
+        .replace('_', "-")
+        .replace("latin-1", "latin1");
     match encoding_rs::Encoding::for_label(label.as_bytes()) {
-        Some(encoding) => {
-            Some(Setting { value: encoding.name(), origin: Origin::Explicit(place.clone()) })
-        }
+        Some(encoding) => Some(Setting {
+            value: encoding.name(),
+            origin: Origin::Explicit(place.clone()),
+        }),
         None => {
             problems.error(
                 place,
@@ -162,7 +212,10 @@ fn remote_endpoint(
     }
     let headers = headers(raw.headers.as_ref(), problems);
     let url = check_url(source, transport, url, problems)?;
-    let remote = RemoteEndpoint { url, headers: headers? };
+    let remote = RemoteEndpoint {
+        url,
+        headers: headers?,
+    };
     match transport {
         Transport::Http => Some(Endpoint::Http(remote)),
         Transport::Sse => Some(Endpoint::Sse(remote)),
@@ -178,13 +231,22 @@ fn check_url(
     problems: &mut Problems,
 ) -> Option<ServerUrl> {
     let server = &source.name.value;
-    let schemes = if transport == Transport::Websocket { ["ws", "wss"] } else { ["http", "https"] };
+    let schemes = if transport == Transport::Websocket {
+        ["ws", "wss"]
+    } else {
+        ["http", "https"]
+    };
     let shown = without_user(value.shown.as_ref().unwrap_or(&value.text));
-    let remedy = format!("write {}://HOST/PATH or {}://HOST/PATH", schemes[0], schemes[1]);
+    let remedy = format!(
+        "write {}://HOST/PATH or {}://HOST/PATH",
+        schemes[0], schemes[1]
+    );
     match url::Url::parse(value.text.trim()) {
         Ok(url) if source.dialect == Dialect::AgentYaml && is_open_and_remote(&url) => {
             let shown = ServerUrl::new(url);
-            let problem = format!("server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`");
+            let problem = format!(
+                "server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`"
+            );
             problems.error(place, problem, "use https://, or a server on localhost");
             None
         }
@@ -223,7 +285,8 @@ fn without_user(url: &str) -> String {
 /// An agent's file may not send what it holds unencrypted to another machine.
 fn is_open_and_remote(url: &url::Url) -> bool {
     let local = ["localhost", "127.0.0.1", "[::1]"];
-    matches!(url.scheme(), "http" | "ws") && !url.host_str().is_some_and(|host| local.contains(&host))
+    matches!(url.scheme(), "http" | "ws")
+        && !url.host_str().is_some_and(|host| local.contains(&host))
 }
 
 fn headers(
@@ -235,10 +298,19 @@ fn headers(
     for (name, value) in raw.iter().flat_map(|headers| &headers.value.0) {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         let problem = if name.value.is_empty() || !name.value.bytes().all(token) {
-            format!("`{}` cannot be the name of a header", name.value.escape_debug())
+            format!(
+                "`{}` cannot be the name of a header",
+                name.value.escape_debug()
+            )
         } else if value.text.chars().any(|c| c.is_control() && c != '\t') {
-            format!("the value of header `{}` contains a line break or control character", name.value)
-        } else if headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name.value)) {
+            format!(
+                "the value of header `{}` contains a line break or control character",
+                name.value
+            )
+        } else if headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(&name.value))
+        {
             format!("the header `{}` is given twice", name.value)
         } else {
             headers.push((name.value.clone(), Secret::new(value.text.clone())));
@@ -252,9 +324,21 @@ fn headers(
 
 fn stdio_only(raw: &RawServer) -> [(&'static str, Option<&Place>); 6] {
     [
-        ("args", raw.args.as_ref().filter(|args| !args.value.is_empty()).map(|at| &at.place)),
+        (
+            "args",
+            raw.args
+                .as_ref()
+                .filter(|args| !args.value.is_empty())
+                .map(|at| &at.place),
+        ),
         ("cwd", raw.cwd.as_ref().map(|at| &at.place)),
-        ("env", raw.env.as_ref().filter(|env| !env.value.0.is_empty()).map(|at| &at.place)),
+        (
+            "env",
+            raw.env
+                .as_ref()
+                .filter(|env| !env.value.0.is_empty())
+                .map(|at| &at.place),
+        ),
         ("env_file", raw.env_file.as_ref().map(|at| &at.place)),
         ("inherit_env", raw.inherit_env.as_ref().map(|at| &at.place)),
         ("encoding", raw.encoding.as_ref().map(|at| &at.place)),

@@ -1,0 +1,2 @@
+async def run(args):
+    return {"greeting": f"Hello, {args['name']}!"}

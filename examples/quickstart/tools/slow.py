@@ -1,0 +1,6 @@
+import time
+
+
+def run(args):
+    time.sleep(args["seconds"])
+    return {"waited": args["seconds"]}
