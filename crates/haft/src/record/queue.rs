@@ -247,7 +247,7 @@ impl Queue {
         }
         let report = self.entries_lost > lost_before && !trouble.loss_reported;
         trouble.loss_reported |= report;
-        report.then(|| Notice::Losing {
+        report.then_some(Notice::Losing {
             entries_kept: self.pending.len(),
         })
     }

@@ -43,12 +43,7 @@ impl Writer {
         limits: Limits,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, LogError> {
-        let sink = Sink::open(
-            options.dir.clone(),
-            options.retain_days,
-            options.durability,
-            utc_date(clock.now()),
-        )?;
+        let sink = Sink::open(&options, limits, utc_date(clock.now()))?;
         let writer = Arc::new(Self {
             queue: Mutex::new(Queue::new(options.on_failure, limits)),
             sink: Mutex::new(sink),
@@ -246,10 +241,8 @@ impl Writer {
             };
             match wait {
                 None => {
-                    queue = self
-                        .watch
-                        .wait(queue)
-                        .unwrap_or_else(PoisonError::into_inner)
+                    let woken = self.watch.wait(queue);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner);
                 }
                 Some(wait) if !wait.is_zero() => {
                     let woken = self.watch.wait_timeout(queue, wait);

@@ -3,6 +3,9 @@
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tracing::{Event, Level, Metadata, span};
 
 use super::*;
 
@@ -26,7 +29,7 @@ fn make_room(dir: &Path) {
 fn limits(backlog_entries_max: usize) -> Limits {
     Limits {
         backlog_entries_max,
-        retry_every: Duration::from_secs(3600),
+        retry_every: Duration::from_hours(1),
         ..Limits::default()
     }
 }
@@ -156,17 +159,80 @@ async fn a_removed_directory_is_made_again() {
     fs::remove_dir_all(dir.path().join("deep")).unwrap();
     append(&log, "e2", NOON).await.unwrap();
     assert_eq!(ids(&logs), ["e2"]);
+}
 
-    fs::rename(logs.join(TODAY), logs.join("moved")).unwrap();
-    append(&log, "e3", NOON).await.unwrap();
-    assert_eq!(ids(&logs), ["e3"]);
+#[tokio::test]
+async fn a_file_that_was_moved_away_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        path_check_every: Duration::ZERO,
+        ..limits(10)
+    };
+    let log = open_limited(LogOptions::new(dir.path()), limits);
+    append(&log, "e1", NOON).await.unwrap();
+    fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
+    append(&log, "e2", NOON).await.unwrap();
+    assert_eq!(ids(dir.path()), ["e2"]);
     assert_eq!(
-        fs::read_to_string(logs.join("moved"))
+        fs::read_to_string(dir.path().join("moved"))
             .unwrap()
             .lines()
             .count(),
         1
     );
+}
+
+/// Counts what is reported, by level.
+struct Reports([AtomicU32; 2]);
+
+impl tracing::Subscriber for Reports {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, event: &Event<'_>) {
+        let [errors, infos] = &self.0;
+        match *event.metadata().level() {
+            Level::ERROR => errors.fetch_add(1, Ordering::SeqCst),
+            Level::INFO => infos.fetch_add(1, Ordering::SeqCst),
+            _ => 0,
+        };
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// `block_on` of a runtime with several workers writes on this thread, where the reports are seen.
+#[test]
+fn trouble_loss_and_recovery_are_reported_once_each() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build()
+        .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits(2));
+    let reports = Arc::new(Reports(Default::default()));
+    let seen = || {
+        reports
+            .0
+            .each_ref()
+            .map(|count| count.load(Ordering::SeqCst))
+    };
+    tracing::subscriber::with_default(Arc::clone(&reports), || {
+        fill_disk(dir.path());
+        for (id, expected) in [("e1", 1), ("e2", 1), ("e3", 2), ("e4", 2)] {
+            assert_full(runtime.block_on(append(&log, id, NOON)));
+            assert_eq!(seen(), [expected, 0], "{id}");
+        }
+        make_room(dir.path());
+        log.ready().unwrap();
+        log.ready().unwrap();
+        assert_eq!(seen(), [2, 1]);
+    });
 }
 
 #[tokio::test]
