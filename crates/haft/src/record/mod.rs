@@ -29,6 +29,7 @@ mod follow;
 mod health;
 mod line;
 mod lines;
+mod notice;
 mod open_file;
 mod query;
 mod queue;

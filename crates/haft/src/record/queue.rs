@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::error::LogError;
 use super::health::LogHealth;
 use super::line::Line;
+use super::notice::Notice;
 use super::sink::Written;
 use super::{Limits, OnLogFailure};
 
@@ -47,15 +48,6 @@ struct Trouble {
     since: Timestamp,
     error: LogError,
     loss_reported: bool,
-}
-
-/// A change the operator must hear of. It is reported after the lock is released, because whoever
-/// listens may be slow.
-#[derive(Debug)]
-pub(super) enum Notice {
-    Failing(LogError),
-    Losing { entries_kept: usize },
-    Recovered { entries_lost: u64 },
 }
 
 impl Queue {

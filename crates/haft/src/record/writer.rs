@@ -12,7 +12,8 @@ use super::error::LogError;
 use super::files::utc_date;
 use super::health::LogHealth;
 use super::line::Line;
-use super::queue::{Notice, Queue};
+use super::notice::report;
+use super::queue::Queue;
 use super::sink::{Sink, Written};
 use super::{Durability, Limits, LogOptions, OnLogFailure, lock};
 
@@ -277,25 +278,5 @@ impl Writer {
             .spawn(move || run(&writer))
             .map(drop)
             .map_err(|error| LogError::write(&self.options.dir, error))
-    }
-}
-
-/// Says what changed, once per change.
-fn report(notice: Option<Notice>) {
-    match notice {
-        None => {}
-        Some(Notice::Failing(error)) => tracing::error!(
-            error = error.problem(),
-            help = error.remedy(),
-            "the execution log fails; entries are kept in memory"
-        ),
-        Some(Notice::Losing { entries_kept }) => tracing::error!(
-            entries_kept,
-            "the execution log still fails and its backlog is full; new entries are lost"
-        ),
-        Some(Notice::Recovered { entries_lost }) => tracing::info!(
-            entries_lost,
-            "the execution log works again; what was kept is being written"
-        ),
     }
 }

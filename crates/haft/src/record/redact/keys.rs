@@ -21,7 +21,8 @@ const HARMLESS_ENDS: [&str; 3] = ["pagetoken", "nexttoken", "continuationtoken"]
 
 /// Whether the value under `key` is a secret.
 pub(super) fn is_secret(key: &[u8]) -> bool {
-    SECRET_ENDS.iter().any(|end| ends_like(key, end))
+    ends_possibly(key)
+        && SECRET_ENDS.iter().any(|end| ends_like(key, end))
         && !HARMLESS_ENDS.iter().any(|end| ends_like(key, end))
 }
 
@@ -37,6 +38,15 @@ pub(super) fn any_secret(json: &str) -> bool {
     })
 }
 
+/// Whether `key` has the last two letters of any of [`SECRET_ENDS`]; nearly no other key has.
+fn ends_possibly(key: &[u8]) -> bool {
+    let [.., a, b] = key else { return false };
+    matches!(
+        &[a.to_ascii_lowercase(), b.to_ascii_lowercase()],
+        b"rd" | b"wd" | b"se" | b"et" | b"en" | b"on" | b"ie" | b"ey"
+    )
+}
+
 /// Whether `key` ends with `end`, in any case and with any separators in between.
 fn ends_like(key: &[u8], end: &str) -> bool {
     let mut key = key
@@ -47,4 +57,16 @@ fn ends_like(key: &[u8], end: &str) -> bool {
         key.next()
             .is_some_and(|found| found.eq_ignore_ascii_case(&byte))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SECRET_ENDS, is_secret};
+
+    #[test]
+    fn every_end_is_found_by_its_last_letters() {
+        for end in SECRET_ENDS {
+            assert!(is_secret(end.as_bytes()), "{end}");
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
 use super::Redactor;
 
 fn redactor() -> Redactor {
@@ -16,7 +19,7 @@ fn redactor() -> Redactor {
 }
 
 #[track_caller]
-fn json(before: &str, after: &str) {
+fn assert_redacted(before: &str, after: &str) {
     let redacted = redactor().json(before).into_owned();
     assert_eq!(redacted, after);
     serde_json::from_str::<&serde_json::value::RawValue>(&redacted).unwrap();
@@ -24,11 +27,11 @@ fn json(before: &str, after: &str) {
 
 #[test]
 fn known_secrets_go_wherever_they_stand_in_a_string() {
-    json(
+    assert_redacted(
         r#"{"a":"x hunter22 y","b":["hunter22-longer"]}"#,
         r#"{"a":"x *** y","b":["***"]}"#,
     );
-    json(
+    assert_redacted(
         r#"{"key hunter22":"비밀번호하나둘"}"#,
         r#"{"key ***":"***"}"#,
     );
@@ -36,10 +39,10 @@ fn known_secrets_go_wherever_they_stand_in_a_string() {
 
 #[test]
 fn known_secrets_go_in_every_json_spelling() {
-    json(r#"{"a":"hunt\u0065r22"}"#, r#"{"a":"***"}"#);
-    json(r#"{"a":"<pa\"ss\\wd/1\n>"}"#, r#"{"a":"<***>"}"#);
-    json(r#"{"a":"<pa\u0022ss\\wd\/1\n>"}"#, r#"{"a":"<***>"}"#);
-    json(
+    assert_redacted(r#"{"a":"hunt\u0065r22"}"#, r#"{"a":"***"}"#);
+    assert_redacted(r#"{"a":"<pa\"ss\\wd/1\n>"}"#, r#"{"a":"<***>"}"#);
+    assert_redacted(r#"{"a":"<pa\u0022ss\\wd\/1\n>"}"#, r#"{"a":"<***>"}"#);
+    assert_redacted(
         r#"{"a":"said {\"p\": \"pa\\\"ss\\\\wd/1\\n\"} and"}"#,
         r#"{"a":"said {\"p\": \"***\"} and"}"#,
     );
@@ -47,7 +50,7 @@ fn known_secrets_go_in_every_json_spelling() {
 
 #[test]
 fn secrets_that_are_too_short_are_left() {
-    json(r#"{"a":"a short text"}"#, r#"{"a":"a short text"}"#);
+    assert_redacted(r#"{"a":"a short text"}"#, r#"{"a":"a short text"}"#);
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn values_of_secret_keys_go() {
         "Set-Cookie",
         "pass\\u0077ord",
     ] {
-        json(
+        assert_redacted(
             &format!(r#"{{"{key}" : "v"}}"#),
             &format!(r#"{{"{key}" : "***"}}"#),
         );
@@ -93,7 +96,7 @@ fn keys_that_only_resemble_are_left_and_so_are_values_that_are_no_strings() {
         r#"{"secret":["a",{"name":"b"}],"password":{"first":"c"}}"#,
         r#"["password","token : x"]"#,
     ] {
-        json(text, text);
+        assert_redacted(text, text);
     }
 }
 
@@ -122,8 +125,8 @@ fn token_shapes_go_and_what_is_around_them_stays() {
     ];
     for (before, after) in cases {
         assert_eq!(redactor().text(before), after);
-        let quoted = |text: &str| serde_json::json!([1, format!("line\n{text}")]).to_string();
-        json(&quoted(before), &quoted(after));
+        let quoted = |text: &str| json!([1, format!("line\n{text}")]).to_string();
+        assert_redacted(&quoted(before), &quoted(after));
     }
 }
 
@@ -147,7 +150,7 @@ fn ordinary_text_has_no_token_shapes() {
 
 #[test]
 fn json_inside_a_string_is_redacted_too() {
-    json(
+    assert_redacted(
         r#"{"text":"{\"user\":\"kim\",\"password\":\"x\\\"y\",\"n\":1.50}"}"#,
         r#"{"text":"{\"user\":\"kim\",\"password\":\"***\",\"n\":1.50}"}"#,
     );
@@ -155,7 +158,7 @@ fn json_inside_a_string_is_redacted_too() {
 
 #[test]
 fn numbers_order_and_repeated_keys_survive() {
-    json(
+    assert_redacted(
         r#"{"z":1e400, "token":"t","a":123456789012345678901234567890,"z":-0.0 ,"é\n":"\ud83d\ude00"}"#,
         r#"{"z":1e400, "token":"***","a":123456789012345678901234567890,"z":-0.0 ,"é\n":"\ud83d\ude00"}"#,
     );
@@ -172,4 +175,24 @@ fn text_without_secrets_is_not_even_copied() {
 #[test]
 fn a_redactor_does_not_print_its_secrets() {
     assert_eq!(format!("{:?}", redactor()), "Redactor(***)");
+}
+
+proptest! {
+    #[test]
+    fn no_surroundings_let_a_known_secret_through(before: String, after: String, key: String) {
+        for secret in ["hunter22", "pa\"ss\\wd/1\n"] {
+            let value = json!({ key.clone(): [format!("{before}{secret}{after}")] });
+            for json in [value.to_string(), json!([value.to_string()]).to_string()] {
+                let redacted: Value = serde_json::from_str(&redactor().json(&json)).unwrap();
+                prop_assert!(!redacted.to_string().contains("hunter22"));
+                prop_assert!(!redacted.to_string().contains("wd/1"));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_makes_redaction_panic(text: String) {
+        let _ = redactor().json(&text);
+        let _ = redactor().json(&format!("\"\\u{text}"));
+    }
 }
