@@ -2,8 +2,7 @@
 
 use super::error::LogError;
 
-/// A change the operator must hear of. It is reported after the lock is released, because whoever
-/// listens may be slow.
+/// A change.
 #[derive(Debug)]
 pub(super) enum Notice {
     Failing(LogError),
@@ -11,22 +10,23 @@ pub(super) enum Notice {
     Recovered { entries_lost: u64 },
 }
 
-/// Says what changed, once per change.
-pub(super) fn report(notice: Option<Notice>) {
-    match notice {
-        None => {}
-        Some(Notice::Failing(error)) => tracing::error!(
-            error = error.problem(),
-            help = error.remedy(),
-            "the execution log fails; entries are kept in memory"
-        ),
-        Some(Notice::Losing { entries_kept }) => tracing::error!(
-            entries_kept,
-            "the execution log still fails and its backlog is full; new entries are lost"
-        ),
-        Some(Notice::Recovered { entries_lost }) => tracing::info!(
-            entries_lost,
-            "the execution log works again; what was kept is being written"
-        ),
+/// Says what changed.
+pub(super) fn report(notices: Vec<Notice>) {
+    for notice in notices {
+        match notice {
+            Notice::Failing(error) => tracing::error!(
+                error = error.problem(),
+                help = error.remedy(),
+                "the execution log fails; entries are kept in memory"
+            ),
+            Notice::Losing { entries_kept } => tracing::error!(
+                entries_kept,
+                "the execution log still fails and its backlog is full; new entries are lost"
+            ),
+            Notice::Recovered { entries_lost } => tracing::info!(
+                entries_lost,
+                "the execution log works again; what was kept is being written"
+            ),
+        }
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Writer {
     queue: Mutex<Queue>,
     /// Only who set `writing_since` locks it, so nobody ever waits for it.
     sink: Mutex<Sink>,
-    /// Copies whether the queue is in trouble, for the look before each call.
-    failing: AtomicBool,
+    /// Whether the queue is in trouble, for the look before each call.
+    failing: Arc<AtomicBool>,
     /// Wakes the writer thread.
     work: Condvar,
     /// Wakes the watch thread.
@@ -45,13 +45,14 @@ impl Writer {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, LogError> {
         let sink = Sink::open(&options, limits, utc_date(clock.now()))?;
+        let failing = Arc::<AtomicBool>::default();
         let writer = Arc::new(Self {
-            queue: Mutex::new(Queue::new(options.on_failure, limits)),
+            queue: Mutex::new(Queue::new(options.on_failure, limits, Arc::clone(&failing))),
             sink: Mutex::new(sink),
             options,
             limits,
             clock,
-            failing: AtomicBool::new(false),
+            failing,
             work: Condvar::new(),
             watch: Condvar::new(),
         });
@@ -65,22 +66,20 @@ impl Writer {
         let (waiter, answer) = oneshot::channel();
         let may_write = self.may_write_here();
         let mut queue = lock(&self.queue);
-        let notice = queue.push(line, Some(waiter));
+        queue.push(line, Some(waiter));
         if may_write && queue.writing_since.is_none() {
             self.lead(queue, ROUNDS_OF_A_CALLER_MAX);
         } else {
             self.call_writer(queue);
         }
-        report(notice);
         answer
     }
 
     /// Queues `line` for the writer thread.
     pub(super) fn submit_detached(&self, line: Line) {
         let mut queue = lock(&self.queue);
-        let notice = queue.push(line, None);
+        queue.push(line, None);
         self.call_writer(queue);
-        report(notice);
     }
 
     /// Tries again if the last write failed and the policy cares.
@@ -154,16 +153,9 @@ impl Writer {
                 sink.write(&batch)
             };
             queue = lock(&self.queue);
-            let notice = queue.settle(batch, written, self.clock.now());
+            queue.settle(batch, written, self.clock.now());
             queue.writing_since = Some(Instant::now());
-            let failed = queue.problem().is_some();
-            if notice.is_some() {
-                self.failing.store(failed, Ordering::Release);
-                drop(queue);
-                report(notice);
-                queue = lock(&self.queue);
-            }
-            if failed {
+            if queue.problem().is_some() {
                 break;
             }
         }
@@ -172,6 +164,9 @@ impl Writer {
         if queue.wanted || queue.problem().is_some() {
             self.work.notify_one();
         }
+        let notices = queue.take_notices();
+        drop(queue);
+        report(notices);
     }
 
     fn begin(&self, queue: &mut Queue) {
@@ -188,9 +183,11 @@ impl Writer {
         // Whoever is writing looks at the queue again before it stops.
         if queue.writing_since.is_none() {
             queue.wanted = true;
-            drop(queue);
             self.work.notify_one();
         }
+        let notices = queue.take_notices();
+        drop(queue);
+        report(notices);
     }
 
     /// Whether this thread may be held up by a disk. The only worker of a runtime may not: its
@@ -256,10 +253,10 @@ impl Writer {
                         path,
                         after: stall_after,
                     };
-                    let notice = queue.stall(error, self.clock.now());
-                    self.failing.store(true, Ordering::Release);
+                    queue.stall(&error, self.clock.now());
+                    let notices = queue.take_notices();
                     drop(queue);
-                    report(notice);
+                    report(notices);
                     queue = lock(&self.queue);
                     queue = self
                         .watch

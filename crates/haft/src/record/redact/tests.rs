@@ -176,7 +176,7 @@ fn text_without_secrets_is_not_even_copied() {
 
 #[test]
 fn a_redactor_does_not_print_its_secrets() {
-    assert_eq!(format!("{:?}", REDACTOR), "Redactor(***)");
+    assert_eq!(format!("{:?}", *REDACTOR), "Redactor(***)");
 }
 
 proptest! {

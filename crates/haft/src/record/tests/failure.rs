@@ -3,9 +3,6 @@
 
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use tracing::{Event, Level, Metadata, span};
 
 use super::*;
 
@@ -180,59 +177,6 @@ async fn a_file_that_was_moved_away_is_left_alone() {
             .count(),
         1
     );
-}
-
-/// Counts what is reported, by level.
-struct Reports([AtomicU32; 2]);
-
-impl tracing::Subscriber for Reports {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        let [errors, infos] = &self.0;
-        match *event.metadata().level() {
-            Level::ERROR => errors.fetch_add(1, Ordering::SeqCst),
-            Level::INFO => infos.fetch_add(1, Ordering::SeqCst),
-            _ => 0,
-        };
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-/// `block_on` of a runtime with several workers writes on this thread, where the reports are seen.
-#[test]
-fn trouble_loss_and_recovery_are_reported_once_each() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .build()
-        .unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits(2));
-    let reports = Arc::new(Reports(Default::default()));
-    let seen = || {
-        reports
-            .0
-            .each_ref()
-            .map(|count| count.load(Ordering::SeqCst))
-    };
-    tracing::subscriber::with_default(Arc::clone(&reports), || {
-        fill_disk(dir.path());
-        for (id, expected) in [("e1", 1), ("e2", 1), ("e3", 2), ("e4", 2)] {
-            assert_full(runtime.block_on(append(&log, id, NOON)));
-            assert_eq!(seen(), [expected, 0], "{id}");
-        }
-        make_room(dir.path());
-        log.ready().unwrap();
-        log.ready().unwrap();
-        assert_eq!(seen(), [2, 1]);
-    });
 }
 
 #[tokio::test]
