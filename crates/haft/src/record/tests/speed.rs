@@ -22,12 +22,12 @@ async fn measure(name: &str, options: LogOptions, tasks_max: usize, calls: usize
     for worker in workers {
         micros.extend(worker.await.unwrap());
     }
-    let per_second = micros.len() as f64 / started.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     micros.sort_by(f64::total_cmp);
-    let [half, most, worst] =
-        [0.5, 0.99, 1.0].map(|part| micros[((micros.len() - 1) as f64 * part) as usize]);
+    let [half, most, worst] = [500, 990, 1000].map(|part| micros[(micros.len() - 1) * part / 1000]);
     println!(
-        "{name:<28} {tasks_max:>4} at once: p50 {half:>7.1} µs, p99 {most:>7.1} µs, max {worst:>8.1} µs, {per_second:>8.0}/s"
+        "{name:<28} {tasks_max:>4} at once: p50 {half:>7.1} µs, p99 {most:>7.1} µs, \
+         max {worst:>8.1} µs, {seconds:.2} s in all"
     );
 }
 
