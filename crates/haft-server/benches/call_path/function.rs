@@ -79,7 +79,11 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     one_by_one(&runtime, CALLS / 10).await?;
     let times = one_by_one(&runtime, CALLS).await?;
     let (p50, p99) = (times.percentile(50), times.percentile(99));
-    println!("one call after the other: p50 {}, p99 {} (target: p50 at most 20 us)", us(p50), us(p99));
+    println!(
+        "one call after the other: p50 {}, p99 {} (target: p50 at most 20 us)",
+        us(p50),
+        us(p99)
+    );
     let throughput = all_at_once(&runtime, CALLS).await;
     println!("{CONCURRENT} callers: {throughput:.0} calls/s");
     runtime.shutdown(Duration::from_secs(1)).await;
@@ -99,10 +103,14 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
 async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
     println!("\n## The parts");
     let text = arguments().to_string();
-    let reading = repeat(CALLS, || drop(std::hint::black_box(Arguments::parse(&text))));
+    let reading = repeat(CALLS, || {
+        drop(std::hint::black_box(Arguments::parse(&text)))
+    });
     let read = Arguments::parse(&text)?;
     let compiled = Schema::compile(&schema())?;
-    let checking = repeat(CALLS, || drop(std::hint::black_box(compiled.check(read.value()))));
+    let checking = repeat(CALLS, || {
+        drop(std::hint::black_box(compiled.check(read.value())))
+    });
     let options = LogOptions::new(folder.join("logs-parts"));
     let log = ExecutionLog::open(options, Redactor::new(Vec::new()), Arc::new(SystemClock))?;
     let mut times = Vec::with_capacity(CALLS);
@@ -129,11 +137,17 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
         times.push(started.elapsed());
     }
     let logging = Times::new(times);
-    let (reading, checking, logging) =
-        (reading.percentile(50), checking.percentile(50), logging.percentile(50));
+    let (reading, checking, logging) = (
+        reading.percentile(50),
+        checking.percentile(50),
+        logging.percentile(50),
+    );
     println!("read the arguments    {}", us(reading));
     println!("check them            {}", us(checking));
     println!("write the log entry   {}", us(logging));
-    println!("everything else       {}", us(whole.saturating_sub(reading + checking + logging)));
+    println!(
+        "everything else       {}",
+        us(whole.saturating_sub(reading + checking + logging))
+    );
     Ok(())
 }

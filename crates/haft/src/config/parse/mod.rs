@@ -4,6 +4,8 @@ mod json;
 mod toml;
 mod yaml;
 
+use std::cell::Cell;
+
 use super::node::{Mark, Node};
 
 /// Largest configuration file that is read.
@@ -86,6 +88,9 @@ fn duplicate_key(key: &str, mark: Mark, first: Mark) -> SyntaxError {
 struct LineIndex<'a> {
     text: &'a str,
     starts: Vec<usize>,
+    /// An offset and its column, because offsets are asked for in order: a file on one long line
+    /// would otherwise be counted from its start each time.
+    last: Cell<(usize, usize)>,
 }
 
 impl<'a> LineIndex<'a> {
@@ -93,17 +98,26 @@ impl<'a> LineIndex<'a> {
         let starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
-        Self { text, starts }
+        Self {
+            text,
+            starts,
+            last: Cell::new((0, 1)),
+        }
     }
 
     fn mark(&self, offset: usize) -> Mark {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line.saturating_sub(1)];
-        let column = self
-            .text
-            .get(start..offset)
-            .map_or(0, |before| before.chars().count())
-            + 1;
+        let (from, column) = match self.last.get() {
+            (known, column) if (start..=offset).contains(&known) => (known, column),
+            _ => (start, 1),
+        };
+        let column = column
+            + self
+                .text
+                .get(from..offset)
+                .map_or(0, |text| text.chars().count());
+        self.last.set((offset, column));
         Mark {
             line: count(line),
             column: count(column),
