@@ -8,6 +8,7 @@ use super::snapshot::{Offered, Snapshot};
 use super::{Parts, Purpose, servers};
 use crate::config::Config;
 use crate::config::choices::{LogSync, OnLogFailure as ConfiguredFailure};
+use crate::config::model::LocalProgram;
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
@@ -75,6 +76,13 @@ pub(super) async fn build(
     let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
     if is_news && known.as_ref() != Some(&registration.known) {
         save_known(&config, &registration.known).await;
+    }
+    let has_python = config
+        .local
+        .iter()
+        .any(|tool| matches!(tool.program, LocalProgram::Python { .. }));
+    if parts.purpose == Purpose::Call && old.is_none() && has_python {
+        parts.warm.prepare(config.defaults.python.value.expose());
     }
     let backends = backends(&config, parts, &registration.tools, old);
     let offered = offer(registration.tools, &backends, old);
