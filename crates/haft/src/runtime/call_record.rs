@@ -175,7 +175,7 @@ fn said_error(output: &ToolOutput) -> ErrorBody {
             Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
         })
         .collect();
-    let failure = ToolFailure::execution(texts.join("\n"));
+    let failure = Box::new(ToolFailure::execution(texts.join("\n")));
     ErrorBody::from(&CallError::Failed {
         tool: String::new(),
         failure,

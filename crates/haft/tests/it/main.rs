@@ -1,4 +1,8 @@
 //! Black-box tests of the library.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that fails to set itself up has failed"
+)]
 
 mod call_checks;
 mod call_limits;
