@@ -80,15 +80,13 @@ impl<'a> Run<'a> {
                 SettingsOrigin::Explicit
             },
         );
-        self.say(
-            Level::Debug,
-            texts::explicit(&definition.name, &settings.details()),
-        );
+        let text = texts::explicit(&definition.name, &settings.details());
         self.add(
             offered(&definition.name),
             definition,
             Source::Local,
             settings,
+            vec![(Level::Debug, text)],
         );
     }
 
@@ -132,7 +130,7 @@ impl<'a> Run<'a> {
             .map(|mode| mode.value);
         let default = &server_default(server);
         let fallback = Fallback::mcp(server, &self.config.defaults);
-        let settings = match (server.mode.value, entry) {
+        let (settings, lines) = match (server.mode.value, entry) {
             (Mode::Strict, None) => {
                 self.violation(texts::unconfigured(
                     &tool.name,
@@ -156,8 +154,7 @@ impl<'a> Run<'a> {
                 );
                 let (explicit, default) = (details(&entry.settings), details(default));
                 let text = texts::merged(&tool.name, &explicit, &default, &settings.details());
-                self.say(Level::Debug, text);
-                settings
+                (settings, vec![(Level::Debug, text)])
             }
             (_, Some(entry)) => {
                 let settings = effective(
@@ -166,33 +163,34 @@ impl<'a> Run<'a> {
                     fallback,
                     SettingsOrigin::Explicit,
                 );
-                self.say(
-                    Level::Debug,
-                    texts::explicit(&tool.name, &settings.details()),
-                );
-                settings
+                let text = texts::explicit(&tool.name, &settings.details());
+                (settings, vec![(Level::Debug, text)])
             }
             (Mode::Dynamic, None) => {
-                if self.is_new(server, tool) {
-                    self.say(Level::Info, texts::discovered(&tool.name, &server.name));
-                }
-                self.say(Level::Info, texts::using_default(&tool.name, &server.name));
-                effective(None, Some(default), fallback, SettingsOrigin::Default)
+                let is_new = self.is_new(server, tool);
+                let new = is_new.then(|| texts::discovered(&tool.name, &server.name));
+                let default_used = texts::using_default(&tool.name, &server.name);
+                let lines = new.into_iter().chain([default_used]);
+                let settings = effective(None, Some(default), fallback, SettingsOrigin::Default);
+                (settings, lines.map(|text| (Level::Info, text)).collect())
             }
         };
         let source = Source::Mcp {
             mcp_name: server.name.clone(),
             mcp_mode: server.mode.value,
         };
-        self.add(name, tool, source, settings);
+        self.add(name, tool, source, settings, lines);
     }
 
+    /// Adds a tool whose arguments can be checked. The lines that say how it is registered are said
+    /// only then.
     fn add(
         &mut self,
         name: String,
         definition: &ToolDefinition,
         source: Source,
         effective: super::Effective,
+        lines: Vec<(Level, String)>,
     ) {
         let schemas = Schema::compile(&definition.input_schema)
             .map_err(|problem| format!("its input schema is not usable: {problem}"))
@@ -208,8 +206,12 @@ impl<'a> Run<'a> {
         let (input, output) = match schemas {
             Ok((input, output)) => (Arc::new(input), output),
             Err(problem) => {
+                let from = match &source {
+                    Source::Local => " (local tool)".to_owned(),
+                    Source::Mcp { mcp_name, .. } => format!(" from MCP server '{mcp_name}'"),
+                };
                 let text = format!(
-                    "Tool '{}' is not registered: {}",
+                    "Tool '{}'{from} is not registered: {}",
                     printable(&definition.name),
                     printable(&problem)
                 );
@@ -217,6 +219,9 @@ impl<'a> Run<'a> {
                 return;
             }
         };
+        for (level, text) in lines {
+            self.say(level, text);
+        }
         let definition = definition.clone();
         let tool = RegisteredTool {
             name,
