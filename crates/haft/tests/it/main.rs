@@ -1,7 +1,10 @@
 //! Black-box tests of the library.
 
 mod config_corpus;
+mod registry_edges;
+mod registry_hostile;
 mod registry_merge;
 mod registry_modes;
+mod registry_names;
 mod registry_support;
 mod registry_texts;
