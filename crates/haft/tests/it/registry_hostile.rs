@@ -109,7 +109,7 @@ fn with_schemas(input: Value, output: Option<Value>) -> String {
     lines.join("\n")
 }
 
-/// Proves S2-SC-004, S2-FR-005 (at registration), S0-87: what cannot be checked is not offered,
+/// Proves S0-87; part of S2-SC-004, S2-FR-005: what cannot be checked is not offered,
 /// and the other tools are.
 #[test]
 fn a_tool_with_an_unusable_schema_is_not_registered_and_a_warning_says_why() {
@@ -137,7 +137,7 @@ fn a_tool_with_an_unusable_schema_is_not_registered_and_a_warning_says_why() {
     "#);
 }
 
-/// Proves S3-EC-4 (schemas), S0-87: a schema of megabytes is not compiled.
+/// Proves S0-87: a schema of megabytes is not compiled.
 #[test]
 fn a_schema_that_is_too_large_is_not_compiled() {
     let large = json!({"type": "object", "description": "x".repeat(1024 * 1024)});

@@ -289,7 +289,7 @@ fn every_tool_carries_where_it_comes_from() {
     );
 }
 
-/// Proves S0-26, S0-31, S1-1, S1-30, S3-US4-1, S3-SC-008 (the part after the list was fetched).
+/// Part of S0-26, S0-31, S1-1, S1-30, S3-US4-1, S3-SC-008: what follows once the list is fetched.
 #[test]
 fn every_tool_of_a_long_list_is_registered() {
     for count in [1, 50, 500] {
@@ -310,7 +310,7 @@ fn every_tool_of_a_long_list_is_registered() {
     }
 }
 
-/// Proves S1-6 (from registration on): what the server said is kept word for word.
+/// Part of S1-6, from registration on: what the server said is kept word for word.
 #[test]
 fn the_definition_of_a_tool_is_what_its_server_said() {
     let config = toolbox("", &[dynamic("customers", TEN)]);

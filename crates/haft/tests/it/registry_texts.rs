@@ -33,7 +33,7 @@ To resolve:
     assert_eq!(log(&registration)[2..], [expected]);
 }
 
-/// Proves S0-43, S0-58 (the text): T2, for a url and for a command line.
+/// Part of S0-43, S0-58, their text: T2, for a url and for a command line.
 #[test]
 fn t2_a_server_that_cannot_be_connected() {
     let config = native(
