@@ -7,7 +7,7 @@ use super::local::Script;
 use super::snapshot::{Offered, Snapshot};
 use super::{Parts, Purpose, servers};
 use crate::config::Config;
-use crate::config::choices::{LogSync, OnLogFailure as ConfiguredFailure};
+use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
 use crate::config::model::LocalProgram;
 use crate::policy::{Gate, Policy};
 use crate::record::{
@@ -155,15 +155,20 @@ fn backends(
     old: Option<&Snapshot>,
 ) -> Backends {
     let mut backends: Backends = HashMap::new();
+    // Of two local tools with one name, the one whose definition is offered has to run.
+    let first_wins = config.defaults.on_name_collision.value == NameCollision::FirstWins;
     for tool in &parts.functions {
-        backends.insert(
-            tool.definition().name,
-            (tool.clone(), RecordSource::Function),
-        );
+        let name = tool.definition().name;
+        if !(first_wins && backends.contains_key(&name)) {
+            backends.insert(name, (tool.clone(), RecordSource::Function));
+        }
     }
     let python = config.defaults.python.value.expose();
     for local in &config.local {
         let name = &local.definition.name;
+        if first_wins && backends.contains_key(name) {
+            continue;
+        }
         let Some(registered) = tools.iter().find(|tool| tool.definition.name == *name) else {
             continue;
         };
