@@ -34,8 +34,9 @@ fn arguments() -> Value {
 async fn start(folder: &Path, sync: &str) -> Result<Runtime, Failure> {
     let logs = folder.join(format!("logs-{sync}"));
     let config = Config::from_yaml(&format!(
-        "{{defaults: {{max_concurrent: 64}}, log: {{dir: {logs:?}, sync: {sync}}}, \
-          tools: [{{name: noop, max_instances: 64}}]}}"
+        "{{defaults: {{max_concurrent: 64}}, log: {{dir: '{}', sync: {sync}}}, \
+          tools: [{{name: noop, max_instances: 64}}]}}",
+        logs.display()
     ))?;
     let noop = FunctionTool::new("noop", "Do nothing.", schema(), |_, _| async {
         Ok(ToolOutput::from_text("ok"))
@@ -70,7 +71,9 @@ async fn all_at_once(runtime: &Runtime, calls: usize) -> f64 {
         });
     }
     callers.join_all().await;
-    (calls / CONCURRENT * CONCURRENT) as f64 / started.elapsed().as_secs_f64()
+    #[allow(clippy::cast_precision_loss, reason = "a number of calls is far below 2^52")]
+    let calls = (calls / CONCURRENT * CONCURRENT) as f64;
+    calls / started.elapsed().as_secs_f64()
 }
 
 pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
@@ -104,12 +107,12 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
     println!("\n## The parts");
     let text = arguments().to_string();
     let reading = repeat(CALLS, || {
-        drop(std::hint::black_box(Arguments::parse(&text)))
+        std::hint::black_box(Arguments::parse(&text)).ok();
     });
     let read = Arguments::parse(&text)?;
     let compiled = Schema::compile(&schema())?;
     let checking = repeat(CALLS, || {
-        drop(std::hint::black_box(compiled.check(read.value())))
+        std::hint::black_box(compiled.check(read.value())).ok();
     });
     let options = LogOptions::new(folder.join("logs-parts"));
     let log = ExecutionLog::open(options, Redactor::new(Vec::new()), Arc::new(SystemClock))?;

@@ -38,7 +38,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     std::fs::write(tools.join("mcp.json"), r#"{"mcp_servers": {}}"#)?;
     let logs = folder.join("logs-python");
     let config = Config::from_yaml(&format!(
-        "{{registry: {{dir: {tools:?}}}, log: {{dir: {logs:?}}}}}"
+        "{{registry: {{dir: '{}'}}, log: {{dir: '{}'}}}}", tools.display(), logs.display()
     ))?;
     let runtime = Runtime::start(config).await?;
 

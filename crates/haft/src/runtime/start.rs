@@ -13,7 +13,7 @@ use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
 };
-use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, register};
+use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, Source, register};
 use crate::tool::Tool;
 
 /// Why a toolbox did not start. The old one, if there is one, keeps running.
@@ -67,7 +67,9 @@ pub(super) async fn build(
     let found = discover(&config, parts);
     let known = load_known(&config);
     let registration = register(&config, &found, known.as_ref());
-    registration.records.iter().for_each(|record| record.emit());
+    for record in &registration.records {
+        record.emit();
+    }
     if !registration.violations.is_empty() {
         return Err(StartError::Strict {
             texts: registration.violations,
@@ -200,6 +202,8 @@ fn offer(tools: Vec<RegisteredTool>, backends: &Backends, old: Option<&Snapshot>
     tools
         .into_iter()
         .filter_map(|registered| {
+            // A server's tool may have the name of a local one, and must not run it.
+            let Source::Local = registered.source else { return None };
             let (backend, kind) = backends.get(&registered.definition.name)?.clone();
             let before = old.and_then(|old| old.resolve(&registered.name).ok());
             let gate = gate(

@@ -35,7 +35,7 @@ impl Bench {
         let logs = self.logs();
         let state = self.path().join("state");
         Config::from_yaml(&format!(
-            "log: {{dir: {logs:?}}}\nstate_dir: {state:?}\n{yaml}"
+            "log: {{dir: '{}'}}\nstate_dir: '{}'\n{yaml}", logs.display(), state.display()
         ))
         .unwrap()
     }
@@ -53,7 +53,7 @@ impl Bench {
         )
         .unwrap();
         std::fs::write(folder.join("mcp.json"), r#"{"mcp_servers": {}}"#).unwrap();
-        self.config(&format!("registry: {{dir: {folder:?}}}"))
+        self.config(&format!("registry: {{dir: '{}'}}", folder.display()))
     }
 
     /// Every entry of the log.
