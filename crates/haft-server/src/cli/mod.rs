@@ -62,7 +62,7 @@ struct Global {
         value_name = "PATH",
         global = true,
         env = "HAFT_CONFIG",
-        value_delimiter = ':'
+
     )]
     config: Vec<PathBuf>,
     /// The files' format, instead of telling it from their content
