@@ -16,8 +16,13 @@ pub struct Variables<'a> {
     /// Variables that the format predefines, such as `workspaceFolder`.
     pub predefined: HashMap<&'static str, String>,
     /// The answers to `${input:id}`; `None` for a format that has no inputs.
-    pub inputs: Option<&'a dyn Fn(&str) -> Result<String, String>>,
+    pub inputs: Option<&'a dyn Fn(&str) -> Result<String, Failure>>,
+    /// Whether Haft reads what lies at a path of the file. References elsewhere are not ours.
+    pub reads: &'a dyn Fn(&[String]) -> bool,
 }
+
+/// What is wrong with a reference, and what to do about it.
+pub type Failure = (String, String);
 
 /// Replaces every reference below `node`.
 pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
@@ -46,7 +51,7 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
                         );
                     }
                 }
-                Err((problem, remedy)) => reader.error(node, problem, remedy),
+                Err((problem, remedy)) => reader.unusable(node, problem, remedy),
             }
         }
         NodeValue::List(items) => {
@@ -57,7 +62,11 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
         NodeValue::Map(entries) => {
             for entry in entries {
                 let key = entry.key.clone();
-                reader.inside(key, |reader| expand(&mut entry.value, variables, reader));
+                reader.inside(key, |reader| {
+                    if (variables.reads)(reader.path()) {
+                        expand(&mut entry.value, variables, reader);
+                    }
+                });
             }
         }
     }
@@ -69,8 +78,6 @@ struct Expansion<'a> {
     unset: Vec<String>,
     place: Place,
 }
-
-type Failure = (String, String);
 
 impl Expansion<'_> {
     /// The text with values, and the text with references in their place.
@@ -113,15 +120,7 @@ impl Expansion<'_> {
         }
         if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs)
         {
-            return inputs(id)
-                .map(|value| (value, format!("${{input:{id}}}")))
-                .map_err(|problem| {
-                    let variable = input_variable(id);
-                    (
-                        problem,
-                        format!("give it with `--input {id}=VALUE`, or set {variable}"),
-                    )
-                });
+            return inputs(id).map(|value| (value, format!("${{input:{id}}}")));
         }
         let named = reference
             .strip_prefix("env://")

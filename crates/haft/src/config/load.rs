@@ -1,15 +1,16 @@
 //! From paths to a configuration: read, parse, detect, expand, read into records, merge, compile.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
 use super::dialect::{Layer, Surroundings, detect, read};
-use super::expand::{Variables, expand, input_variable};
+use super::expand::{Failure, Variables, expand, input_variable};
 use super::model::Config;
-use super::node::{Mark, Node, NodeValue};
+use super::node::{Mark, Node, NodeValue, Text};
 use super::overrides::{apply_native, apply_toolbox};
 use super::parse::{FILE_BYTES_MAX, Syntax, SyntaxError, check_strict_json, parse};
 use super::place::{Place, Problems};
@@ -103,7 +104,7 @@ fn finish(
 ) -> Result<Config, ConfigError> {
     let unresolved = unresolved_env(&sources, options);
     let base = base(&sources, options);
-    for registry in registries(&sources, &base, &mut problems) {
+    for registry in registries(&sources, &base, options, &mut problems) {
         open(&registry, options, &mut sources, &mut problems);
     }
     let files = sources
@@ -150,20 +151,33 @@ fn open(
             let folder = full.parent().map(Path::to_path_buf).unwrap_or_default();
             sources.extend(source(name, folder, &text, options, problems));
         }
-        Err(problem) => problems.error(
-            &Place::whole(name),
-            format!("the file cannot be read: {problem}"),
-            "mend the path, or the file's permissions",
-        ),
+        Err(problem) => {
+            let remedy = match full.file_name().and_then(|name| name.to_str()) {
+                Some("tools.json") if !full.exists() => {
+                    "create it with {\"tools\": []}, or mend the path"
+                }
+                Some("mcp.json") if !full.exists() => {
+                    "create it with {\"mcp_servers\": {}}, or mend the path"
+                }
+                _ => "mend the path, or the file's permissions",
+            };
+            let problem = format!("the file cannot be read: {problem}");
+            problems.error(&Place::whole(name), problem, remedy);
+        }
     }
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if metadata.len() > FILE_BYTES_MAX {
+/// The text of a file that is no longer than a configuration can be.
+pub(super) fn read_file(path: &Path) -> Result<String, String> {
+    // A pipe or device does not say its length, so the reading itself is bounded.
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
     }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid]
@@ -266,36 +280,65 @@ fn base(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
     native.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
 }
 
-/// Folders that `registry.dir` names. Read before variables are expanded, so it is a plain path.
-fn registries(sources: &[Source], base: &Path, problems: &mut Problems) -> Vec<PathBuf> {
+/// The variable that overrides `registry.dir`.
+const REGISTRY_DIR: &str = "HAFT__REGISTRY__DIR";
+
+/// Folders that `registry.dir` names.
+fn registries(
+    sources: &[Source],
+    base: &Path,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) -> Vec<PathBuf> {
+    let named: Vec<(Text, Place)> = match options.environment.get(REGISTRY_DIR) {
+        Some(folder) => {
+            let text = Text {
+                text: folder.clone(),
+                shown: None,
+            };
+            vec![(text, Place::whole(format!("${REGISTRY_DIR}")))]
+        }
+        None => sources
+            .iter()
+            .filter(|source| source.dialect == Dialect::Native)
+            .filter_map(|source| registry_dir(source, options))
+            .collect(),
+    };
     let mut folders = Vec::new();
-    for source in sources
-        .iter()
-        .filter(|source| source.dialect == Dialect::Native)
-    {
-        let Some(dir) = source
-            .root
-            .get("registry")
-            .and_then(|registry| registry.get("dir"))
-        else {
-            continue;
-        };
-        let Some(folder) = dir.as_text() else {
-            continue;
-        };
-        if base.join(folder).is_dir() {
-            folders.push(base.join(folder));
+    for (folder, place) in named {
+        let path = base.join(&folder.text);
+        if path.is_dir() {
+            folders.push(path);
             continue;
         }
-        let place = Reader::new(source.name.clone(), problems)
-            .inside("registry.dir", |reader| reader.place(dir));
         problems.error(
             &place,
-            format!("the registry's folder `{folder}` does not exist"),
+            format!("the registry's folder `{}` does not exist", folder.shown()),
             "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
         );
     }
     folders
+}
+
+/// What a file's `registry.dir` says. Nothing where a variable in it is not set: that is reported
+/// when the file itself is expanded.
+fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Place)> {
+    let mut dir = source.root.get("registry")?.get("dir")?.clone();
+    let variables = Variables {
+        environment: &options.environment,
+        unresolved: UnresolvedEnv::Error,
+        predefined: HashMap::new(),
+        inputs: None,
+        reads: &|_| true,
+    };
+    let mut unset = Problems::default();
+    let mut reader = Reader::new(source.name.clone(), &mut unset);
+    let place = reader.inside("registry.dir", |reader| reader.place(&dir));
+    expand(&mut dir, &variables, &mut reader);
+    match dir.value {
+        NodeValue::Text(text) if !unset.has_errors() => Some((text, place)),
+        _ => None,
+    }
 }
 
 /// The switch decides how files are expanded, so it is looked up before any is.
@@ -332,11 +375,13 @@ fn layer(
     }
     let inputs = inputs(&source.root);
     let answer = |id: &str| answer(id, &inputs, options);
+    let (dialect, cwd) = (source.dialect, options.cwd.display().to_string());
     let variables = Variables {
         environment: &options.environment,
         unresolved,
         predefined: predefined(&source, options),
-        inputs: (source.dialect == Dialect::Vscode).then_some(&answer),
+        inputs: (dialect == Dialect::Vscode).then_some(&answer),
+        reads: &|path| dialect.reads(path, &cwd),
     };
     let mut reader = Reader::new(source.name.clone(), problems);
     if source.dialect == Dialect::ToolsJson {
@@ -351,7 +396,6 @@ fn layer(
         local: Vec::new(),
         runs_in_folder: false,
     };
-    let cwd = options.cwd.display().to_string();
     read(
         &source.root,
         &mut layer,
@@ -405,18 +449,27 @@ fn inputs(root: &Node) -> Vec<InputRequest> {
         .collect()
 }
 
-fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Result<String, String> {
+fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Result<String, Failure> {
     let Some(request) = inputs.iter().find(|input| input.id == id) else {
-        return Err(format!("the file defines no input `{id}`"));
+        return Err((
+            format!("the file defines no input `{id}`"),
+            "add it to \"inputs\", or mend the reference".to_owned(),
+        ));
     };
+    let variable = input_variable(id);
     let given = options
         .inputs
         .get(id)
-        .or_else(|| options.environment.get(&input_variable(id)));
+        .or_else(|| options.environment.get(&variable));
     given
         .cloned()
         .or_else(|| options.ask.and_then(|ask| ask(request)))
-        .ok_or_else(|| format!("the input `{id}` ({}) has no value", request.description))
+        .ok_or_else(|| {
+            (
+                format!("the input `{id}` ({}) has no value", request.description),
+                format!("give it with `--input {id}=VALUE`, or set {variable}"),
+            )
+        })
 }
 
 /// Variables that VS Code and Cursor predefine.

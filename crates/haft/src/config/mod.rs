@@ -27,7 +27,7 @@ pub use dialect::Dialect;
 pub use load::{InputRequest, LoadOptions};
 pub use model::Config;
 pub use place::{Place, Problem, Severity};
-pub use secret::{Masked, Secret, ServerUrl};
+pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
 pub use read::nearest;

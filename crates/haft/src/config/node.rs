@@ -51,6 +51,13 @@ pub struct Text {
     pub shown: Option<String>,
 }
 
+impl Text {
+    /// The text to show.
+    pub fn shown(&self) -> &str {
+        self.shown.as_ref().unwrap_or(&self.text)
+    }
+}
+
 /// One key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -101,6 +108,14 @@ impl Node {
         match &self.value {
             NodeValue::Text(text) => Some(&text.text),
             _ => None,
+        }
+    }
+
+    /// The text of a text node as it may be shown; empty for anything else.
+    pub fn shown_text(&self) -> &str {
+        match &self.value {
+            NodeValue::Text(text) => text.shown(),
+            _ => "",
         }
     }
 

@@ -199,7 +199,7 @@ fn plain(text: String) -> Text {
 fn shown(node: &Node) -> String {
     match &node.value {
         NodeValue::Number(text) => format!("`{text}`"),
-        NodeValue::Text(text) => format!("`{}`", text.shown.as_ref().unwrap_or(&text.text)),
+        NodeValue::Text(text) => format!("`{}`", text.shown()),
         NodeValue::Bool(yes) => format!("`{yes}`"),
         NodeValue::Null | NodeValue::List(_) | NodeValue::Map(_) => node.kind().to_owned(),
     }

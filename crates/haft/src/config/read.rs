@@ -54,6 +54,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The keys that lead to the node being read.
+    pub fn path(&self) -> &[String] {
+        &self.path
+    }
+
     /// The place of a node at the current path.
     pub fn place(&self, node: &Node) -> Place {
         Place {
@@ -68,6 +73,14 @@ impl<'a> Reader<'a> {
     pub fn error(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
         let place = self.place(node);
         self.problems.error(&place, problem, remedy);
+    }
+
+    /// Notes an error at a node whose value cannot be known: whatever else is wrong with it follows
+    /// from that.
+    pub fn unusable(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+        let place = self.place(node);
+        self.problems.error(&place, problem, remedy);
+        self.problems.silence(place);
     }
 
     /// Notes a warning at a node.
@@ -139,6 +152,11 @@ impl<'a> Reader<'a> {
             ..self.place(&entry.value)
         };
         let key = &entry.key;
+        // Nobody will see the suggestion, and looking for one takes its time.
+        if unknown == Unknown::Reject && self.problems.has_many_errors() {
+            self.problems.error(&place, String::new(), String::new());
+            return;
+        }
         if let Some((_, removed)) = REMOVED.iter().find(|(name, _)| name == key) {
             self.problems
                 .error(&place, *removed, format!("delete `{key}`"));
@@ -377,6 +395,7 @@ macro_rules! record {
                     let mut schema = <$type as $crate::config::read::FromNode>::schema();
                     let text = concat!($($doc, "\n"),+).trim().replace("\n ", "\n");
                     schema["description"] = serde_json::Value::String(text);
+                    $( properties.insert($alias.to_owned(), schema.clone()); )*
                     properties.insert($key.to_owned(), schema);
                 } )*
                 serde_json::json!({
@@ -430,11 +449,11 @@ macro_rules! choice {
                 let words = [$($word $(, $alias)*),+];
                 match node.as_text() {
                     $( Some($word $(| $alias)*) => Some(Self::$variant), )+
-                    Some(other) => {
+                    Some(_) => {
                         let allowed = $crate::config::read::list(&words);
                         reader.error(
                             node,
-                            format!(concat!("`{}` is not ", $what), other),
+                            format!(concat!("`{}` is not ", $what), node.shown_text()),
                             format!("use one of {allowed}"),
                         );
                         None

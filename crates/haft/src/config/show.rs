@@ -141,7 +141,7 @@ impl Rows {
         self.plain(at("tool_prefix"), &server.tool_prefix);
         self.plain(at("protocol"), &server.protocol);
         if let Some(config) = &server.config {
-            self.add(at("config"), masked_json(config), &place);
+            self.add(at("config"), config.shown(), &place);
         }
         self.plain(at("disabled"), &server.disabled);
     }
@@ -228,19 +228,6 @@ pub fn program(program: &LocalProgram) -> Value {
             "runtime": "command", "command": shown(command), "script_path": script_path,
             "args": shown(args),
         }),
-    }
-}
-
-/// Settings for a server may hold anything, so their texts are never shown.
-fn masked_json(value: &Value) -> Value {
-    match value {
-        Value::String(_) => json!("***"),
-        Value::Array(items) => items.iter().map(masked_json).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), masked_json(value)))
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 

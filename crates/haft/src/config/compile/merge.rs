@@ -42,6 +42,7 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
         servers: Vec::new(),
         local: Vec::new(),
     };
+    let (mut server_index, mut local_index) = (Index::new(), Index::new());
     for mut layer in layers {
         let servers = layer.config.servers.take();
         let tools = layer.config.tools.take();
@@ -57,11 +58,12 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
                 folder: folder.clone(),
                 runs_in_folder,
             };
-            add_server(&mut merged.servers, server, problems);
+            add_server(&mut merged.servers, &mut server_index, server, problems);
         }
         for raw in layer.local {
             add_local(
                 &mut merged.local,
+                &mut local_index,
                 LocalSource {
                     raw,
                     folder: folder.clone(),
@@ -73,12 +75,18 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
     merged
 }
 
-fn add_server(servers: &mut Vec<ServerSource>, new: ServerSource, problems: &mut Problems) {
-    match servers
-        .iter_mut()
-        .find(|known| known.name.value == new.name.value)
-    {
-        Some(known) => {
+/// Where each name stands, so that a file with very many of them is merged in one pass.
+type Index = HashMap<String, usize>;
+
+fn add_server(
+    servers: &mut Vec<ServerSource>,
+    index: &mut Index,
+    new: ServerSource,
+    problems: &mut Problems,
+) {
+    match index.get(&new.name.value) {
+        Some(&at) => {
+            let known = &mut servers[at];
             replaced(
                 "server",
                 &new.name.value,
@@ -88,16 +96,24 @@ fn add_server(servers: &mut Vec<ServerSource>, new: ServerSource, problems: &mut
             );
             *known = new;
         }
-        None => servers.push(new),
+        None => {
+            index.insert(new.name.value.clone(), servers.len());
+            servers.push(new);
+        }
     }
 }
 
-fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Problems) {
-    let name = |tool: &LocalSource| tool.raw.name.as_ref().map(|name| name.value.clone());
-    let same = |known: &&mut LocalSource| name(&new).is_some() && name(known) == name(&new);
-    match tools.iter_mut().find(same) {
-        Some(known) => {
-            let name = name(&new).unwrap_or_default();
+fn add_local(
+    tools: &mut Vec<LocalSource>,
+    index: &mut Index,
+    new: LocalSource,
+    problems: &mut Problems,
+) {
+    let name = new.raw.name.as_ref().map(|name| name.value.clone());
+    let known = name.as_ref().and_then(|name| index.get(name).copied());
+    match (name, known) {
+        (Some(name), Some(at)) => {
+            let known = &mut tools[at];
             replaced(
                 "local tool",
                 &name,
@@ -107,7 +123,10 @@ fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Prob
             );
             *known = new;
         }
-        None => tools.push(new),
+        (name, _) => {
+            index.extend(name.map(|name| (name, tools.len())));
+            tools.push(new);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::config::model::{Origin, Reconnect, ServerConfig, Setting, ToolFilter,
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
+use crate::config::secret::Opaque;
 
 mod endpoint;
 
@@ -80,7 +81,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         filter,
         tool_prefix: pick(raw.tool_prefix, ToolPrefix::None),
         protocol: pick(raw.protocol, Protocol::Auto),
-        config: raw.config.map(|at| at.value),
+        config: raw.config.map(|at| Opaque::new(at.value)),
         disabled: pick(raw.disabled, false),
     })
 }

@@ -1,5 +1,7 @@
 //! The clients that share the key `mcpServers`: Claude, Cursor, mcphost, Inspector.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::tools_json::Argv;
@@ -129,7 +131,7 @@ pub(super) fn read(
         };
         let path = format!("projects.{}", project.key);
         let found = reader.inside(path, |reader| section(node, dialect, reader));
-        if project.key == around.cwd {
+        if Path::new(&project.key) == Path::new(around.cwd) {
             servers.extend(found);
         }
     }

@@ -11,7 +11,7 @@ mod toolbox;
 mod tools_json;
 mod vscode;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use detect::detect;
 pub use tools_json::{RawLocalConfig, RawLocalTool, Schema as RawSchema};
@@ -112,6 +112,35 @@ impl Dialect {
     /// Whether `${...}` in its texts refers to variables. Codex and goose take texts literally.
     pub(super) fn expands_variables(self) -> bool {
         !matches!(self, Self::Codex | Self::Goose)
+    }
+
+    /// Whether Haft reads what lies at a path of the file. Clients keep a lot beside their servers,
+    /// and what looks like a variable there is none of Haft's business.
+    pub(super) fn reads(self, path: &[String], cwd: &str) -> bool {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match self {
+            Self::Claude | Self::Cursor | Self::Mcphost | Self::Inspector => match path[..] {
+                [] | ["projects" | "mcpServers"] => true,
+                ["projects", folder] => Path::new(folder) == Path::new(cwd),
+                ["projects", _, section, ..] | [section, ..] => section == "mcpServers",
+            },
+            Self::AgentYaml => path.first().is_none_or(|section| *section == "tools"),
+            Self::McpServers => match path[..] {
+                [] | ["tools"] => true,
+                ["tools", section, ..] | [section, ..] => section == "mcp_servers",
+            },
+            Self::Toolbox => match path[..] {
+                [] | ["myai"] => true,
+                ["myai", section, ..] => section == "toolbox",
+                [section, ..] => ["toolbox", "max_concurrent", "tools", "mcps"].contains(&section),
+            },
+            Self::Native
+            | Self::ToolsJson
+            | Self::Vscode
+            | Self::Codex
+            | Self::Goose
+            | Self::Langchain => true,
+        }
     }
 }
 

@@ -112,8 +112,10 @@ fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>)
         ),
         Some(mode) if mode.value == Mode::Dynamic && server.default_tool_config.is_none() => {
             if node.get("default_tool_config").is_none_or(|it| it.value == NodeValue::Null) {
+                // Where a variable made the server dynamic, that is what has to be known.
+                let by_variable = node.get("mode").filter(|mode| mode.variable.is_some());
                 reader.error(
-                    node,
+                    by_variable.unwrap_or(node),
                     format!(
                         "MCP server '{name}' is configured with mode='dynamic' but missing required \
                          field 'default_tool_config': default_tool_config is required when mode is \

@@ -4,13 +4,15 @@ mod json;
 mod toml;
 mod yaml;
 
+use std::cell::Cell;
+
 use super::node::{Mark, Node};
 
 /// Largest configuration file that is read.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Deepest nesting of maps and lists.
 pub const DEPTH_MAX: usize = 64;
-/// Most values in one file, aliases expanded.
+/// Most values in one file, aliases expanded. JSON and TOML are counted before they are parsed.
 pub const NODES_MAX: usize = 1_000_000;
 
 /// The syntax of a file.
@@ -53,8 +55,8 @@ pub struct SyntaxError {
 pub fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
     match syntax {
         Syntax::Yaml => yaml::parse(text),
-        Syntax::Json => json::parse(text),
-        Syntax::Toml => toml::parse(text),
+        Syntax::Json => check_size(text).and_then(|()| json::parse(text)),
+        Syntax::Toml => check_size(text).and_then(|()| toml::parse(text)),
     }
 }
 
@@ -82,10 +84,34 @@ fn duplicate_key(key: &str, mark: Mark, first: Mark) -> SyntaxError {
     }
 }
 
+/// Refuses a text that can hold more values than fit the budget, before it is parsed. Counts what
+/// separates values, in texts too: a file of that size is no configuration either way.
+fn check_size(text: &str) -> Result<(), SyntaxError> {
+    let separators = text.bytes().filter(|byte| b",[{=".contains(byte)).count();
+    if separators <= NODES_MAX {
+        return Ok(());
+    }
+    Err(SyntaxError {
+        mark: Mark::default(),
+        problem: format!("the document has more than {NODES_MAX} values"),
+        remedy: "split it".into(),
+    })
+}
+
 /// Lines and columns of byte offsets, for parsers that only know offsets.
 struct LineIndex<'a> {
     text: &'a str,
     starts: Vec<usize>,
+    /// The last answer, because questions come nearly in order and a line may be megabytes long.
+    last: Cell<Counted>,
+}
+
+/// So many characters lie between the start of a line and an offset in it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    start: usize,
+    offset: usize,
+    chars: usize,
 }
 
 impl<'a> LineIndex<'a> {
@@ -93,20 +119,36 @@ impl<'a> LineIndex<'a> {
         let starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
-        Self { text, starts }
+        Self {
+            text,
+            starts,
+            last: Cell::default(),
+        }
     }
 
     fn mark(&self, offset: usize) -> Mark {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line.saturating_sub(1)];
-        let column = self
-            .text
-            .get(start..offset)
-            .map_or(0, |before| before.chars().count())
-            + 1;
+        let last = self.last.get();
+        let known = if last.start == start && last.offset <= offset {
+            last
+        } else {
+            Counted {
+                start,
+                offset: start,
+                chars: 0,
+            }
+        };
+        let between = self.text.get(known.offset..offset).unwrap_or_default();
+        let chars = known.chars + between.chars().count();
+        self.last.set(Counted {
+            start,
+            offset,
+            chars,
+        });
         Mark {
             line: count(line),
-            column: count(column),
+            column: count(chars + 1),
         }
     }
 }

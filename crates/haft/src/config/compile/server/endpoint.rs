@@ -7,13 +7,14 @@ use crate::config::choices::{InheritEnv, Transport};
 use crate::config::compile::merge::ServerSource;
 use crate::config::compile::pick;
 use crate::config::env_file;
+use crate::config::load::read_file;
 use crate::config::model::{Endpoint, Origin, RemoteEndpoint, Setting, StdioEndpoint};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::EnvValue;
 use crate::config::raw::RawServer;
 use crate::config::read::Named;
-use crate::config::secret::{Secret, ServerUrl};
+use crate::config::secret::{Secret, ServerUrl, without_secrets};
 
 pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
@@ -47,10 +48,23 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
         (Transport::Stdio, None, _) => {
             let Keys { command, url } = keys(source.dialect);
             let place = raw.command.as_ref().map_or(place, |empty| &empty.place);
+            let remedy = if source.name.place.file.starts_with('$') {
+                "no file has a server of this name: mend the name in the variable, or set the \
+                 server's command or url too"
+                    .to_owned()
+            } else {
+                format!(
+                    "name a program in `{command}`, such as npx with the arguments -y and a \
+                     package; a remote server has a `{url}` instead"
+                )
+            };
             problems.error(
                 place,
-                format!("server `{}`: '{command}' is required for stdio transport", source.name.value),
-                format!("name a program in `{command}`, such as npx with the arguments -y and a package; a remote server has a `{url}` instead"),
+                format!(
+                    "server `{}`: '{command}' is required for stdio transport",
+                    source.name.value
+                ),
+                remedy,
             );
             None
         }
@@ -136,9 +150,7 @@ fn environment(
     let mut variables: Vec<(String, Option<Secret>)> = Vec::new();
     if let Some(At { value: file, place }) = &raw.env_file {
         let path = folder.join(&file.text);
-        let parsed = std::fs::read_to_string(&path)
-            .map_err(|error| error.to_string())
-            .and_then(|text| env_file::parse(&text));
+        let parsed = read_file(&path).and_then(|text| env_file::parse(&text));
         match parsed {
             Ok(parsed) => variables.extend(
                 parsed
@@ -149,7 +161,7 @@ fn environment(
                 place,
                 format!(
                     "the env file `{}` cannot be read: {problem}",
-                    path.display()
+                    folder.join(file.shown()).display()
                 ),
                 "mend the path (it is relative to this file) or the file",
             ),
@@ -192,7 +204,7 @@ fn encoding(raw: Option<&At<Text>>, problems: &mut Problems) -> Option<Setting<&
         None => {
             problems.error(
                 place,
-                format!("`{}` is not a known text encoding", value.text),
+                format!("`{}` is not a known text encoding", value.shown()),
                 "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
             );
             None
@@ -236,28 +248,30 @@ fn check_url(
     } else {
         ["http", "https"]
     };
-    let shown = without_user(value.shown.as_ref().unwrap_or(&value.text));
+    let shown = without_secrets(value.shown());
     let remedy = format!(
         "write {}://HOST/PATH or {}://HOST/PATH",
         schemes[0], schemes[1]
     );
     match url::Url::parse(value.text.trim()) {
         Ok(url) if source.dialect == Dialect::AgentYaml && is_open_and_remote(&url) => {
-            let shown = ServerUrl::new(url);
+            let shown = ServerUrl::written(url, value);
             let problem = format!(
                 "server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`"
             );
             problems.error(place, problem, "use https://, or a server on localhost");
             None
         }
-        Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => Some(ServerUrl::new(url)),
+        Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => {
+            Some(ServerUrl::written(url, value))
+        }
         Ok(url) => {
             let scheme = url.scheme();
             problems.error(
                 place,
                 format!(
                     "server `{server}`: `{}` is no address for {transport}: its scheme is `{scheme}`",
-                    ServerUrl::new(url.clone())
+                    ServerUrl::written(url.clone(), value)
                 ),
                 remedy,
             );
@@ -271,14 +285,6 @@ fn check_url(
             );
             None
         }
-    }
-}
-
-/// What stands before the `@` may be a password, also in an address that cannot be parsed.
-fn without_user(url: &str) -> String {
-    match (url.find("//"), url.rfind('@')) {
-        (Some(start), Some(end)) if start < end => format!("{}//***{}", &url[..start], &url[end..]),
-        _ => url.to_owned(),
     }
 }
 
