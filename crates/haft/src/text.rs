@@ -34,6 +34,25 @@ pub fn printable_block(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
+/// JSON text with the same characters escaped the way JSON does it: what a program reads from it
+/// stays the same.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_deceptive(c) && c != '\n';
+    if !json.chars().any(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if hidden(c) {
+            let units = c.encode_utf16(&mut [0; 2]).to_vec();
+            text.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -54,5 +73,9 @@ mod tests {
         assert_eq!(printable("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
         assert_eq!(printable("서울 weather"), "서울 weather");
         assert_eq!(printable_block("a\nb\u{1b}[31m"), "a\nb\\u{1b}[31m");
+        assert_eq!(
+            printable_json("{\n\"a\u{202e}\u{e0041}\u{9b}\": 1}"),
+            "{\n\"a\\u202e\\udb40\\udc41\\u009b\": 1}"
+        );
     }
 }

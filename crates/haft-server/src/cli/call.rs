@@ -130,7 +130,7 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
             let value: serde_json::Value = serde_json::from_str(data.get())?;
             match value.as_str() {
                 Some(text) => console::line(&haft::text::printable_block(text)),
-                None => console::line(&serde_json::to_string_pretty(&value)?),
+                None => print_json(&value)?,
             }
         }
         (None, None) => {

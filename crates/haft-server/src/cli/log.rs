@@ -138,7 +138,7 @@ fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
 fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Result<()> {
     if global.json {
         for call in calls {
-            console::line(&serde_json::to_string(call)?);
+            console::line(&haft::text::printable_json(&serde_json::to_string(call)?));
         }
         return Ok(());
     }

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use haft::config::{ConfigError, Severity};
+use haft::text::printable_json;
 use haft::{Config, Runtime, StartError};
 
 use crate::console::{self, Color, Paint};
@@ -52,16 +53,19 @@ Exit codes: 0 ok, 1 error while running, 2 invalid configuration or arguments,
 
 /// What every command understands.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 struct Global {
     /// A configuration file, or a folder with tools.json and mcp.json; repeat to combine several
     ///
-    /// Without it: haft.yaml, haft.yml or haft.json in the current folder.
+    /// Without it: what HAFT_CONFIG names (several with `:` between them), else haft.yaml, haft.yml
+    /// or haft.json in the current folder.
     #[arg(
         short,
         long = "config",
         value_name = "PATH",
         global = true,
         env = "HAFT_CONFIG",
+        hide_env_values = true,
         value_delimiter = ':'
     )]
     config: Vec<PathBuf>,
@@ -135,7 +139,9 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Servers(command) => servers::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut script);
+            console::line(String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -241,6 +247,6 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    console::line(&serde_json::to_string_pretty(value)?);
+    console::line(&printable_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }
