@@ -117,7 +117,7 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let terminal = terminal_width();
-    let print = |cells: &[String], paint_cell: &dyn Fn(usize, &str) -> String| {
+    let row_line = |cells: &[String], paint_cell: &dyn Fn(usize, &str) -> String| {
         let mut out = String::new();
         let mut used = 0;
         for (column, cell) in cells.iter().enumerate() {
@@ -137,9 +137,9 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
         line(out.trim_end());
     };
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
-    print(&head, &|_, cell| paint.dim(cell));
+    row_line(&head, &|_, cell| paint.dim(cell));
     for row in &rows {
-        print(row, &|column, cell| {
+        row_line(row, &|column, cell| {
             if column == 0 {
                 paint.bold(cell)
             } else {

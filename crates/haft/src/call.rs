@@ -152,7 +152,7 @@ async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, C
     match tokio::time::timeout(after, work).await {
         Ok(result) => result.map_err(|failure| CallError::Failed {
             tool: name(),
-            failure,
+            failure: Box::new(failure),
         }),
         Err(_) => Err(CallError::Timeout {
             tool: name(),

@@ -108,7 +108,7 @@ pub enum CallError {
         /// The tool that was called.
         tool: String,
         /// What the backend says.
-        failure: ToolFailure,
+        failure: Box<ToolFailure>,
     },
     /// The execution log cannot be written and `log.on_failure` is `refuse`.
     #[error(
@@ -196,7 +196,7 @@ impl CallError {
             Self::Cancelled { .. } => Code::Cancelled,
             Self::LogUnavailable { .. } => Code::ServiceUnavailable,
             Self::Stopping { .. } => Code::Stopping,
-            Self::Failed { failure, .. } => match failure {
+            Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { .. } => Code::ToolExecutionError,
                 ToolFailure::Unavailable { .. } => Code::ServiceUnavailable,
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
@@ -237,7 +237,7 @@ impl CallError {
                     .into(),
             ),
             Self::Stopping { .. } => Some("call again when Haft is back".into()),
-            Self::Failed { failure, .. } => match failure {
+            Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { remedy, .. } | ToolFailure::Unavailable { remedy, .. } => {
                     remedy.clone()
                 }
@@ -256,16 +256,17 @@ impl CallError {
                 json!({ "violations": violations })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
-            Self::Failed {
-                failure: ToolFailure::Execution { details, .. },
-                ..
-            } => details.clone(),
+            Self::Failed { failure, .. } => match &**failure {
+                ToolFailure::Execution { details, .. } => details.clone(),
+                ToolFailure::Unavailable { .. }
+                | ToolFailure::Protocol { .. }
+                | ToolFailure::OutcomeUnknown { .. } => Value::Null,
+            },
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }
             | Self::ApprovalNeeded { .. }
             | Self::Busy { .. }
             | Self::Cancelled { .. }
-            | Self::Failed { .. }
             | Self::LogUnavailable { .. }
             | Self::Stopping { .. } => Value::Null,
         }

@@ -35,11 +35,8 @@ pub fn distinct(original: &str) -> String {
 
 fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(HASH_CHARS / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let bytes = digest.iter().take(HASH_CHARS / 2);
+    bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

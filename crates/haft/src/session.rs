@@ -30,10 +30,10 @@ impl Sessions {
         if let Some(state) = inner.states.get(session) {
             return state.clone();
         }
-        if inner.oldest_first.len() >= SESSIONS_MAX {
-            if let Some(oldest) = inner.oldest_first.pop_front() {
-                inner.states.remove(&oldest);
-            }
+        if inner.oldest_first.len() >= SESSIONS_MAX
+            && let Some(oldest) = inner.oldest_first.pop_front()
+        {
+            inner.states.remove(&oldest);
         }
         let state = SessionState::default();
         inner.oldest_first.push_back(session.to_owned());

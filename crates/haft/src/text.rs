@@ -56,7 +56,8 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{200b}'..='\u{200f}'
+            '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
@@ -71,6 +72,7 @@ mod tests {
     fn what_could_forge_a_line_is_shown_as_an_escape() {
         assert_eq!(printable("a\nERROR: b"), "a\\u{a}ERROR: b");
         assert_eq!(printable("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
+        assert_eq!(printable("x\u{61c}y"), "x\\u{61c}y");
         assert_eq!(printable("서울 weather"), "서울 weather");
         assert_eq!(printable_block("a\nb\u{1b}[31m"), "a\nb\\u{1b}[31m");
         assert_eq!(

@@ -1,2 +1,34 @@
-//! cargo xtask
-fn main() {}
+//! The project's own commands: `cargo xtask test` and `cargo xtask bench NAME`.
+
+mod bench;
+mod run;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test               format, lints, tests, documentation, licences: what CI runs
+cargo xtask bench call-path    what a call costs, in parts and as ratios
+cargo xtask coverage           line coverage of config, registry and policy";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["test"] => test::run(),
+        ["bench", "call-path"] => bench::call_path(),
+        ["coverage"] => test::coverage(),
+        _ => {
+            eprintln!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

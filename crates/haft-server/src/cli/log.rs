@@ -182,6 +182,7 @@ fn row(paint: Paint, call: &LoggedCall) -> String {
     )
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn unreadable(error: haft::record::LogError) -> Failure {
     Failure::new(EXIT_RUNTIME, error.problem(), error.remedy())
 }

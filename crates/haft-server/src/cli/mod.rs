@@ -90,6 +90,7 @@ struct Global {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, read once")]
 enum Command {
     /// Check the configuration: every problem at once, nothing is started
     Check,

@@ -1,10 +1,11 @@
 //! The command `haft`, run from outside.
-
-// Tests build small texts, and a failed `unwrap` is a failed test.
 #![allow(
     clippy::unwrap_used,
-    clippy::format_collect,
-    clippy::format_push_string
+    reason = "a test that fails to set itself up has failed"
+)]
+#![allow(
+    clippy::format_push_string,
+    reason = "the texts a test builds are small"
 )]
 
 mod call;

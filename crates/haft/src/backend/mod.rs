@@ -3,6 +3,8 @@
 
 mod answer;
 pub mod command;
+#[cfg(feature = "mcp")]
+mod mcp;
 pub mod process;
 mod program;
 pub mod script;

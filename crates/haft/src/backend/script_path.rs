@@ -45,9 +45,6 @@ pub fn check_spelling(script_path: &str) -> Result<(), String> {
     if script_path.is_empty() {
         return Err("it is empty".into());
     }
-    if script_path.ends_with(['/', '.']) {
-        return Err("it names a folder".into());
-    }
     if script_path.trim() != script_path {
         return Err("it begins or ends with white space".into());
     }
@@ -62,6 +59,9 @@ pub fn check_spelling(script_path: &str) -> Result<(), String> {
                 return Err("it is absolute, not relative to the tools directory".into());
             }
         }
+    }
+    if script_path == "." || script_path.ends_with('/') || script_path.ends_with("/.") {
+        return Err("it names a folder".into());
     }
     Ok(())
 }
@@ -196,7 +196,7 @@ mod tests {
             problem(&root, "sub"),
             format!("the script path `sub` is refused: `{here}/sub` is a directory")
         );
-        assert!(problem(&root, "tool.py/").contains("cannot be reached"));
+        assert!(problem(&root, "tool.py/").contains("names a folder"));
         assert!(problem(&root.join("none"), "tool.py").starts_with("the tools directory `"));
     }
 }

@@ -7,6 +7,7 @@ mod compile;
 mod dialect;
 mod env_file;
 mod expand;
+mod layer;
 mod load;
 pub mod model;
 mod node;
@@ -18,6 +19,7 @@ mod raw;
 mod read;
 mod secret;
 pub mod show;
+mod source;
 
 use std::fmt;
 

@@ -89,8 +89,8 @@ impl fmt::Display for Masked {
     }
 }
 
-/// A server's address. Shown without user, password and the values of its query, and with
-/// references in place of what variables put into its path.
+/// A server's address. Shown without password (or token in the user's place) and the values of its
+/// query, and with references in place of what variables put into its path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerUrl {
     url: url::Url,
@@ -136,8 +136,15 @@ impl ServerUrl {
 
 fn masked_url(url: &url::Url) -> String {
     let mut url = url.clone();
-    let has_user = !url.username().is_empty() || url.password().is_some();
-    if has_user && (url.set_username("***").is_err() || url.set_password(None).is_err()) {
+    // A user without a password is a token.
+    let masked = if url.password().is_some() {
+        url.set_password(Some("***"))
+    } else if url.username().is_empty() {
+        Ok(())
+    } else {
+        url.set_username("***")
+    };
+    if masked.is_err() {
         return "***".to_owned();
     }
     if url.query().is_some() {

@@ -79,10 +79,10 @@ impl Gate {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(permit) = self.permit.take() {
-            if take_up_to(&self.surplus, 1) == 1 {
-                permit.forget();
-            }
+        if let Some(permit) = self.permit.take()
+            && take_up_to(&self.surplus, 1) == 1
+        {
+            permit.forget();
         }
     }
 }

@@ -12,8 +12,8 @@ use super::entry::LoggedCall;
 use super::error::LogError;
 use super::files::list;
 use super::lines::{NextLine, next_line};
+use super::open_file::identity;
 use super::query::{Filter, Parsed, parse};
-use super::sink::identity;
 
 /// Returns what is appended to the log from now on. `limit` of the filter means nothing here.
 ///

@@ -29,6 +29,8 @@ mod follow;
 mod health;
 mod line;
 mod lines;
+mod notice;
+mod open_file;
 mod query;
 mod queue;
 mod redact;
@@ -69,6 +71,10 @@ pub const STALL_AFTER: Duration = Duration::from_secs(1);
 
 /// How often a log that fails is tried again when no call does so.
 pub const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the log looks whether its file was moved away. A look costs as much as a write; a file
+/// that was deleted is noticed without it.
+pub const PATH_CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// The log. Clones share one file; the last one to go lets its threads end.
 #[derive(Debug, Clone)]
@@ -200,6 +206,7 @@ impl Drop for Handle {
 struct Limits {
     stall_after: Duration,
     retry_every: Duration,
+    path_check_every: Duration,
     backlog_entries_max: usize,
     backlog_bytes_max: usize,
 }
@@ -209,6 +216,7 @@ impl Default for Limits {
         Self {
             stall_after: STALL_AFTER,
             retry_every: RETRY_EVERY,
+            path_check_every: PATH_CHECK_EVERY,
             backlog_entries_max: BACKLOG_ENTRIES_MAX,
             backlog_bytes_max: BACKLOG_BYTES_MAX,
         }

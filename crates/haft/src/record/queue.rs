@@ -2,6 +2,8 @@
 //! writes nothing, and one lock guards it all.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -10,6 +12,7 @@ use tokio::sync::oneshot;
 use super::error::LogError;
 use super::health::LogHealth;
 use super::line::Line;
+use super::notice::Notice;
 use super::sink::Written;
 use super::{Limits, OnLogFailure};
 
@@ -31,7 +34,10 @@ pub(super) struct Queue {
     /// Who waits for the queue to be empty.
     flushes: Vec<Waiter>,
     trouble: Option<Trouble>,
+    /// Copies whether there is trouble, for those who look without the lock.
+    failing: Arc<AtomicBool>,
     entries_lost: u64,
+    notices: Vec<Notice>,
     /// Since when somebody is writing. At most one writes at a time.
     pub(super) writing_since: Option<Instant>,
     /// The writer thread is asked to write.
@@ -49,17 +55,8 @@ struct Trouble {
     loss_reported: bool,
 }
 
-/// A change the operator must hear of. It is reported after the lock is released, because whoever
-/// listens may be slow.
-#[derive(Debug)]
-pub(super) enum Notice {
-    Failing(LogError),
-    Losing { entries_kept: usize },
-    Recovered { entries_lost: u64 },
-}
-
 impl Queue {
-    pub(super) fn new(on_failure: OnLogFailure, limits: Limits) -> Self {
+    pub(super) fn new(on_failure: OnLogFailure, limits: Limits, failing: Arc<AtomicBool>) -> Self {
         Self {
             on_failure,
             limits,
@@ -68,7 +65,9 @@ impl Queue {
             in_flight: Vec::new(),
             flushes: Vec::new(),
             trouble: None,
+            failing,
             entries_lost: 0,
+            notices: Vec::new(),
             writing_since: None,
             wanted: false,
             watched: false,
@@ -79,17 +78,18 @@ impl Queue {
     /// Adds a line. While the log works there is no limit, because every line is on its way out;
     /// while it fails the backlog is bounded and the newest line is the one that is lost, so that
     /// what is kept has no gaps.
-    pub(super) fn push(&mut self, line: Line, waiter: Option<Waiter>) -> Option<Notice> {
+    pub(super) fn push(&mut self, line: Line, waiter: Option<Waiter>) {
         self.pending_bytes += line.text.len();
         self.pending.push_back((line, waiter));
-        let stalled = self.is_stalled();
-        let trouble = self.trouble.as_ref()?;
-        if stalled && let Some((_, waiter)) = self.pending.back_mut() {
+        if self.is_stalled()
+            && let Some(trouble) = &self.trouble
+            && let Some((_, waiter)) = self.pending.back_mut()
+        {
             // The one who could write is stuck, so there is nothing to wait for.
             let answer = on_trouble(self.on_failure, &trouble.error);
             waiter.take().map(|waiter| waiter.send(answer));
         }
-        self.trim()
+        self.trim();
     }
 
     /// Asks to be told when everything is written. A log that hangs answers at once.
@@ -120,52 +120,47 @@ impl Queue {
     }
 
     /// Takes note of what became of a batch. Lines that were not stored are kept in their place.
-    pub(super) fn settle(
-        &mut self,
-        batch: Vec<Line>,
-        written: Written,
-        now: Timestamp,
-    ) -> Option<Notice> {
+    pub(super) fn settle(&mut self, batch: Vec<Line>, written: Written, now: Timestamp) {
         let Written {
             stored,
             safe,
             problem,
         } = written;
-        for (index, waiter) in std::mem::take(&mut self.in_flight).into_iter().enumerate() {
+        let waiters = std::mem::take(&mut self.in_flight);
+        for line in batch.into_iter().skip(stored).rev() {
+            self.pending_bytes += line.text.len();
+            self.pending.push_front((line, None));
+        }
+        // The state changes before anybody is answered: who learns of a failure and then asks
+        // whether the log is ready must not be told that it is.
+        match &problem {
+            Some(error) => self.fail(error, now),
+            None => self.recover(),
+        }
+        self.trim();
+        for (index, waiter) in waiters.into_iter().enumerate() {
             let answer = match &problem {
                 Some(error) if index >= safe => on_trouble(self.on_failure, error),
                 _ => Ok(()),
             };
             waiter.map(|waiter| waiter.send(answer));
         }
-        for line in batch.into_iter().skip(stored).rev() {
-            self.pending_bytes += line.text.len();
-            self.pending.push_front((line, None));
-        }
-        let Some(error) = problem else {
-            let entries_lost = self.entries_lost;
-            return self
-                .trouble
-                .take()
-                .map(|_| Notice::Recovered { entries_lost });
-        };
-        self.fail(error, now).or_else(|| self.trim())
     }
 
     /// Takes note that the write under way hangs, and lets go everyone who waits.
-    pub(super) fn stall(&mut self, error: LogError, now: Timestamp) -> Option<Notice> {
+    pub(super) fn stall(&mut self, error: &LogError, now: Timestamp) {
+        self.fail(error, now);
         let pending = self
             .pending
             .iter_mut()
             .filter_map(|(_, waiter)| waiter.take());
         let in_flight = self.in_flight.iter_mut().filter_map(Option::take);
         for waiter in pending.chain(in_flight) {
-            let _ = waiter.send(on_trouble(self.on_failure, &error));
+            let _ = waiter.send(on_trouble(self.on_failure, error));
         }
         for waiter in self.flushes.drain(..) {
             let _ = waiter.send(Err(error.clone()));
         }
-        self.fail(error, now)
     }
 
     /// Ends a turn of writing. Whoever waits for an empty queue is told if it is, or if it will
@@ -180,6 +175,12 @@ impl Queue {
         for waiter in self.flushes.drain(..) {
             let _ = waiter.send(answer.clone());
         }
+    }
+
+    /// What there is to report. It is taken under the lock and reported without it, because
+    /// whoever listens may be slow.
+    pub(super) fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
     }
 
     /// Why the log fails, if it does.
@@ -215,41 +216,52 @@ impl Queue {
         self.writing_since.is_some() && matches!(self.problem(), Some(LogError::Stalled { .. }))
     }
 
-    fn fail(&mut self, error: LogError, now: Timestamp) -> Option<Notice> {
+    fn fail(&mut self, error: &LogError, now: Timestamp) {
+        self.failing.store(true, Ordering::Release);
         if let Some(trouble) = &mut self.trouble {
-            trouble.error = error;
-            return None;
+            trouble.error = error.clone();
+            return;
         }
-        let trouble = Trouble {
+        self.trouble = Some(Trouble {
             since: now,
             error: error.clone(),
             loss_reported: false,
-        };
-        self.trouble = Some(trouble);
-        Some(Notice::Failing(error))
+        });
+        self.notices.push(Notice::Failing(error.clone()));
     }
 
-    /// Drops the newest lines until the backlog is within its limits.
-    fn trim(&mut self) -> Option<Notice> {
+    fn recover(&mut self) {
+        if self.trouble.take().is_some() {
+            self.failing.store(false, Ordering::Release);
+            self.notices.push(Notice::Recovered {
+                entries_lost: self.entries_lost,
+            });
+        }
+    }
+
+    /// Drops the newest lines until the backlog is within its limits, if the log fails.
+    fn trim(&mut self) {
         let Limits {
             backlog_entries_max,
             backlog_bytes_max,
             ..
         } = self.limits;
-        let trouble = self.trouble.as_mut()?;
-        let lost_before = self.entries_lost;
-        while self.pending.len() > backlog_entries_max || self.pending_bytes > backlog_bytes_max {
-            let (line, waiter) = self.pending.pop_back()?;
+        let Some(trouble) = &mut self.trouble else {
+            return;
+        };
+        while (self.pending.len() > backlog_entries_max || self.pending_bytes > backlog_bytes_max)
+            && let Some((line, waiter)) = self.pending.pop_back()
+        {
             self.pending_bytes -= line.text.len();
             self.entries_lost += 1;
             let answer = on_trouble(self.on_failure, &trouble.error);
             waiter.map(|waiter| waiter.send(answer));
+            if !std::mem::replace(&mut trouble.loss_reported, true) {
+                self.notices.push(Notice::Losing {
+                    entries_kept: self.pending.len(),
+                });
+            }
         }
-        let report = self.entries_lost > lost_before && !trouble.loss_reported;
-        trouble.loss_reported |= report;
-        report.then(|| Notice::Losing {
-            entries_kept: self.pending.len(),
-        })
     }
 }
 
@@ -258,5 +270,51 @@ fn on_trouble(on_failure: OnLogFailure, error: &LogError) -> Result<(), LogError
     match on_failure {
         OnLogFailure::Refuse => Err(error.clone()),
         OnLogFailure::Degrade => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trouble, loss and recovery are each reported once, however many entries they meet.
+    #[test]
+    fn changes_are_reported_once() {
+        let limits = Limits {
+            backlog_entries_max: 1,
+            ..Limits::default()
+        };
+        let mut queue = Queue::new(OnLogFailure::Degrade, limits, Arc::default());
+        let error = || LogError::write("log".as_ref(), std::io::ErrorKind::StorageFull.into());
+        for full in [true, true, true, false, false] {
+            let date = jiff::civil::date(2026, 7, 15);
+            queue.push(
+                Line {
+                    date,
+                    text: "{}\n".into(),
+                },
+                None,
+            );
+            let batch = queue.take_batch();
+            let stored = if full { 0 } else { batch.len() };
+            let written = Written {
+                stored,
+                safe: stored,
+                problem: full.then(error),
+            };
+            queue.settle(batch, written, Timestamp::UNIX_EPOCH);
+        }
+        let reports = queue.take_notices();
+        assert!(
+            matches!(
+                reports[..],
+                [
+                    Notice::Failing(_),
+                    Notice::Losing { entries_kept: 1 },
+                    Notice::Recovered { entries_lost: 3 },
+                ]
+            ),
+            "{reports:?}"
+        );
     }
 }

@@ -1,24 +1,22 @@
 //! The open file: finds the right one for a date, appends whole lines, and notices when the file
 //! was moved away or deleted under it. Knows nothing of callers or policies.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::civil::Date;
 
-use super::Durability;
 use super::error::LogError;
 use super::files::{delete_expired, path_of};
 use super::line::Line;
+use super::open_file::{OpenFile, names_left};
+use super::{Durability, Limits, LogOptions};
 
 /// How often one batch is tried again after a short write or a deleted file, before that counts
 /// as a failure.
 const ATTEMPTS_MAX: u32 = 4;
-
-/// Only the owner may read what tools were given and what they answered.
-const FILE_MODE: u32 = 0o600;
 
 /// Writes lines to the file of their date.
 #[derive(Debug)]
@@ -26,6 +24,7 @@ pub(super) struct Sink {
     dir: PathBuf,
     retain_days: u32,
     durability: Durability,
+    path_check_every: Duration,
     /// The newest date seen so far. Only a newer one deletes expired files.
     newest: Date,
     open: Option<OpenFile>,
@@ -43,35 +42,24 @@ pub(super) struct Written {
     pub(super) problem: Option<LogError>,
 }
 
-#[derive(Debug)]
-struct OpenFile {
-    date: Date,
-    path: PathBuf,
-    file: File,
-    device_and_inode: (u64, u64),
-    /// The file ends in the middle of a line, so the next write begins with a newline.
-    torn: bool,
-}
-
 impl Sink {
     /// Opens the file of `today` and deletes expired ones.
     pub(super) fn open(
-        dir: PathBuf,
-        retain_days: u32,
-        durability: Durability,
+        options: &LogOptions,
+        limits: Limits,
         today: Date,
     ) -> Result<Self, LogError> {
-        let buffer = Vec::new();
         let mut sink = Self {
-            dir,
-            retain_days,
-            durability,
+            dir: options.dir.clone(),
+            retain_days: options.retain_days,
+            durability: options.durability,
+            path_check_every: limits.path_check_every,
             newest: today,
             open: None,
-            buffer,
+            buffer: Vec::new(),
         };
         sink.file_of(today)?;
-        delete_expired(&sink.dir, today, retain_days);
+        delete_expired(&sink.dir, today, sink.retain_days);
         Ok(sink)
     }
 
@@ -131,13 +119,13 @@ impl Sink {
         buffer.clear();
         let mend = usize::from(open.torn);
         buffer.extend_from_slice(&b"\n"[..mend]);
-        lines
-            .iter()
-            .for_each(|line| buffer.extend_from_slice(line.text.as_bytes()));
+        for line in lines {
+            buffer.extend_from_slice(line.text.as_bytes());
+        }
 
         let outcome = retry_interrupted(|| open.file.write(&buffer))
-            .and_then(|count| Ok((count, open.file.metadata()?.nlink())));
-        let (count, links) = match outcome {
+            .and_then(|count| Ok((count, names_left(&open.file)?)));
+        let (count, names_left) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
                 let problem = LogError::write(&open.path, error);
@@ -148,7 +136,7 @@ impl Sink {
         open.torn = buffer[..count]
             .last()
             .map_or(open.torn, |last| *last != b'\n');
-        if links == 0 {
+        if names_left == 0 {
             // Deleted between the look at the path and the write: nobody can read these lines.
             self.open = None;
             return Ok(0);
@@ -184,17 +172,16 @@ impl Sink {
 
     /// The file of `date`, opened again if the path no longer leads to the one we hold.
     fn file_of(&mut self, date: Date) -> Result<&mut OpenFile, LogError> {
-        let kept = self
-            .open
-            .take()
-            .filter(|open| open.date == date && open.is_at_its_path());
-        let open = match kept {
-            Some(open) => open,
-            None => {
-                fs::create_dir_all(&self.dir).map_err(|error| LogError::write(&self.dir, error))?;
-                let path = path_of(&self.dir, date);
-                OpenFile::open(date, path.clone()).map_err(|error| LogError::write(&path, error))?
-            }
+        let check_every = self.path_check_every;
+        let kept = self.open.take().and_then(|mut open| {
+            (open.date == date && open.is_at_its_path(check_every)).then_some(open)
+        });
+        let open = if let Some(open) = kept {
+            open
+        } else {
+            fs::create_dir_all(&self.dir).map_err(|error| LogError::write(&self.dir, error))?;
+            let path = path_of(&self.dir, date);
+            OpenFile::open(date, path.clone()).map_err(|error| LogError::write(&path, error))?
         };
         if date > self.newest {
             self.newest = date;
@@ -202,40 +189,6 @@ impl Sink {
         }
         Ok(self.open.insert(open))
     }
-}
-
-impl OpenFile {
-    fn open(date: Date, path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(FILE_MODE)
-            .open(&path)?;
-        let metadata = file.metadata()?;
-        // Whoever wrote last may have been killed, or run out of room, in the middle of a line.
-        let mut last = *b"\n";
-        if metadata.is_file() && metadata.len() > 0 {
-            file.read_exact_at(&mut last, metadata.len() - 1)?;
-        }
-        let device_and_inode = identity(&metadata);
-        Ok(Self {
-            date,
-            path,
-            file,
-            device_and_inode,
-            torn: last != *b"\n",
-        })
-    }
-
-    fn is_at_its_path(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|metadata| identity(&metadata) == self.device_and_inode)
-    }
-}
-
-/// What tells two files apart. An inode's number is not used again while the file is open.
-pub(super) fn identity(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
 }
 
 /// How many of `lines` the first `count` bytes hold. The last one may lack its newline: the next

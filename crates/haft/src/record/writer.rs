@@ -12,7 +12,8 @@ use super::error::LogError;
 use super::files::utc_date;
 use super::health::LogHealth;
 use super::line::Line;
-use super::queue::{Notice, Queue};
+use super::notice::report;
+use super::queue::Queue;
 use super::sink::{Sink, Written};
 use super::{Durability, Limits, LogOptions, OnLogFailure, lock};
 
@@ -28,8 +29,8 @@ pub(super) struct Writer {
     queue: Mutex<Queue>,
     /// Only who set `writing_since` locks it, so nobody ever waits for it.
     sink: Mutex<Sink>,
-    /// Copies whether the queue is in trouble, for the look before each call.
-    failing: AtomicBool,
+    /// Whether the queue is in trouble, for the look before each call.
+    failing: Arc<AtomicBool>,
     /// Wakes the writer thread.
     work: Condvar,
     /// Wakes the watch thread.
@@ -43,19 +44,15 @@ impl Writer {
         limits: Limits,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, LogError> {
-        let sink = Sink::open(
-            options.dir.clone(),
-            options.retain_days,
-            options.durability,
-            utc_date(clock.now()),
-        )?;
+        let sink = Sink::open(&options, limits, utc_date(clock.now()))?;
+        let failing = Arc::<AtomicBool>::default();
         let writer = Arc::new(Self {
-            queue: Mutex::new(Queue::new(options.on_failure, limits)),
+            queue: Mutex::new(Queue::new(options.on_failure, limits, Arc::clone(&failing))),
             sink: Mutex::new(sink),
             options,
             limits,
             clock,
-            failing: AtomicBool::new(false),
+            failing,
             work: Condvar::new(),
             watch: Condvar::new(),
         });
@@ -69,22 +66,20 @@ impl Writer {
         let (waiter, answer) = oneshot::channel();
         let may_write = self.may_write_here();
         let mut queue = lock(&self.queue);
-        let notice = queue.push(line, Some(waiter));
+        queue.push(line, Some(waiter));
         if may_write && queue.writing_since.is_none() {
             self.lead(queue, ROUNDS_OF_A_CALLER_MAX);
         } else {
             self.call_writer(queue);
         }
-        report(notice);
         answer
     }
 
     /// Queues `line` for the writer thread.
     pub(super) fn submit_detached(&self, line: Line) {
         let mut queue = lock(&self.queue);
-        let notice = queue.push(line, None);
+        queue.push(line, None);
         self.call_writer(queue);
-        report(notice);
     }
 
     /// Tries again if the last write failed and the policy cares.
@@ -158,16 +153,9 @@ impl Writer {
                 sink.write(&batch)
             };
             queue = lock(&self.queue);
-            let notice = queue.settle(batch, written, self.clock.now());
+            queue.settle(batch, written, self.clock.now());
             queue.writing_since = Some(Instant::now());
-            let failed = queue.problem().is_some();
-            if notice.is_some() {
-                self.failing.store(failed, Ordering::Release);
-                drop(queue);
-                report(notice);
-                queue = lock(&self.queue);
-            }
-            if failed {
+            if queue.problem().is_some() {
                 break;
             }
         }
@@ -176,6 +164,9 @@ impl Writer {
         if queue.wanted || queue.problem().is_some() {
             self.work.notify_one();
         }
+        let notices = queue.take_notices();
+        drop(queue);
+        report(notices);
     }
 
     fn begin(&self, queue: &mut Queue) {
@@ -192,9 +183,11 @@ impl Writer {
         // Whoever is writing looks at the queue again before it stops.
         if queue.writing_since.is_none() {
             queue.wanted = true;
-            drop(queue);
             self.work.notify_one();
         }
+        let notices = queue.take_notices();
+        drop(queue);
+        report(notices);
     }
 
     /// Whether this thread may be held up by a disk. The only worker of a runtime may not: its
@@ -246,10 +239,8 @@ impl Writer {
             };
             match wait {
                 None => {
-                    queue = self
-                        .watch
-                        .wait(queue)
-                        .unwrap_or_else(PoisonError::into_inner)
+                    let woken = self.watch.wait(queue);
+                    queue = woken.unwrap_or_else(PoisonError::into_inner);
                 }
                 Some(wait) if !wait.is_zero() => {
                     let woken = self.watch.wait_timeout(queue, wait);
@@ -262,10 +253,10 @@ impl Writer {
                         path,
                         after: stall_after,
                     };
-                    let notice = queue.stall(error, self.clock.now());
-                    self.failing.store(true, Ordering::Release);
+                    queue.stall(&error, self.clock.now());
+                    let notices = queue.take_notices();
                     drop(queue);
-                    report(notice);
+                    report(notices);
                     queue = lock(&self.queue);
                     queue = self
                         .watch
@@ -284,25 +275,5 @@ impl Writer {
             .spawn(move || run(&writer))
             .map(drop)
             .map_err(|error| LogError::write(&self.options.dir, error))
-    }
-}
-
-/// Says what changed, once per change.
-fn report(notice: Option<Notice>) {
-    match notice {
-        None => {}
-        Some(Notice::Failing(error)) => tracing::error!(
-            error = error.problem(),
-            help = error.remedy(),
-            "the execution log fails; entries are kept in memory"
-        ),
-        Some(Notice::Losing { entries_kept }) => tracing::error!(
-            entries_kept,
-            "the execution log still fails and its backlog is full; new entries are lost"
-        ),
-        Some(Notice::Recovered { entries_lost }) => tracing::info!(
-            entries_lost,
-            "the execution log works again; what was kept is being written"
-        ),
     }
 }

@@ -67,8 +67,8 @@ impl Fallback {
 
 /// A server's default, whose values say so where they are used.
 pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
-    fn of<T: Clone>(setting: &Option<Setting<T>>, server: &str) -> Option<Setting<T>> {
-        setting.clone().map(|setting| match setting.origin {
+    fn of<T: Clone>(setting: Option<&Setting<T>>, server: &str) -> Option<Setting<T>> {
+        setting.cloned().map(|setting| match setting.origin {
             Origin::Explicit(place) => Setting {
                 value: setting.value,
                 origin: Origin::ServerDefault(server.to_owned(), place),
@@ -81,11 +81,11 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
     }
     let (settings, name) = (&server.default_tool_config, server.name.as_str());
     ToolSettings {
-        max_instances: of(&settings.max_instances, name),
-        timeout: of(&settings.timeout, name),
-        parallel_capable: of(&settings.parallel_capable, name),
-        approval: of(&settings.approval, name),
-        on_limit: of(&settings.on_limit, name),
+        max_instances: of(settings.max_instances.as_ref(), name),
+        timeout: of(settings.timeout.as_ref(), name),
+        parallel_capable: of(settings.parallel_capable.as_ref(), name),
+        approval: of(settings.approval.as_ref(), name),
+        on_limit: of(settings.on_limit.as_ref(), name),
     }
 }
 
@@ -97,8 +97,8 @@ pub(super) fn effective(
 ) -> Effective {
     let empty = ToolSettings::default();
     let (explicit, default) = (explicit.unwrap_or(&empty), default.unwrap_or(&empty));
-    let max_instances = either(&explicit.max_instances, &default.max_instances);
-    let parallel_capable = either(&explicit.parallel_capable, &default.parallel_capable)
+    let max_instances = either(explicit.max_instances.as_ref(), default.max_instances.as_ref());
+    let parallel_capable = either(explicit.parallel_capable.as_ref(), default.parallel_capable.as_ref())
         .unwrap_or_else(|| implied_parallel(max_instances.as_ref(), fallback.is_parallel));
     let max_instances = if parallel_capable.value {
         max_instances.unwrap_or_else(|| Setting::default(MAX_INSTANCES))
@@ -110,17 +110,17 @@ pub(super) fn effective(
     };
     Effective {
         max_instances,
-        timeout: either(&explicit.timeout, &default.timeout).unwrap_or(fallback.timeout),
+        timeout: either(explicit.timeout.as_ref(), default.timeout.as_ref()).unwrap_or(fallback.timeout),
         parallel_capable,
-        approval: either(&explicit.approval, &default.approval)
+        approval: either(explicit.approval.as_ref(), default.approval.as_ref())
             .unwrap_or_else(|| Setting::default(Approval::Auto)),
-        on_limit: either(&explicit.on_limit, &default.on_limit).unwrap_or(fallback.on_limit),
+        on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref()).unwrap_or(fallback.on_limit),
         origin,
     }
 }
 
-fn either<T: Clone>(explicit: &Option<T>, default: &Option<T>) -> Option<T> {
-    explicit.as_ref().or(default.as_ref()).cloned()
+fn either<T: Clone>(explicit: Option<&T>, default: Option<&T>) -> Option<T> {
+    explicit.or(default).cloned()
 }
 
 /// Local tools run one at a time unless someone says that several may run at once.

@@ -80,15 +80,13 @@ impl<'a> Run<'a> {
                 SettingsOrigin::Explicit
             },
         );
-        self.say(
-            Level::Debug,
-            texts::explicit(&definition.name, &settings.details()),
-        );
+        let text = texts::explicit(&definition.name, &settings.details());
         self.add(
             offered(&definition.name),
             definition,
             Source::Local,
             settings,
+            vec![(Level::Debug, text)],
         );
     }
 
@@ -100,8 +98,13 @@ impl<'a> Run<'a> {
             );
         }
         for tool in tools {
+            let name = match server.tool_prefix.value {
+                ToolPrefix::None => offered(&tool.name),
+                ToolPrefix::Server => prefixed(&server.name, &tool.name),
+            };
+            let entry = self.entry(Some(&server.name), &tool.name, &name);
             if server.filter.value.passes(&tool.name) {
-                self.mcp(server, tool);
+                self.mcp(server, tool, name, entry);
             } else {
                 self.say(
                     Level::Debug,
@@ -115,18 +118,19 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn mcp(&mut self, server: &'a ServerConfig, tool: &ToolDefinition) {
-        let name = match server.tool_prefix.value {
-            ToolPrefix::None => offered(&tool.name),
-            ToolPrefix::Server => prefixed(&server.name, &tool.name),
-        };
-        let entry = self.entry(Some(&server.name), &tool.name, &name);
+    fn mcp(
+        &mut self,
+        server: &'a ServerConfig,
+        tool: &ToolDefinition,
+        name: String,
+        entry: Option<&ToolEntry>,
+    ) {
         let own_mode = entry
             .and_then(|entry| entry.mode.as_ref())
             .map(|mode| mode.value);
         let default = &server_default(server);
         let fallback = Fallback::mcp(server, &self.config.defaults);
-        let settings = match (server.mode.value, entry) {
+        let (settings, lines) = match (server.mode.value, entry) {
             (Mode::Strict, None) => {
                 self.violation(texts::unconfigured(
                     &tool.name,
@@ -150,8 +154,7 @@ impl<'a> Run<'a> {
                 );
                 let (explicit, default) = (details(&entry.settings), details(default));
                 let text = texts::merged(&tool.name, &explicit, &default, &settings.details());
-                self.say(Level::Debug, text);
-                settings
+                (settings, vec![(Level::Debug, text)])
             }
             (_, Some(entry)) => {
                 let settings = effective(
@@ -160,33 +163,34 @@ impl<'a> Run<'a> {
                     fallback,
                     SettingsOrigin::Explicit,
                 );
-                self.say(
-                    Level::Debug,
-                    texts::explicit(&tool.name, &settings.details()),
-                );
-                settings
+                let text = texts::explicit(&tool.name, &settings.details());
+                (settings, vec![(Level::Debug, text)])
             }
             (Mode::Dynamic, None) => {
-                if self.is_new(server, tool) {
-                    self.say(Level::Info, texts::discovered(&tool.name, &server.name));
-                }
-                self.say(Level::Info, texts::using_default(&tool.name, &server.name));
-                effective(None, Some(default), fallback, SettingsOrigin::Default)
+                let is_new = self.is_new(server, tool);
+                let new = is_new.then(|| texts::discovered(&tool.name, &server.name));
+                let default_used = texts::using_default(&tool.name, &server.name);
+                let lines = new.into_iter().chain([default_used]);
+                let settings = effective(None, Some(default), fallback, SettingsOrigin::Default);
+                (settings, lines.map(|text| (Level::Info, text)).collect())
             }
         };
         let source = Source::Mcp {
             mcp_name: server.name.clone(),
             mcp_mode: server.mode.value,
         };
-        self.add(name, tool, source, settings);
+        self.add(name, tool, source, settings, lines);
     }
 
+    /// Adds a tool whose arguments can be checked. The lines that say how it is registered are said
+    /// only then.
     fn add(
         &mut self,
         name: String,
         definition: &ToolDefinition,
         source: Source,
         effective: super::Effective,
+        lines: Vec<(Level, String)>,
     ) {
         let schemas = Schema::compile(&definition.input_schema)
             .map_err(|problem| format!("its input schema is not usable: {problem}"))
@@ -202,8 +206,12 @@ impl<'a> Run<'a> {
         let (input, output) = match schemas {
             Ok((input, output)) => (Arc::new(input), output),
             Err(problem) => {
+                let from = match &source {
+                    Source::Local => " (local tool)".to_owned(),
+                    Source::Mcp { mcp_name, .. } => format!(" from MCP server '{mcp_name}'"),
+                };
                 let text = format!(
-                    "Tool '{}' is not registered: {}",
+                    "Tool '{}'{from} is not registered: {}",
                     printable(&definition.name),
                     printable(&problem)
                 );
@@ -211,6 +219,9 @@ impl<'a> Run<'a> {
                 return;
             }
         };
+        for (level, text) in lines {
+            self.say(level, text);
+        }
         let definition = definition.clone();
         let tool = RegisteredTool {
             name,
@@ -227,20 +238,15 @@ impl<'a> Run<'a> {
     /// The entry that speaks of a tool: one that names its server before one that does not.
     fn entry(&mut self, server: Option<&str>, own: &str, offered: &str) -> Option<&'a ToolEntry> {
         let config = self.config;
-        let names = |entry: &&ToolEntry| entry.name == own || entry.name == offered;
-        let of = |mcp: Option<&str>| {
-            config
-                .tools
-                .iter()
-                .filter(names)
-                .rev()
-                .find(|entry| entry.mcp.as_deref() == mcp)
+        let speaks = |entry: &&ToolEntry| {
+            let mcp = entry.mcp.as_deref();
+            (entry.name == own || entry.name == offered) && (mcp.is_none() || mcp == server)
         };
-        let entry = server
-            .and_then(|server| of(Some(server)))
-            .or_else(|| of(None))?;
-        self.used.push(entry);
-        Some(entry)
+        let entries: Vec<_> = config.tools.iter().filter(speaks).collect();
+        // The one that is overruled speaks of this tool too, so it is not reported as gone.
+        self.used.extend(&entries);
+        let exact = entries.iter().rev().find(|entry| entry.mcp.is_some());
+        exact.or(entries.last()).copied()
     }
 
     /// Entries that no tool answered to: gone from their server.
@@ -253,7 +259,7 @@ impl<'a> Run<'a> {
             .collect();
         for entry in unused {
             let servers = self.candidates(entry, found);
-            if servers.is_empty() && found.servers.len() == self.config.servers.len() {
+            if servers.is_empty() && self.unasked(found).next().is_none() {
                 let text = format!(
                     "Tool '{}' is configured but nothing provides it: no server and no local tool \
                      has that name",
@@ -267,19 +273,30 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Servers that may have tools but could not be asked.
+    fn unasked(&self, found: &Discovered) -> impl Iterator<Item = &'a str> {
+        let has_tools = |server: &&ServerConfig| !server.disabled.value && server.load_tools.value;
+        let is_asked = |name: &str| found.servers.iter().any(|(asked, _)| asked == name);
+        let servers = self.config.servers.iter().filter(has_tools);
+        servers
+            .map(|server| server.name.as_str())
+            .filter(move |name| !is_asked(name))
+    }
+
     /// The servers a missing tool can have come from: the one its entry names, else those that had
-    /// it in an earlier run, else every server that was asked.
+    /// it in an earlier run, else every server that was asked. None, if it was a server's that could
+    /// not be asked: it may well have it still.
     fn candidates<'f>(&self, entry: &ToolEntry, found: &'f Discovered) -> Vec<&'f str> {
         let asked = || found.servers.iter().map(|(name, _)| name.as_str());
         if let Some(mcp) = &entry.mcp {
             return asked().filter(|name| name == mcp).collect();
         }
-        let had = |name: &&str| {
+        let had = |name: &str| {
             let tools = self.known.and_then(|known| known.of(name));
-            tools.is_some_and(|tools| tools.iter().any(|tool| *tool == entry.name))
+            tools.is_some_and(|tools| tools.contains(&entry.name))
         };
-        let remembered: Vec<_> = asked().filter(had).collect();
-        if remembered.is_empty() {
+        let remembered: Vec<_> = asked().filter(|name| had(name)).collect();
+        if remembered.is_empty() && !self.unasked(found).any(had) {
             asked().collect()
         } else {
             remembered

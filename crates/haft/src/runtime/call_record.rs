@@ -175,7 +175,7 @@ fn said_error(output: &ToolOutput) -> ErrorBody {
             Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
         })
         .collect();
-    let failure = ToolFailure::execution(texts.join("\n"));
+    let failure = Box::new(ToolFailure::execution(texts.join("\n")));
     ErrorBody::from(&CallError::Failed {
         tool: String::new(),
         failure,
@@ -243,9 +243,10 @@ fn cut(mut content: Vec<Content>, bytes_max: usize) -> Vec<Content> {
         let total = text.len();
         text.truncate(text.floor_char_boundary(left));
         let gone = total - text.len();
-        text.push_str(&format!(
+        let marker = format!(
             "\n[{gone} of {total} bytes cut here; `data` and the execution log hold the whole answer]"
-        ));
+        );
+        text.push_str(&marker);
         left = 0;
     }
     content

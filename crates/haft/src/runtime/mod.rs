@@ -206,14 +206,11 @@ impl Runtime {
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let inner = &self.inner;
         inner.tasks.close();
-        let outcome = match tokio::time::timeout(grace, inner.tasks.wait()).await {
-            Ok(()) => Shutdown::Clean,
-            Err(_) => {
-                inner.stop.cancel();
-                inner.tasks.wait().await;
-                Shutdown::Cut
-            }
-        };
+        let ended = tokio::time::timeout(grace, inner.tasks.wait()).await;
+        if ended.is_err() {
+            inner.stop.cancel();
+            inner.tasks.wait().await;
+        }
         let snapshot = inner.snapshot.load_full();
         for tool in snapshot.tools() {
             tool.backend.stop().await;
@@ -223,7 +220,11 @@ impl Runtime {
         if let Some(Err(error)) = close(snapshot.log.as_ref()).await {
             tracing::error!("log entries are lost: {}", error.problem());
         }
-        outcome
+        if ended.is_ok() {
+            Shutdown::Clean
+        } else {
+            Shutdown::Cut
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use super::local::Script;
 use super::snapshot::{Offered, Snapshot};
 use super::{Parts, Purpose, servers};
 use crate::config::Config;
-use crate::config::choices::{LogSync, OnLogFailure as ConfiguredFailure};
+use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
+use crate::config::model::LocalProgram;
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
 };
-use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, register};
+use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, Source, register};
 use crate::tool::Tool;
 
 /// Why a toolbox did not start. The old one, if there is one, keeps running.
@@ -66,7 +67,9 @@ pub(super) async fn build(
     let found = discover(&config, parts);
     let known = load_known(&config);
     let registration = register(&config, &found, known.as_ref());
-    registration.records.iter().for_each(|record| record.emit());
+    for record in &registration.records {
+        record.emit();
+    }
     if !registration.violations.is_empty() {
         return Err(StartError::Strict {
             texts: registration.violations,
@@ -75,6 +78,13 @@ pub(super) async fn build(
     let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
     if is_news && known.as_ref() != Some(&registration.known) {
         save_known(&config, &registration.known).await;
+    }
+    let has_python = config
+        .local
+        .iter()
+        .any(|tool| matches!(tool.program, LocalProgram::Python { .. }));
+    if parts.purpose == Purpose::Call && old.is_none() && has_python {
+        parts.warm.prepare(config.defaults.python.value.expose());
     }
     let backends = backends(&config, parts, &registration.tools, old);
     let offered = offer(registration.tools, &backends, old);
@@ -147,15 +157,20 @@ fn backends(
     old: Option<&Snapshot>,
 ) -> Backends {
     let mut backends: Backends = HashMap::new();
+    // Of two local tools with one name, the one whose definition is offered has to run.
+    let first_wins = config.defaults.on_name_collision.value == NameCollision::FirstWins;
     for tool in &parts.functions {
-        backends.insert(
-            tool.definition().name,
-            (tool.clone(), RecordSource::Function),
-        );
+        let name = tool.definition().name;
+        if !(first_wins && backends.contains_key(&name)) {
+            backends.insert(name, (tool.clone(), RecordSource::Function));
+        }
     }
     let python = config.defaults.python.value.expose();
     for local in &config.local {
         let name = &local.definition.name;
+        if first_wins && backends.contains_key(name) {
+            continue;
+        }
         let Some(registered) = tools.iter().find(|tool| tool.definition.name == *name) else {
             continue;
         };
@@ -187,6 +202,8 @@ fn offer(tools: Vec<RegisteredTool>, backends: &Backends, old: Option<&Snapshot>
     tools
         .into_iter()
         .filter_map(|registered| {
+            // A server's tool may have the name of a local one, and must not run it.
+            let Source::Local = registered.source else { return None };
             let (backend, kind) = backends.get(&registered.definition.name)?.clone();
             let before = old.and_then(|old| old.resolve(&registered.name).ok());
             let gate = gate(

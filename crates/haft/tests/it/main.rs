@@ -1,12 +1,17 @@
 //! Black-box tests of the library.
-
-// Tests build small texts, and a failed `unwrap` is a failed test.
 #![allow(
     clippy::unwrap_used,
+    reason = "a test that fails to set itself up has failed"
+)]
+#![allow(
     clippy::format_collect,
-    clippy::format_push_string
+    clippy::format_push_string,
+    reason = "the texts a test builds are small"
 )]
 
+mod call_checks;
+mod call_limits;
+mod call_local;
 mod config_corpus;
 mod config_files;
 mod config_overrides;
@@ -16,3 +21,14 @@ mod config_servers;
 mod config_shown;
 mod config_support;
 mod config_variables;
+mod registry_edges;
+mod registry_hostile;
+mod registry_memory;
+mod registry_merge;
+mod registry_modes;
+mod registry_names;
+mod registry_property;
+mod registry_runtime;
+mod registry_support;
+mod registry_texts;
+mod support;

@@ -58,6 +58,18 @@ pub(super) struct Problem {
     pub(super) text: Option<String>,
 }
 
+/// What turns an idle process into the worker of one tool, ready to be written.
+pub(super) fn setup(
+    script: &str,
+    entrypoint: &str,
+    tools_dir: &str,
+    args: &[String],
+) -> io::Result<Vec<u8>> {
+    let body = serde_json::to_vec(&(script, entrypoint, tools_dir, args))?;
+    let size = u32::try_from(body.len()).map_err(io::Error::other)?;
+    Ok([&size.to_be_bytes()[..], &body].concat())
+}
+
 /// One request, ready to be written.
 pub(super) fn request(
     tool: &str,

@@ -97,12 +97,18 @@ impl PythonTool {
         if let Some(worker) = self.warm.take(&self.owner, script) {
             return Ok(worker);
         }
+        let python = &self.settings.python;
         let tools_dir = &self.settings.tools_dir;
         let root = tools_dir
             .canonicalize()
             .unwrap_or_else(|_| tools_dir.clone());
-        Worker::start(&self.settings, script, &root, self.warm.tasks())
-            .map_err(|error| program::failed_to_start(self.settings.python.as_ref(), &error))
+        let fresh = match self.warm.take_spare(python) {
+            Some(spare) => Ok(spare),
+            None => Worker::start(python, self.warm.tasks()),
+        };
+        fresh
+            .and_then(|worker| worker.assign(&self.settings, script, &root))
+            .map_err(|error| program::failed_to_start(python.as_ref(), &error))
     }
 
     /// Reads the answer and keeps the worker, unless it could not even load the script.

@@ -1,5 +1,7 @@
 """Runs one Python tool for Haft, one request at a time, on pipes the tool cannot reach by accident.
 
+First message: a length, then as JSON the script, its entrypoint, the tools directory and the
+script's own arguments. It may come long after the start: an idle process waits for its tool.
 Request: two lengths (context, arguments), then both as JSON.
 Answer: a kind, two lengths (files, body), then both as JSON; see KINDS. `files` is empty unless the
 tool loaded something new from the tools directory: Haft replaces this process when one changes.
@@ -13,6 +15,7 @@ import os
 import struct
 import sys
 
+SETUP = struct.Struct(">I")
 REQUEST = struct.Struct(">II")
 ANSWER = struct.Struct(">cII")
 RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
@@ -25,9 +28,15 @@ loop = None
 
 
 def main():
-    script, entrypoint, tools_dir = sys.argv[1:4]
-    sys.argv[:] = [script, *sys.argv[4:]]
     requests, answers = take_over_pipes()
+    size = read_exactly(requests, SETUP.size)
+    if size is None:
+        return
+    setup = read_exactly(requests, *SETUP.unpack(size))
+    if setup is None:
+        return
+    script, entrypoint, tools_dir, arguments = json.loads(setup)
+    sys.argv[:] = [script, *arguments]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
     call = failure = None
     try:
@@ -216,6 +225,17 @@ def hide_own_frames(report):
     for linked in report.__cause__, report.__context__, *(getattr(report, "exceptions", None) or ()):
         if linked is not None:
             hide_own_frames(linked)
+
+
+def read_exactly(pipe, size):
+    """So many bytes and no more, or None when Haft wants nothing."""
+    data = b""
+    while len(data) < size:
+        part = os.read(pipe, size - len(data))
+        if not part:
+            return None
+        data += part
+    return data
 
 
 def read_request(pipe):

@@ -13,6 +13,9 @@ use super::worker::Worker;
 
 /// How long a worker stays warm without a call.
 pub const IDLE_MAX: Duration = Duration::from_mins(5);
+/// How long after a spare was taken the next one is started: what has only one call to make ends
+/// before that and starts no process for nothing.
+const REFILL_AFTER: Duration = Duration::from_secs(1);
 /// How many workers stay warm, all tools together; beyond that the one idle for longest goes.
 pub const IDLE_WORKERS_MAX: usize = 32;
 
@@ -37,6 +40,15 @@ struct Shelf {
     idle: Vec<Idle>,
     /// Wakes when the first one has been idle for too long.
     clearing: Option<AbortOnDropHandle<()>>,
+    /// A process without a tool, so that a tool's first call need not wait for Python.
+    spare: Option<Spare>,
+    /// Wakes when it is time for the next spare.
+    refilling: Option<AbortOnDropHandle<()>>,
+}
+
+struct Spare {
+    python: String,
+    worker: Worker,
 }
 
 struct Idle {
@@ -72,14 +84,28 @@ impl WarmWorkers {
         })
     }
 
+    /// Starts a process that waits for whichever tool is called first. A Python that cannot be
+    /// started is reported by the call that needs it.
+    pub fn prepare(&self, python: &str) {
+        if let Ok(worker) = Worker::start(python, &self.tasks) {
+            self.lock().spare = Some(Spare {
+                python: python.to_owned(),
+                worker,
+            });
+        }
+    }
+
     /// Stops every idle worker and waits until they are gone. To be called when no call is under
     /// way any more.
     pub async fn stop(&self) {
-        let idle = {
+        let (idle, spare) = {
             let mut kept = self.lock();
             kept.clearing = None;
-            std::mem::take(&mut kept.idle)
+            kept.refilling = None;
+            (std::mem::take(&mut kept.idle), kept.spare.take())
         };
+        // It has loaded nothing, so there is nothing to end in order.
+        drop(spare);
         retire_all(idle).await;
         self.tasks.close();
         self.tasks.wait().await;
@@ -103,6 +129,27 @@ impl WarmWorkers {
             }
             self.tasks.spawn(worker.retire());
         }
+    }
+
+    /// The waiting process, if it runs this Python; another one takes its place a little later.
+    pub(super) fn take_spare(self: &Arc<Self>, python: &str) -> Option<Worker> {
+        let mut kept = self.lock();
+        let spare = kept.spare.take_if(|spare| spare.python == python)?;
+        let (warm, python) = (Arc::downgrade(self), spare.python);
+        let refill = self.tasks.spawn(async move {
+            sleep_until(Instant::now() + REFILL_AFTER).await;
+            if let Some(warm) = warm.upgrade() {
+                warm.prepare(&python);
+            }
+        });
+        kept.refilling = Some(AbortOnDropHandle::new(refill));
+        let mut worker = spare.worker;
+        worker.is_alive().then_some(worker)
+    }
+
+    #[cfg(test)]
+    pub(super) fn spare_id(&self) -> Option<i32> {
+        self.lock().spare.as_ref().map(|spare| spare.worker.id())
     }
 
     /// Keeps a worker for the next call.

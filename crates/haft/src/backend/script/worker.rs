@@ -34,25 +34,17 @@ pub(super) struct Worker {
     answers: ChildStdout,
     stderr: SharedTail,
     stderr_drain: AbortOnDropHandle<()>,
+    /// Tells it which tool it serves; goes out before the first request.
+    setup: Vec<u8>,
     /// What the tool loaded, as it was then.
     files: Vec<(String, Stamp)>,
 }
 
 impl Worker {
-    /// Starts Python on `script`. It loads while the first request is on its way.
-    pub(super) fn start(
-        settings: &PythonSettings,
-        script: &Path,
-        tools_dir: &Path,
-        tasks: &TaskTracker,
-    ) -> io::Result<Self> {
-        let mut python = Command::new(&settings.python);
-        python
-            .args(["-c", START, RUNNER])
-            .arg(script)
-            .arg(&settings.entrypoint)
-            .arg(tools_dir);
-        python.args(&settings.args);
+    /// Starts Python without a tool. It serves none before [`assign`](Self::assign).
+    pub(super) fn start(python: &str, tasks: &TaskTracker) -> io::Result<Self> {
+        let mut python = Command::new(python);
+        python.args(["-c", START, RUNNER]);
         python
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -73,8 +65,37 @@ impl Worker {
             answers,
             stderr,
             stderr_drain,
+            setup: Vec::new(),
             files: Vec::new(),
         })
+    }
+
+    /// Makes it the worker of one tool. The script loads while the first request is on its way.
+    pub(super) fn assign(
+        mut self,
+        settings: &PythonSettings,
+        script: &Path,
+        tools_dir: &Path,
+    ) -> io::Result<Self> {
+        let spelled = |path: &Path| {
+            path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+                io::Error::other(format!("the path `{}` is not UTF-8", path.display()))
+            })
+        };
+        let (script, tools_dir) = (spelled(script)?, spelled(tools_dir)?);
+        self.setup = frame::setup(&script, &settings.entrypoint, &tools_dir, &settings.args)?;
+        Ok(self)
+    }
+
+    /// Whether it still runs.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.tree.try_wait(), Ok(None))
+    }
+
+    /// Its process.
+    #[cfg(test)]
+    pub(super) fn id(&self) -> i32 {
+        self.tree.id()
     }
 
     /// Whether it still runs, on `script`, with every file as it is on the disk now.
@@ -85,7 +106,7 @@ impl Worker {
                 .files
                 .iter()
                 .all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
-            && matches!(self.tree.try_wait(), Ok(None))
+            && self.is_alive()
     }
 
     /// Sends one request and waits for its answer.
@@ -93,11 +114,18 @@ impl Worker {
         self.stderr.clear();
         // Write and read at the same time: a worker that ends early reads no more, and a write that
         // waits for it would hide that. A failed write needs no word: the read fails as well.
+        let setup = std::mem::take(&mut self.setup);
         let answer = {
             let mut read = pin!(frame::read_answer(&mut self.answers));
+            let write = async {
+                if !setup.is_empty() {
+                    self.requests.write_all(&setup).await?;
+                }
+                self.requests.write_all(request).await
+            };
             tokio::select! {
                 biased;
-                _ = self.requests.write_all(request) => read.await,
+                _ = write => read.await,
                 answer = &mut read => answer,
             }
         }?;

@@ -102,16 +102,9 @@ fn check_size(text: &str) -> Result<(), SyntaxError> {
 struct LineIndex<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The last answer, because questions come nearly in order and a line may be megabytes long.
-    last: Cell<Counted>,
-}
-
-/// So many characters lie between the start of a line and an offset in it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counted {
-    start: usize,
-    offset: usize,
-    chars: usize,
+    /// An offset and its column, because offsets are asked for in order: a file on one long line
+    /// would otherwise be counted from its start each time.
+    last: Cell<(usize, usize)>,
 }
 
 impl<'a> LineIndex<'a> {
@@ -122,33 +115,26 @@ impl<'a> LineIndex<'a> {
         Self {
             text,
             starts,
-            last: Cell::default(),
+            last: Cell::new((0, 1)),
         }
     }
 
     fn mark(&self, offset: usize) -> Mark {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts[line.saturating_sub(1)];
-        let last = self.last.get();
-        let known = if last.start == start && last.offset <= offset {
-            last
-        } else {
-            Counted {
-                start,
-                offset: start,
-                chars: 0,
-            }
+        let (from, column) = match self.last.get() {
+            (known, column) if (start..=offset).contains(&known) => (known, column),
+            _ => (start, 1),
         };
-        let between = self.text.get(known.offset..offset).unwrap_or_default();
-        let chars = known.chars + between.chars().count();
-        self.last.set(Counted {
-            start,
-            offset,
-            chars,
-        });
+        let column = column
+            + self
+                .text
+                .get(from..offset)
+                .map_or(0, |text| text.chars().count());
+        self.last.set((offset, column));
         Mark {
             line: count(line),
-            column: count(chars + 1),
+            column: count(column),
         }
     }
 }

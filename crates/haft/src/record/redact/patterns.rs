@@ -2,13 +2,6 @@
 
 use regex::{Regex, escape};
 
-/// The ends of keys that hold secrets. `max_tokens`, `token_count` and `tokenize` end otherwise.
-const SECRET_KEY: &str = "(?i:pass[-_. ]?word|pass[-_. ]?phrase|passwd|secret|token|authorization|cookie\
-    |(?:api|access|private|secret)[-_. ]?key)";
-
-/// Places in a list, not secrets; the log must show which page a call asked for.
-const HARMLESS_KEY: &str = "(?i:(?:page|next|continuation)[-_. ]?token)";
-
 /// Shapes that tokens and keys of well-known services have. `(?-u:\b)` is a word's edge in ASCII,
 /// which the engine finds much faster than one in Unicode.
 const SHAPES: [&str; 7] = [
@@ -21,24 +14,20 @@ const SHAPES: [&str; 7] = [
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
 ];
 
-/// Beginnings of the shapes as they stand in JSON. There is no word's edge here: the `n` of an
-/// escaped line break may come right before.
-const SHAPE_HINTS: &str =
-    r"(?i:bearer)[\s\\]|://[^/]*@|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ";
+/// What JSON has somewhere if it holds a token shape. A JSON writer may also spell any character as
+/// `\u0061`, so a text with such escapes is looked at closely whatever it says. There is no
+/// word's edge here: the `n` of an escaped line break may come right before.
+///
+/// They are apart because of speed: literals are found many bytes at a time, but not together
+/// with a word that may be in any case.
+const HINTS: [&str; 2] = [
+    r"\\u|://[^/]*@|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ",
+    r"(?i-u:bearer)",
+];
 
 /// The token shapes, for text.
 pub(super) fn shapes() -> Regex {
     compile(&SHAPES.join("|"))
-}
-
-/// Keys whose string value is a secret.
-pub(super) fn secret_key() -> Regex {
-    compile(&format!("{SECRET_KEY}$"))
-}
-
-/// Exceptions to [`secret_key`].
-pub(super) fn harmless_key() -> Regex {
-    compile(&format!("{HARMLESS_KEY}$"))
 }
 
 /// The known secrets, for text: plain, and as they look in JSON that is quoted in the text.
@@ -46,17 +35,18 @@ pub(super) fn known(secrets: &[String]) -> Option<Regex> {
     let spellings = secrets
         .iter()
         .flat_map(|secret| [escape(secret), in_json(secret)]);
-    (!secrets.is_empty()).then(|| compile(&alternatives(spellings)))
+    (!secrets.is_empty()).then(|| compile(&spellings.collect::<Vec<_>>().join("|")))
 }
 
-/// Matches every JSON text that redaction might change, and few others.
-///
-/// A JSON writer may spell any character as `\u0061`. Such texts are suspicious as a whole, so
-/// every secret needs to be searched in one spelling only.
-pub(super) fn suspicion(secrets: &[String]) -> Regex {
-    let secrets = alternatives(secrets.iter().map(|secret| in_json(secret)));
-    let key = format!(r#"{SECRET_KEY}\\*"\s*:"#);
-    compile(&[&secrets, &key, r"\\u", SHAPE_HINTS].join("|"))
+/// The known secrets, for JSON.
+pub(super) fn known_in_json(secrets: &[String]) -> Option<Regex> {
+    let spellings = secrets.iter().map(|secret| in_json(secret));
+    (!secrets.is_empty()).then(|| compile(&spellings.collect::<Vec<_>>().join("|")))
+}
+
+/// What makes JSON worth a closer look, whatever the secrets are.
+pub(super) fn hints() -> [Regex; 2] {
+    HINTS.map(compile)
 }
 
 /// A pattern for `secret` inside a JSON string, also one that is itself inside a JSON string and
@@ -77,16 +67,6 @@ fn in_json(secret: &str) -> String {
         }
     }
     pattern
-}
-
-/// A pattern for any of `patterns`; one that never matches if there are none.
-fn alternatives(patterns: impl Iterator<Item = String>) -> String {
-    let patterns: Vec<String> = patterns.collect();
-    if patterns.is_empty() {
-        r"[^\s\S]".into()
-    } else {
-        patterns.join("|")
-    }
 }
 
 fn compile(pattern: &str) -> Regex {

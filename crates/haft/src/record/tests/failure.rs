@@ -26,7 +26,7 @@ fn make_room(dir: &Path) {
 fn limits(backlog_entries_max: usize) -> Limits {
     Limits {
         backlog_entries_max,
-        retry_every: Duration::from_secs(3600),
+        retry_every: Duration::from_hours(1),
         ..Limits::default()
     }
 }
@@ -156,12 +156,22 @@ async fn a_removed_directory_is_made_again() {
     fs::remove_dir_all(dir.path().join("deep")).unwrap();
     append(&log, "e2", NOON).await.unwrap();
     assert_eq!(ids(&logs), ["e2"]);
+}
 
-    fs::rename(logs.join(TODAY), logs.join("moved")).unwrap();
-    append(&log, "e3", NOON).await.unwrap();
-    assert_eq!(ids(&logs), ["e3"]);
+#[tokio::test]
+async fn a_file_that_was_moved_away_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        path_check_every: Duration::ZERO,
+        ..limits(10)
+    };
+    let log = open_limited(LogOptions::new(dir.path()), limits);
+    append(&log, "e1", NOON).await.unwrap();
+    fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
+    append(&log, "e2", NOON).await.unwrap();
+    assert_eq!(ids(dir.path()), ["e2"]);
     assert_eq!(
-        fs::read_to_string(logs.join("moved"))
+        fs::read_to_string(dir.path().join("moved"))
             .unwrap()
             .lines()
             .count(),

@@ -4,7 +4,6 @@ mod failure;
 mod following;
 mod reading;
 mod rotation;
-mod speed;
 mod stall;
 mod writing;
 

@@ -40,8 +40,8 @@ async fn three_days(dir: &Path) {
         let call = Entry {
             timestamp,
             tool,
-            status,
             session,
+            status,
             ..entry(execution_id, &input)
         };
         log.append(&call).await.unwrap();

@@ -147,3 +147,21 @@ async fn a_worker_that_is_idle_for_too_long_goes() {
         until_gone(mark.trim_matches('"')).await;
     }
 }
+
+/// Proves S2-SC-003: the first call finds Python started already.
+#[tokio::test]
+async fn the_first_call_takes_the_process_that_was_prepared() {
+    let bench = Bench::new("import os\ndef run(args):\n    return os.getpid()\n");
+    bench.warm.prepare("python3");
+    let prepared = bench.warm.spare_id().unwrap();
+    assert_eq!(bench.data("{}").await, prepared.to_string());
+    assert_eq!(bench.data("{}").await, prepared.to_string());
+    assert_eq!(bench.warm.spare_id(), None);
+    // One that died while it waited is no loss.
+    bench.warm.prepare("false");
+    let other = Bench::on(&bench.warm, "def run(args):\n    return 1\n", |settings| {
+        settings.python = "python3".into();
+    });
+    assert_eq!(other.data("{}").await, "1");
+    bench.warm.stop().await;
+}

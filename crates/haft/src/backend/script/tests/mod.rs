@@ -4,7 +4,6 @@ mod faults;
 mod lifetime;
 mod reload;
 mod scripts;
-mod speed;
 
 use std::fs;
 use std::sync::Arc;

@@ -7,7 +7,6 @@ use crate::config::choices::{InheritEnv, Transport};
 use crate::config::compile::merge::ServerSource;
 use crate::config::compile::pick;
 use crate::config::env_file;
-use crate::config::load::read_file;
 use crate::config::model::{Endpoint, Origin, RemoteEndpoint, Setting, StdioEndpoint};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
@@ -15,6 +14,7 @@ use crate::config::quantity::EnvValue;
 use crate::config::raw::RawServer;
 use crate::config::read::Named;
 use crate::config::secret::{Secret, ServerUrl, without_secrets};
+use crate::config::source::read_file;
 
 pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;

@@ -1,0 +1,143 @@
+//! One file into a layer: overrides, variables, then its format.
+
+use std::collections::HashMap;
+
+use super::Dialect;
+use super::choices::UnresolvedEnv;
+use super::dialect::{Layer, Surroundings, read};
+use super::expand::{Failure, Variables, expand, input_variable};
+use super::load::{InputRequest, LoadOptions};
+use super::node::{Node, NodeValue};
+use super::overrides::apply_toolbox;
+use super::place::{Place, Problems};
+use super::raw::RawConfig;
+use super::read::Reader;
+use super::source::Source;
+
+pub(super) fn layer(
+    mut source: Source,
+    options: &LoadOptions<'_>,
+    unresolved: UnresolvedEnv,
+    problems: &mut Problems,
+) -> Layer {
+    if source.dialect == Dialect::Toolbox {
+        apply_toolbox(&mut source.root, &options.environment, problems);
+    }
+    let inputs = inputs(&source.root);
+    let answer = |id: &str| answer(id, &inputs, options);
+    let (dialect, cwd) = (source.dialect, options.cwd.display().to_string());
+    let variables = Variables {
+        environment: &options.environment,
+        unresolved,
+        predefined: predefined(&source, options),
+        inputs: (dialect == Dialect::Vscode).then_some(&answer),
+        reads: &|path| dialect.reads(path, &cwd),
+    };
+    let mut reader = Reader::new(source.name.clone(), problems);
+    if source.dialect == Dialect::ToolsJson {
+        expand_tool_configs(&mut source.root, &variables, &mut reader);
+    } else if source.dialect.expands_variables() {
+        expand(&mut source.root, &variables, &mut reader);
+    }
+    let mut layer = Layer {
+        dialect: source.dialect,
+        folder: source.folder,
+        config: RawConfig::empty(Place::whole(source.name)),
+        local: Vec::new(),
+        runs_in_folder: false,
+    };
+    read(
+        &source.root,
+        &mut layer,
+        &mut reader,
+        &Surroundings {
+            cwd: &cwd,
+            variables: &variables,
+        },
+    );
+    layer
+}
+
+/// Descriptions and schemas reach the model word for word, so only `config` is expanded.
+fn expand_tool_configs(root: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
+    let NodeValue::Map(entries) = &mut root.value else {
+        return;
+    };
+    let Some(tools) = entries.iter_mut().find(|entry| entry.key == "tools") else {
+        return;
+    };
+    let NodeValue::List(tools) = &mut tools.value.value else {
+        return;
+    };
+    for (at, tool) in tools.iter_mut().enumerate() {
+        let NodeValue::Map(fields) = &mut tool.value else {
+            continue;
+        };
+        for field in fields.iter_mut().filter(|field| field.key == "config") {
+            let path = format!("tools[{at}].config");
+            reader.inside(path, |reader| expand(&mut field.value, variables, reader));
+        }
+    }
+}
+
+fn inputs(root: &Node) -> Vec<InputRequest> {
+    let text =
+        |node: &Node, key: &str| node.get(key).and_then(Node::as_text).map(ToOwned::to_owned);
+    let inputs = root.get("inputs").map(Node::items).unwrap_or_default();
+    inputs
+        .iter()
+        .filter_map(|input| {
+            let id = text(input, "id")?;
+            Some(InputRequest {
+                description: text(input, "description").unwrap_or_else(|| id.clone()),
+                password: input
+                    .get("password")
+                    .is_some_and(|it| it.value == NodeValue::Bool(true)),
+                id,
+            })
+        })
+        .collect()
+}
+
+fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Result<String, Failure> {
+    let Some(request) = inputs.iter().find(|input| input.id == id) else {
+        return Err((
+            format!("the file defines no input `{id}`"),
+            "add it to \"inputs\", or mend the reference".to_owned(),
+        ));
+    };
+    let variable = input_variable(id);
+    let given = options
+        .inputs
+        .get(id)
+        .or_else(|| options.environment.get(&variable));
+    given
+        .cloned()
+        .or_else(|| options.ask.and_then(|ask| ask(request)))
+        .ok_or_else(|| {
+            (
+                format!("the input `{id}` ({}) has no value", request.description),
+                format!("give it with `--input {id}=VALUE`, or set {variable}"),
+            )
+        })
+}
+
+/// Variables that VS Code and Cursor predefine.
+fn predefined(source: &Source, options: &LoadOptions<'_>) -> HashMap<&'static str, String> {
+    if !matches!(source.dialect, Dialect::Vscode | Dialect::Cursor) {
+        return HashMap::new();
+    }
+    let folder = source.folder.display().to_string();
+    let basename = source
+        .folder
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let home = options.environment.get("HOME").cloned().unwrap_or_default();
+    HashMap::from([
+        ("workspaceFolder", folder),
+        ("workspaceFolderBasename", basename.unwrap_or_default()),
+        ("userHome", home),
+        ("pathSeparator", "/".into()),
+        ("/", "/".into()),
+    ])
+}

@@ -1,0 +1,172 @@
+//! Opening files: read, parse, tell the format.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Dialect;
+use super::dialect::detect;
+use super::load::LoadOptions;
+use super::node::{Mark, Node, NodeValue};
+use super::parse::{FILE_BYTES_MAX, Syntax, SyntaxError, check_strict_json, parse};
+use super::place::{Place, Problems};
+use super::read::list;
+
+/// A file, parsed.
+pub(super) struct Source {
+    pub(super) name: Arc<str>,
+    pub(super) folder: PathBuf,
+    pub(super) dialect: Dialect,
+    pub(super) root: Node,
+}
+
+/// Opens a file, or both files of a registry's folder, which must then be there.
+pub(super) fn open(
+    path: &Path,
+    format: Option<Dialect>,
+    options: &LoadOptions<'_>,
+    sources: &mut Vec<Source>,
+    problems: &mut Problems,
+) {
+    let full = options.cwd.join(path);
+    if full.is_dir() {
+        // A forced format speaks of the files the user named, never of a registry's own.
+        for (name, own) in [
+            ("tools.json", Dialect::ToolsJson),
+            ("mcp.json", Dialect::McpServers),
+        ] {
+            open(&path.join(name), Some(own), options, sources, problems);
+        }
+        return;
+    }
+    let shown = path.strip_prefix(&options.cwd).unwrap_or(path);
+    let name: Arc<str> = shown.display().to_string().into();
+    if sources.iter().any(|source| source.name == name) {
+        return;
+    }
+    match read_file(&full) {
+        Ok(text) => {
+            let folder = full.parent().map(Path::to_path_buf).unwrap_or_default();
+            sources.extend(source(name, folder, &text, format, options, problems));
+        }
+        Err(problem) => {
+            let remedy = match full.file_name().and_then(|name| name.to_str()) {
+                Some("tools.json") if !full.exists() => {
+                    "create it with {\"tools\": []}, or mend the path"
+                }
+                Some("mcp.json") if !full.exists() => {
+                    "create it with {\"mcp_servers\": {}}, or mend the path"
+                }
+                _ => "mend the path, or the file's permissions",
+            };
+            let problem = format!("the file cannot be read: {problem}");
+            problems.error(&Place::whole(name), problem, remedy);
+        }
+    }
+}
+
+/// The text of a file that is no longer than a configuration can be.
+pub(super) fn read_file(path: &Path) -> Result<String, String> {
+    // A pipe or device does not say its length, so the reading itself is bounded.
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1;
+        format!("it is not UTF-8 (line {line})")
+    })
+}
+
+pub(super) fn source(
+    name: Arc<str>,
+    folder: PathBuf,
+    text: &str,
+    format: Option<Dialect>,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) -> Option<Source> {
+    let syntax = Syntax::of(&name);
+    let root = match parse(text, syntax) {
+        Ok(root) => root,
+        Err(error) => {
+            syntax_problem(name, error, problems);
+            return None;
+        }
+    };
+    let path = options.cwd.join(&*name).display().to_string();
+    let Some(dialect) = format.or_else(|| detect(&path, syntax, &root)) else {
+        let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
+        let place = Place {
+            line: root.mark.line,
+            column: root.mark.column,
+            ..Place::whole(name)
+        };
+        let problem = match &root.value {
+            NodeValue::Null => "the file is empty".to_owned(),
+            NodeValue::Map(_) => "the file is in no format that Haft knows".to_owned(),
+            _ => format!("the file holds {} where a map is needed", root.kind()),
+        };
+        let remedy = format!("force a format with `--config-format`: {}", list(&words));
+        problems.error(&place, problem, remedy);
+        return None;
+    };
+    // A registry's files are written by programs, which would lose the comments.
+    let is_registry = matches!(dialect, Dialect::ToolsJson | Dialect::McpServers);
+    if let (true, Syntax::Json, Err(error)) = (is_registry, syntax, check_strict_json(text)) {
+        syntax_problem(name, error, problems);
+        return None;
+    }
+    if root.value == NodeValue::Null && dialect != Dialect::Native {
+        problems.error(
+            &Place::whole(name),
+            "the file is empty",
+            format!("write a {dialect} file"),
+        );
+        return None;
+    }
+    let root = match root.value {
+        // An empty native file says nothing, and that is fine: every setting has a default.
+        NodeValue::Null => Node::new(NodeValue::Map(Vec::new()), root.mark),
+        _ => root,
+    };
+    Some(Source {
+        name,
+        folder: project_folder(folder),
+        dialect,
+        root,
+    })
+}
+
+fn syntax_problem(name: Arc<str>, error: SyntaxError, problems: &mut Problems) {
+    let Mark { line, column } = error.mark;
+    let place = Place {
+        line,
+        column,
+        ..Place::whole(name)
+    };
+    problems.error(&place, error.problem, error.remedy);
+}
+
+/// Files in an editor's own folder speak of the project around it.
+fn project_folder(folder: PathBuf) -> PathBuf {
+    let is_editors = folder.file_name().is_some_and(|name| {
+        [".vscode", ".cursor", ".codex"]
+            .iter()
+            .any(|editors| name == *editors)
+    });
+    if is_editors {
+        folder.parent().map(Path::to_path_buf).unwrap_or_default()
+    } else {
+        folder
+    }
+}

@@ -1,0 +1,21 @@
+//! Benchmarks: each prints ratios measured in one run.
+
+use anyhow::Result;
+
+use crate::run::{cargo, step};
+
+pub(crate) fn call_path() -> Result<()> {
+    step(&mut cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "haft-server",
+    ]))?;
+    step(&mut cargo(&[
+        "bench",
+        "--package",
+        "haft-server",
+        "--bench",
+        "call_path",
+    ]))
+}

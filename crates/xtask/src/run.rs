@@ -1,0 +1,53 @@
+//! Running a step: what runs is printed, what fails stops everything.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest
+        .ancestors()
+        .nth(2)
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// Runs a command in the workspace's root.
+pub(crate) fn step(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    eprintln!("\n==> {shown}");
+    let started = Instant::now();
+    let status = command
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    eprintln!("    {:.1} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// `cargo` with arguments.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args);
+    command
+}
+
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default();
+    let args = command
+        .get_args()
+        .map(|arg| arg.to_string_lossy().into_owned());
+    let words: Vec<String> = std::iter::once(program.to_string_lossy().into_owned())
+        .chain(args)
+        .collect();
+    words.join(" ")
+}

@@ -1,0 +1,64 @@
+//! Programs the steps need: used where they are installed, else installed into `target/tools`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::run::{cargo, root, step};
+
+/// A cargo subcommand that comes from a crate.
+pub(crate) struct Tool {
+    /// The binary's and the crate's name.
+    pub(crate) name: &'static str,
+    /// The version that is installed where there is none.
+    pub(crate) version: &'static str,
+}
+
+/// Runs the tests.
+pub(crate) const NEXTEST: Tool = Tool {
+    name: "cargo-nextest",
+    version: "0.9.143",
+};
+/// Checks licences, sources and forbidden crates.
+pub(crate) const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+};
+/// Measures line coverage; its ptrace engine needs nothing of the toolchain.
+pub(crate) const TARPAULIN: Tool = Tool {
+    name: "cargo-tarpaulin",
+    version: "0.37.5",
+};
+
+impl Tool {
+    /// The program, installed if need be.
+    pub(crate) fn command(&self) -> Result<Command> {
+        if runs(self.name) {
+            return Ok(Command::new(self.name));
+        }
+        let folder = root().join("target/tools");
+        let binary: PathBuf = folder.join("bin").join(self.name);
+        if !runs(&binary) {
+            let args = [
+                "install",
+                self.name,
+                "--version",
+                self.version,
+                "--locked",
+                "--root",
+            ];
+            step(cargo(&args).arg(&folder))?;
+        }
+        Ok(Command::new(binary))
+    }
+}
+
+fn runs(program: impl AsRef<std::ffi::OsStr>) -> bool {
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
