@@ -16,10 +16,13 @@ pub struct Variables<'a> {
     /// Variables that the format predefines, such as `workspaceFolder`.
     pub predefined: HashMap<&'static str, String>,
     /// The answers to `${input:id}`; `None` for a format that has no inputs.
-    pub inputs: Option<&'a dyn Fn(&str) -> Result<String, Failure>>,
+    pub inputs: Option<&'a Answers<'a>>,
     /// Whether Haft reads what lies at a path of the file. References elsewhere are not ours.
     pub reads: &'a dyn Fn(&[String]) -> bool,
 }
+
+/// Answers the input with an id.
+pub type Answers<'a> = dyn Fn(&str) -> Result<String, Failure> + 'a;
 
 /// What is wrong with a reference, and what to do about it.
 pub type Failure = (String, String);

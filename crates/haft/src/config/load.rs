@@ -28,7 +28,7 @@ pub struct LoadOptions<'a> {
     /// Answers to `${input:id}`.
     pub inputs: HashMap<String, String>,
     /// Asks a person for an input that has no answer yet.
-    pub ask: Option<&'a dyn Fn(&InputRequest) -> Option<String>>,
+    pub ask: Option<&'a Ask<'a>>,
     /// The folder that relative paths of this process are relative to.
     pub cwd: PathBuf,
 }
@@ -48,6 +48,9 @@ impl LoadOptions<'_> {
         }
     }
 }
+
+/// Asks a person for an input; nothing where there is no answer.
+pub type Ask<'a> = dyn Fn(&InputRequest) -> Option<String> + 'a;
 
 /// An input a file wants, as VS Code's files describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use load::{InputRequest, LoadOptions};
+pub use load::{Ask, InputRequest, LoadOptions};
 pub use model::Config;
 pub use place::{Place, Problem, Severity};
 pub use secret::{Masked, Opaque, Secret, ServerUrl};

@@ -122,9 +122,9 @@ fn stamp(node: &mut Node, source: &Arc<str>) {
     match &mut node.value {
         NodeValue::List(items) => items.iter_mut().for_each(|item| stamp(item, source)),
         NodeValue::Map(entries) => {
-            entries
-                .iter_mut()
-                .for_each(|entry| stamp(&mut entry.value, source));
+            for entry in entries {
+                stamp(&mut entry.value, source);
+            }
         }
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Text(_) => {}
     }

@@ -221,12 +221,11 @@ impl<T: FromNode> FromNode for At<T> {
 
 impl FromNode for Text {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        match &node.value {
-            NodeValue::Text(text) => Some(text.clone()),
-            _ => {
-                reader.expected(node, "a text", "it in quotes");
-                None
-            }
+        if let NodeValue::Text(text) = &node.value {
+            Some(text.clone())
+        } else {
+            reader.expected(node, "a text", "it in quotes");
+            None
         }
     }
     fn schema() -> Value {
@@ -245,12 +244,11 @@ impl FromNode for String {
 
 impl FromNode for bool {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        match node.value {
-            NodeValue::Bool(yes) => Some(yes),
-            _ => {
-                reader.expected(node, "true or false", "`true` or `false` without quotes");
-                None
-            }
+        if let NodeValue::Bool(yes) = node.value {
+            Some(yes)
+        } else {
+            reader.expected(node, "true or false", "`true` or `false` without quotes");
+            None
         }
     }
     fn schema() -> Value {

@@ -79,10 +79,8 @@ pub(super) fn read_file(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
-            + 1;
+            .split(|byte| *byte == b'\n')
+            .count();
         format!("it is not UTF-8 (line {line})")
     })
 }

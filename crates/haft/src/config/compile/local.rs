@@ -98,18 +98,18 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
         return None;
     };
     let script = config.script_path.as_ref();
-    if let Some(At { value, place }) = script {
-        if let Err(problem) = script_path::check_spelling(&value.text) {
-            problems.error(
-                place,
-                format!(
-                    "tool `{tool}`: the script path `{}` is refused: {problem}",
-                    value.text.escape_debug()
-                ),
-                "name a file inside the tools directory, such as `weather.py`",
-            );
-            return None;
-        }
+    if let Some(At { value, place }) = script
+        && let Err(problem) = script_path::check_spelling(&value.text)
+    {
+        problems.error(
+            place,
+            format!(
+                "tool `{tool}`: the script path `{}` is refused: {problem}",
+                value.text.escape_debug()
+            ),
+            "name a file inside the tools directory, such as `weather.py`",
+        );
+        return None;
     }
     match (runtime(config), script) {
         (LocalRuntime::Python, Some(script)) => {

@@ -84,22 +84,19 @@ fn add_server(
     new: ServerSource,
     problems: &mut Problems,
 ) {
-    match index.get(&new.name.value) {
-        Some(&at) => {
-            let known = &mut servers[at];
-            replaced(
-                "server",
-                &new.name.value,
-                &new.name.place,
-                &known.name.place,
-                problems,
-            );
-            *known = new;
-        }
-        None => {
-            index.insert(new.name.value.clone(), servers.len());
-            servers.push(new);
-        }
+    if let Some(&at) = index.get(&new.name.value) {
+        let known = &mut servers[at];
+        replaced(
+            "server",
+            &new.name.value,
+            &new.name.place,
+            &known.name.place,
+            problems,
+        );
+        *known = new;
+    } else {
+        index.insert(new.name.value.clone(), servers.len());
+        servers.push(new);
     }
 }
 

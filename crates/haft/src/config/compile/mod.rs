@@ -39,7 +39,7 @@ pub(super) fn compile(
     } = merged;
     reserved(&config, problems);
     let defaults = defaults(config.defaults.map(|at| at.value));
-    let servers = servers
+    let servers: Vec<_> = servers
         .into_iter()
         .filter_map(|server| server::compile(server, problems))
         .collect();
@@ -73,7 +73,7 @@ fn defaults(raw: Option<RawDefaults>) -> Defaults {
         max_concurrent: pick(raw.max_concurrent.map(count), 10),
         on_limit: pick(raw.on_limit, OnLimit::Wait),
         queue_max: pick(raw.queue_max.map(count), 1000),
-        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_secs(300)),
+        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_mins(5)),
         on_name_collision: pick(raw.on_name_collision, NameCollision::LastWins),
         unresolved_env: pick(raw.unresolved_env, UnresolvedEnv::Error),
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),

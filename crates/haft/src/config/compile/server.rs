@@ -71,7 +71,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         reconnect: reconnect(raw.reconnect.map(|at| at.value), problems),
         connect_timeout: pick(raw.connect_timeout.map(span), Duration::from_secs(30)),
         request_timeout,
-        sse_read_timeout: pick(raw.sse_read_timeout.map(span), Duration::from_secs(300)),
+        sse_read_timeout: pick(raw.sse_read_timeout.map(span), Duration::from_mins(5)),
         terminate_on_close: pick(raw.terminate_on_close, true),
         load_tools: pick(raw.load_tools, true),
         load_prompts: pick(raw.load_prompts, true),

@@ -12,7 +12,7 @@ use crate::config::read::nearest;
 
 pub(super) fn compile(
     raw: Vec<RawTool>,
-    servers: &Vec<ServerConfig>,
+    servers: &[ServerConfig],
     problems: &mut Problems,
 ) -> Vec<ToolEntry> {
     raw.into_iter()

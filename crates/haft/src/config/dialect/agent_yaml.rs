@@ -65,14 +65,14 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let place = reader.inside("tools", |reader| reader.place(tools));
     if !matches!(tools.value, NodeValue::List(_)) {
         reader.inside("tools", |reader| {
-            reader.expected(tools, "a list", "one `- ` line for each tool")
+            reader.expected(tools, "a list", "one `- ` line for each tool");
         });
         return;
     }
     let mut servers = Vec::new();
     for (at, tool) in tools.items().iter().enumerate() {
         reader.inside(format!("tools[{at}]"), |reader| {
-            servers.extend(server(tool, reader))
+            servers.extend(server(tool, reader));
         });
     }
     set_servers(layer, servers, place);

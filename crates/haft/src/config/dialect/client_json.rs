@@ -171,16 +171,15 @@ fn native(
         .headers
         .as_ref()
         .filter(|headers| headers.value.is_list)
+        && dialect != Dialect::Mcphost
     {
-        if dialect != Dialect::Mcphost {
-            let place = &headers.place;
-            reader.error_at(
-                place,
-                "expected a map of headers, found a list",
-                "write {\"Name\": \"value\"}",
-            );
-            return None;
-        }
+        let place = &headers.place;
+        reader.error_at(
+            place,
+            "expected a map of headers, found a list",
+            "write {\"Name\": \"value\"}",
+        );
+        return None;
     }
     if dialect == Dialect::Claude && entry.url.is_some() && kind.is_none() {
         reader.error(

@@ -136,20 +136,20 @@ fn native(entry: RawEntry, reader: &mut Reader<'_>, around: &Surroundings<'_>) -
         let value = around.variable(&name, &header.place, reader);
         headers.extend(value.map(|value| (header, value)));
     }
-    if let Some(At { value: name, place }) = entry.bearer_token_env_var {
-        if let Some(token) = around.variable(&name, &place, reader) {
-            let bearer = Text {
-                text: format!("Bearer {}", token.text),
-                shown: token.shown.map(|shown| format!("Bearer {shown}")),
-            };
-            headers.push((
-                At {
-                    value: "Authorization".to_owned(),
-                    place,
-                },
-                bearer,
-            ));
-        }
+    if let Some(At { value: name, place }) = entry.bearer_token_env_var
+        && let Some(token) = around.variable(&name, &place, reader)
+    {
+        let bearer = Text {
+            text: format!("Bearer {}", token.text),
+            shown: token.shown.map(|shown| format!("Bearer {shown}")),
+        };
+        headers.push((
+            At {
+                value: "Authorization".to_owned(),
+                place,
+            },
+            bearer,
+        ));
     }
     let mut env = entry.env.map(|env| env.value.0).unwrap_or_default();
     // Codex hands these on where they are set; an unset one is no mistake.

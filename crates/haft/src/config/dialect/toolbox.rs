@@ -110,8 +110,8 @@ fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>)
             "add `mode: strict` (as before: every tool must be configured) or `mode: dynamic` with \
              a `default_tool_config`",
         ),
-        Some(mode) if mode.value == Mode::Dynamic && server.default_tool_config.is_none() => {
-            if node.get("default_tool_config").is_none_or(|it| it.value == NodeValue::Null) {
+        Some(mode) if mode.value == Mode::Dynamic && server.default_tool_config.is_none()
+            && node.get("default_tool_config").is_none_or(|it| it.value == NodeValue::Null) => {
                 // Where a variable made the server dynamic, that is what has to be known.
                 let by_variable = node.get("mode").filter(|mode| mode.variable.is_some());
                 reader.error(
@@ -124,7 +124,6 @@ fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>)
                     "add `default_tool_config: {max_instances: 10, timeout: 30s}`, or use `mode: strict`",
                 );
             }
-        }
         _ => {}
     }
 }

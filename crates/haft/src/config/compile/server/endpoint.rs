@@ -30,8 +30,7 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
     let transport = raw
         .transport
         .as_ref()
-        .map(|at| at.value)
-        .unwrap_or_else(|| guess(command, url));
+        .map_or_else(|| guess(command, url), |at| at.value);
     match (transport, command, url) {
         (_, Some(_), Some(url)) => {
             problems.error(
@@ -196,19 +195,18 @@ fn encoding(raw: Option<&At<Text>>, problems: &mut Problems) -> Option<Setting<&
         .to_lowercase()
         .replace('_', "-")
         .replace("latin-1", "latin1");
-    match encoding_rs::Encoding::for_label(label.as_bytes()) {
-        Some(encoding) => Some(Setting {
+    if let Some(encoding) = encoding_rs::Encoding::for_label(label.as_bytes()) {
+        Some(Setting {
             value: encoding.name(),
             origin: Origin::Explicit(place.clone()),
-        }),
-        None => {
-            problems.error(
-                place,
-                format!("`{}` is not a known text encoding", value.shown()),
-                "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
-            );
-            None
-        }
+        })
+    } else {
+        problems.error(
+            place,
+            format!("`{}` is not a known text encoding", value.shown()),
+            "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
+        );
+        None
     }
 }
 
