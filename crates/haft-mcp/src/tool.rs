@@ -51,14 +51,8 @@ mod tests {
             serde_json::from_str(r#"{"tools":[{"name":"a b/c!","icons":[]}],"nextCursor":""}"#)
                 .unwrap();
         let tool = &page.tools[0];
-        assert_eq!(
-            (tool.name.as_str(), tool.description.as_str()),
-            ("a b/c!", "")
-        );
-        assert_eq!(
-            tool.input_schema,
-            serde_json::json!({"type": "object", "properties": {}})
-        );
+        assert_eq!((tool.name.as_str(), tool.description.as_str()), ("a b/c!", ""));
+        assert_eq!(tool.input_schema, serde_json::json!({"type": "object", "properties": {}}));
         assert!(tool.rest.contains_key("icons"));
         assert_eq!(page.next_cursor.as_deref(), Some(""));
     }

@@ -68,11 +68,7 @@ impl Paint {
     }
 
     fn wrap(self, code: &str, text: &str) -> String {
-        if self.is_on {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
@@ -93,11 +89,7 @@ pub(crate) fn error(paint: Paint, message: &str, remedy: Option<&str>) {
 
 /// Prints a warning with what to do next.
 pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
-    eprintln!(
-        "{} {}",
-        paint.level("WARNING").to_lowercase() + ":",
-        printable_block(message)
-    );
+    eprintln!("{} {}", paint.level("WARNING").to_lowercase() + ":", printable_block(message));
     eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
 }
 
@@ -105,11 +97,7 @@ pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
 pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| {
-            row.iter()
-                .map(|cell| printable(cell).into_owned())
-                .collect()
-        })
+        .map(|row| row.iter().map(|cell| printable(cell).into_owned()).collect())
         .collect();
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -122,11 +110,8 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
         let mut used = 0;
         for (column, cell) in cells.iter().enumerate() {
             let is_last = column + 1 == cells.len();
-            let cell = if is_last {
-                fit(cell, terminal.saturating_sub(used))
-            } else {
-                cell.clone()
-            };
+            let cell =
+                if is_last { fit(cell, terminal.saturating_sub(used)) } else { cell.clone() };
             out.push_str(&paint_cell(column, &cell));
             if !is_last {
                 let gap = widths[column].saturating_sub(cell.chars().count()) + 2;
@@ -140,11 +125,7 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     row_line(&head, &|_, cell| paint.dim(cell));
     for row in &rows {
         row_line(row, &|column, cell| {
-            if column == 0 {
-                paint.bold(cell)
-            } else {
-                cell.to_owned()
-            }
+            if column == 0 { paint.bold(cell) } else { cell.to_owned() }
         });
     }
 }
@@ -160,12 +141,6 @@ fn fit(text: &str, chars_max: usize) -> String {
 
 /// Wide enough for anything where the output is not a terminal.
 fn terminal_width() -> usize {
-    let columns = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    if std::io::stdout().is_terminal() {
-        columns.unwrap_or(100)
-    } else {
-        usize::MAX
-    }
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    if std::io::stdout().is_terminal() { columns.unwrap_or(100) } else { usize::MAX }
 }

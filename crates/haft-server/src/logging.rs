@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use haft::text::{printable_block, printable_json};
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -74,9 +75,9 @@ where
         match self.format {
             LogFormat::Plain => {
                 let level = self.paint.level(level);
-                write!(writer, "{level}: {}", parts.message)?;
+                write!(writer, "{level}: {}", printable_block(&parts.message))?;
                 for (name, value) in &parts.fields {
-                    write!(writer, " {name}={value}")?;
+                    write!(writer, " {name}={}", printable_json(&value.to_string()))?;
                 }
                 writeln!(writer)
             }
@@ -89,7 +90,7 @@ where
                 if let Value::Object(line) = &mut line {
                     line.extend(parts.fields);
                 }
-                writeln!(writer, "{line}")
+                writeln!(writer, "{}", printable_json(&line.to_string()))
             }
         }
     }

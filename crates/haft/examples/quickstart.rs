@@ -23,25 +23,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
         "required": ["a", "b"],
     });
-    let add = FunctionTool::new(
-        "add",
-        "Add two numbers.",
-        schema,
-        |args, _context| async move {
-            let sum = args["a"].as_i64().unwrap_or(0) + args["b"].as_i64().unwrap_or(0);
-            Ok(ToolOutput::from_text(sum.to_string()))
-        },
-    );
+    let add = FunctionTool::new("add", "Add two numbers.", schema, |args, _context| async move {
+        let sum = args["a"].as_i64().unwrap_or(0) + args["b"].as_i64().unwrap_or(0);
+        Ok(ToolOutput::from_text(sum.to_string()))
+    });
     let runtime = Runtime::builder(config).tool(add).start().await?;
 
-    let answer = runtime
-        .call(ToolCall::new("add", &json!({"a": 2, "b": 3})))
-        .await;
+    let answer = runtime.call(ToolCall::new("add", &json!({"a": 2, "b": 3}))).await;
     println!("{:?}: {:?}", answer.status, answer.content);
 
-    let refused = runtime
-        .call(ToolCall::new("add", &json!({"a": "two"})))
-        .await;
+    let refused = runtime.call(ToolCall::new("add", &json!({"a": "two"}))).await;
     if let Some(error) = refused.error {
         println!("{:?}: {}", error.code, error.message);
     }

@@ -29,9 +29,9 @@ impl Inner {
     fn is_parallel(&self, call: &ToolCall) -> bool {
         let snapshot = self.snapshot.load();
         // An unknown tool runs nothing, so it holds up nobody.
-        snapshot.resolve(&call.tool).map_or(true, |tool| {
-            tool.registered.effective.parallel_capable.value
-        })
+        snapshot
+            .resolve(&call.tool)
+            .map_or(true, |tool| tool.registered.effective.parallel_capable.value)
     }
 
     async fn call_together(self: &Arc<Self>, calls: Vec<ToolCall>) -> Vec<Envelope> {

@@ -84,9 +84,7 @@ impl Inner {
         let snapshot = self.snapshot.load_full();
         let mut record = CallRecord::open(snapshot.log.as_ref(), &call, &self.sessions, self.now());
         let outcome = if self.tasks.is_closed() {
-            Err(CallError::Stopping {
-                tool: call.tool.clone(),
-            })
+            Err(CallError::Stopping { tool: call.tool.clone() })
         } else {
             tokio::select! {
                 biased;
@@ -111,10 +109,8 @@ async fn path(
     let arguments = read_arguments(call)?;
     check_input(tool, &arguments)?;
     let context = record.context();
-    let admitted = snapshot
-        .policy
-        .admit(&tool.registered, &tool.gate, &arguments, &context)
-        .await?;
+    let admitted =
+        snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
     record.admitted(admitted.waited());
     let output = invoke(tool, &admitted).await?;
     record.answered(&output);
@@ -123,18 +119,13 @@ async fn path(
 }
 
 fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {
-    Arguments::parse(&call.arguments).map_err(|problem| CallError::UnreadableInput {
-        tool: call.tool.clone(),
-        problem,
-    })
+    Arguments::parse(&call.arguments)
+        .map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
 }
 
 fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallError> {
     let check = tool.registered.input.check(arguments.value());
-    check.map_err(|violations| CallError::InvalidInput {
-        tool: tool.name().to_owned(),
-        violations,
-    })
+    check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
 }
 
 /// Runs the tool under its timeout. Dropping its future, as the timeout does, ends its work.
@@ -150,14 +141,10 @@ async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, C
     });
     let name = || tool.name().to_owned();
     match tokio::time::timeout(after, work).await {
-        Ok(result) => result.map_err(|failure| CallError::Failed {
-            tool: name(),
-            failure: Box::new(failure),
-        }),
-        Err(_) => Err(CallError::Timeout {
-            tool: name(),
-            after,
-        }),
+        Ok(result) => {
+            result.map_err(|failure| CallError::Failed { tool: name(), failure: Box::new(failure) })
+        }
+        Err(_) => Err(CallError::Timeout { tool: name(), after }),
     }
 }
 
@@ -173,14 +160,11 @@ fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
         }]),
         Some(data) => match serde_json::from_str::<Value>(data.get()) {
             Ok(value) => schema.check(&value),
-            Err(error) => Err(vec![Violation {
-                pointer: String::new(),
-                problem: error.to_string(),
-            }]),
+            Err(error) => {
+                Err(vec![Violation { pointer: String::new(), problem: error.to_string() }])
+            }
         },
     };
-    violations.map_err(|violations| CallError::InvalidOutput {
-        tool: tool.name().to_owned(),
-        violations,
-    })
+    violations
+        .map_err(|violations| CallError::InvalidOutput { tool: tool.name().to_owned(), violations })
 }

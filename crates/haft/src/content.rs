@@ -63,20 +63,12 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// An answer that is only text.
     pub fn from_text(text: impl Into<String>) -> Self {
-        Self {
-            content: vec![Content::text(text)],
-            data: None,
-            is_error: false,
-        }
+        Self { content: vec![Content::text(text)], data: None, is_error: false }
     }
 
     /// A structured answer; a model is shown its JSON.
     pub fn from_raw(data: Box<RawValue>) -> Self {
-        Self {
-            content: vec![Content::text(data.get())],
-            data: Some(data),
-            is_error: false,
-        }
+        Self { content: vec![Content::text(data.get())], data: Some(data), is_error: false }
     }
 
     /// A structured answer from anything that serializes.

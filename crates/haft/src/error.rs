@@ -62,10 +62,7 @@ pub enum CallError {
         problem: String,
     },
     /// The answer does not fit the output schema.
-    #[error(
-        "the answer of `{tool}` does not fit its output schema: {}",
-        sentence(violations)
-    )]
+    #[error("the answer of `{tool}` does not fit its output schema: {}", sentence(violations))]
     InvalidOutput {
         /// The tool that was called.
         tool: String,
@@ -175,11 +172,7 @@ pub enum ToolFailure {
 impl ToolFailure {
     /// A plain execution error without remedy or details.
     pub fn execution(message: impl Into<String>) -> Self {
-        Self::Execution {
-            message: message.into(),
-            remedy: None,
-            details: Value::Null,
-        }
+        Self::Execution { message: message.into(), remedy: None, details: Value::Null }
     }
 }
 
@@ -300,10 +293,6 @@ fn sentence(violations: &[Violation]) -> String {
         })
         .collect();
     let more = violations.len().saturating_sub(shown.len());
-    let tail = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
+    let tail = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("{}{tail}", shown.join("; "))
 }

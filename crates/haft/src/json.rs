@@ -28,9 +28,8 @@ impl Arguments {
         }
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut reader = serde_json::Deserializer::from_str(text);
-        let value = Strict { depth: 0 }
-            .deserialize(&mut reader)
-            .map_err(|error| error.to_string())?;
+        let value =
+            Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
         reader.end().map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("they are not a JSON object".into());
@@ -62,9 +61,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         if self.depth > DEPTH_MAX {
-            return Err(de::Error::custom(format!(
-                "nested deeper than {DEPTH_MAX} levels"
-            )));
+            return Err(de::Error::custom(format!("nested deeper than {DEPTH_MAX} levels")));
         }
         deserializer.deserialize_any(self)
     }
@@ -107,9 +104,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self {
-            depth: self.depth + 1,
-        })? {
+        while let Some(item) = items.next_element_seed(Self { depth: self.depth + 1 })? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -118,9 +113,7 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(Self {
-                depth: self.depth + 1,
-            })?;
+            let value = entries.next_value_seed(Self { depth: self.depth + 1 })?;
             if map.contains_key(&key) {
                 return Err(de::Error::custom(format!("the key `{key}` is there twice")));
             }
@@ -147,10 +140,7 @@ mod tests {
     fn what_two_readers_could_read_differently_is_refused() {
         for (text, problem) in [
             (r#"{"a": 1, "a": 2}"#, "the key `a` is there twice"),
-            (
-                r#"{"x": {"a": 1, "\u0061": 2}}"#,
-                "the key `a` is there twice",
-            ),
+            (r#"{"x": {"a": 1, "\u0061": 2}}"#, "the key `a` is there twice"),
             ("[1]", "not a JSON object"),
             ("{", "EOF"),
             ("{} {}", "trailing"),
@@ -160,10 +150,6 @@ mod tests {
             assert!(error.contains(problem), "{text}: {error}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(80), "]".repeat(80));
-        assert!(
-            Arguments::parse(&deep)
-                .unwrap_err()
-                .contains("deeper than 64")
-        );
+        assert!(Arguments::parse(&deep).unwrap_err().contains("deeper than 64"));
     }
 }

@@ -9,11 +9,7 @@ const HASH_CHARS: usize = 8;
 /// The name under which a tool is offered; calls to its server keep the original.
 pub fn offered(original: &str) -> String {
     let keep = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
-            c
-        } else {
-            '-'
-        }
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '-' }
     };
     let name: String = original.chars().map(keep).collect();
     if name.len() <= NAME_CHARS_MAX {

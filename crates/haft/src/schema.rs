@@ -23,9 +23,7 @@ impl Schema {
         }
         let bytes = schema.to_string().len();
         if bytes > SCHEMA_BYTES_MAX {
-            return Err(format!(
-                "it has {bytes} bytes, more than {SCHEMA_BYTES_MAX}"
-            ));
+            return Err(format!("it has {bytes} bytes, more than {SCHEMA_BYTES_MAX}"));
         }
         if let Some(reference) = remote_reference(schema) {
             return Err(format!("a `$ref` leads to another document: `{reference}`"));
@@ -36,15 +34,13 @@ impl Schema {
             .offline()
             .build(schema)
             .map(Self)
-            .map_err(
-                |error| match (error.kind(), error.instance_path().as_str()) {
-                    (ValidationErrorKind::Referencing(_), _) => {
-                        format!("a `$ref` cannot be resolved: {error}")
-                    }
-                    (_, "") => error.to_string(),
-                    (_, path) => format!("at `{path}`: {error}"),
-                },
-            )
+            .map_err(|error| match (error.kind(), error.instance_path().as_str()) {
+                (ValidationErrorKind::Referencing(_), _) => {
+                    format!("a `$ref` cannot be resolved: {error}")
+                }
+                (_, "") => error.to_string(),
+                (_, path) => format!("at `{path}`: {error}"),
+            })
     }
 
     /// Every difference between a value and the schema.
@@ -58,10 +54,7 @@ impl Schema {
 }
 
 fn violation(error: &ValidationError<'_>) -> Violation {
-    Violation {
-        pointer: error.instance_path().to_string(),
-        problem: problem(error),
-    }
+    Violation { pointer: error.instance_path().to_string(), problem: problem(error) }
 }
 
 /// The common cases in plain words; a value itself is never quoted, it may be a secret.
@@ -78,11 +71,9 @@ fn problem(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Type { kind } => {
             let expected = match kind {
                 TypeKind::Single(kind) => kind.to_string(),
-                TypeKind::Multiple(kinds) => kinds
-                    .iter()
-                    .map(|kind| kind.to_string())
-                    .collect::<Vec<_>>()
-                    .join(" or "),
+                TypeKind::Multiple(kinds) => {
+                    kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
+                }
             };
             format!("expected {expected}, found {}", kind_of(error.instance()))
         }
@@ -106,16 +97,14 @@ fn kind_of(value: &Value) -> &'static str {
 /// The first `$ref` or `$dynamicRef` that leaves the document.
 fn remote_reference(schema: &Value) -> Option<&str> {
     match schema {
-        Value::Object(map) => map
-            .iter()
-            .find_map(|(key, value)| match (key.as_str(), value) {
-                ("$ref" | "$dynamicRef", Value::String(target)) if leaves(target) => {
-                    Some(target.as_str())
-                }
-                // Data inside `const`, `enum`, `default` and `examples` is no schema.
-                ("const" | "enum" | "default" | "examples", _) => None,
-                (_, value) => remote_reference(value),
-            }),
+        Value::Object(map) => map.iter().find_map(|(key, value)| match (key.as_str(), value) {
+            ("$ref" | "$dynamicRef", Value::String(target)) if leaves(target) => {
+                Some(target.as_str())
+            }
+            // Data inside `const`, `enum`, `default` and `examples` is no schema.
+            ("const" | "enum" | "default" | "examples", _) => None,
+            (_, value) => remote_reference(value),
+        }),
         Value::Array(items) => items.iter().find_map(remote_reference),
         _ => None,
     }

@@ -9,11 +9,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let escape = |c: char| {
-        if is_deceptive(c) {
-            c.escape_unicode().to_string()
-        } else {
-            c.to_string()
-        }
+        if is_deceptive(c) { c.escape_unicode().to_string() } else { c.to_string() }
     };
     Cow::Owned(text.chars().map(escape).collect())
 }
@@ -25,13 +21,28 @@ pub fn printable_block(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let escape = |c: char| {
-        if hidden(c) {
-            c.escape_unicode().to_string()
-        } else {
-            c.to_string()
-        }
+        if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }
     };
     Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// JSON text with the same characters escaped the way JSON does it: what a program reads from it
+/// stays the same.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let hidden = |c: char| is_deceptive(c) && c != '\n';
+    if !json.chars().any(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if hidden(c) {
+            let units = c.encode_utf16(&mut [0; 2]).to_vec();
+            text.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn is_deceptive(c: char) -> bool {
@@ -56,5 +67,9 @@ mod tests {
         assert_eq!(printable("x\u{61c}y"), "x\\u{61c}y");
         assert_eq!(printable("서울 weather"), "서울 weather");
         assert_eq!(printable_block("a\nb\u{1b}[31m"), "a\nb\\u{1b}[31m");
+        assert_eq!(
+            printable_json("{\n\"a\u{202e}\u{e0041}\u{9b}\": 1}"),
+            "{\n\"a\\u202e\\udb40\\udc41\\u009b\": 1}"
+        );
     }
 }

@@ -106,10 +106,7 @@ where
             input_schema,
             output_schema: None,
         };
-        Self {
-            definition,
-            function,
-        }
+        Self { definition, function }
     }
 
     /// Promises that every answer fits `schema`.
@@ -133,9 +130,6 @@ where
         &'a self,
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        Box::pin((self.function)(
-            call.arguments().value().clone(),
-            call.context().clone(),
-        ))
+        Box::pin((self.function)(call.arguments().value().clone(), call.context().clone()))
     }
 }

@@ -1,1 +1,40 @@
 //! What the tests share.
+
+// A test that cannot be set up has failed, so everything here panics.
+#![allow(clippy::missing_panics_doc)]
+
+mod program;
+mod workspace;
+
+pub use program::{Finished, Program, Running};
+pub use workspace::Workspace;
+
+use std::time::{Duration, Instant};
+
+/// The longest a test waits for something that must happen.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Waits until `probe` finds something. Panics with `what` when the deadline passes.
+pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(start.elapsed() < DEADLINE, "never happened: {what}");
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether a process with this id is running; one that ended and waits to be reaped is not.
+pub fn is_running(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // The state follows the name, which stands in parentheses and may itself hold some.
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    !state.starts_with(['Z', 'X'])
+}

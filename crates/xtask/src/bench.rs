@@ -5,17 +5,6 @@ use anyhow::Result;
 use crate::run::{cargo, step};
 
 pub(crate) fn call_path() -> Result<()> {
-    step(&mut cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "haft-server",
-    ]))?;
-    step(&mut cargo(&[
-        "bench",
-        "--package",
-        "haft-server",
-        "--bench",
-        "call_path",
-    ]))
+    step(&mut cargo(&["build", "--release", "--package", "haft-server"]))?;
+    step(&mut cargo(&["bench", "--package", "haft-server", "--bench", "call_path"]))
 }

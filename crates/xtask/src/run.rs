@@ -9,11 +9,7 @@ use anyhow::{Context, Result, bail};
 /// The workspace's root.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest
-        .ancestors()
-        .nth(2)
-        .map(Path::to_path_buf)
-        .unwrap_or_default()
+    manifest.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Runs a command in the workspace's root.
@@ -40,14 +36,9 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 }
 
 fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or_default();
-    let args = command
-        .get_args()
-        .map(|arg| arg.to_string_lossy().into_owned());
-    let words: Vec<String> = std::iter::once(program.to_string_lossy().into_owned())
-        .chain(args)
-        .collect();
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let args = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    let words: Vec<String> =
+        std::iter::once(program.to_string_lossy().into_owned()).chain(args).collect();
     words.join(" ")
 }

@@ -6,55 +6,26 @@ use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN};
 
 /// Folders whose coverage is promised.
-const COVERED: [&str; 3] = [
-    "crates/haft/src/config/*",
-    "crates/haft/src/registry/*",
-    "crates/haft/src/policy/*",
-];
+const COVERED: [&str; 3] =
+    ["crates/haft/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
 
 pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
-    step(&mut cargo(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "--deny",
-        "warnings",
-    ]))?;
+    step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.
-    step(&mut cargo(&[
-        "check",
-        "--package",
-        "haft",
-        "--no-default-features",
-    ]))?;
-    step(
-        NEXTEST
-            .command()?
-            .args(["nextest", "run", "--workspace", "--no-fail-fast"]),
-    )?;
+    step(&mut cargo(&["check", "--package", "haft", "--no-default-features"]))?;
+    step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;
-    step(
-        DENY.command()?
-            .args(["--offline", "check", "licenses", "bans", "sources"]),
-    )?;
+    step(DENY.command()?.args(["--offline", "check", "licenses", "bans", "sources"]))?;
     eprintln!("\nall steps passed");
     Ok(())
 }
 
 pub(crate) fn coverage() -> Result<()> {
     let mut command = TARPAULIN.command()?;
-    command.args([
-        "tarpaulin",
-        "--engine",
-        "ptrace",
-        "--package",
-        "haft",
-        "--skip-clean",
-    ]);
+    command.args(["tarpaulin", "--engine", "ptrace", "--package", "haft", "--skip-clean"]);
     command.args(["--out", "Stdout", "--target-dir", "target/coverage"]);
     for folder in COVERED {
         command.args(["--include-files", folder]);

@@ -16,20 +16,11 @@ pub(crate) struct Tool {
 }
 
 /// Runs the tests.
-pub(crate) const NEXTEST: Tool = Tool {
-    name: "cargo-nextest",
-    version: "0.9.143",
-};
+pub(crate) const NEXTEST: Tool = Tool { name: "cargo-nextest", version: "0.9.143" };
 /// Checks licences, sources and forbidden crates.
-pub(crate) const DENY: Tool = Tool {
-    name: "cargo-deny",
-    version: "0.20.2",
-};
+pub(crate) const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 /// Measures line coverage; its ptrace engine needs nothing of the toolchain.
-pub(crate) const TARPAULIN: Tool = Tool {
-    name: "cargo-tarpaulin",
-    version: "0.37.5",
-};
+pub(crate) const TARPAULIN: Tool = Tool { name: "cargo-tarpaulin", version: "0.37.5" };
 
 impl Tool {
     /// The program, installed if need be.
@@ -40,14 +31,7 @@ impl Tool {
         let folder = root().join("target/tools");
         let binary: PathBuf = folder.join("bin").join(self.name);
         if !runs(&binary) {
-            let args = [
-                "install",
-                self.name,
-                "--version",
-                self.version,
-                "--locked",
-                "--root",
-            ];
+            let args = ["install", self.name, "--version", self.version, "--locked", "--root"];
             step(cargo(&args).arg(&folder))?;
         }
         Ok(Command::new(binary))
@@ -56,9 +40,6 @@ impl Tool {
 
 fn runs(program: impl AsRef<std::ffi::OsStr>) -> bool {
     let mut command = Command::new(program);
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

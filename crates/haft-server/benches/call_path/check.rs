@@ -27,10 +27,7 @@ pub(crate) fn measure(folder: &Path) -> Result<(), Failure> {
         versions.push(run(Command::new(haft).arg("--version"))?);
         checks.push(run(Command::new(haft).arg("-c").arg(&config).arg("check"))?);
     }
-    let (check, version) = (
-        Times::new(checks).percentile(50),
-        Times::new(versions).percentile(50),
-    );
+    let (check, version) = (Times::new(checks).percentile(50), Times::new(versions).percentile(50));
     println!(
         "check {}, --version {}: {} more (target: under 100 ms)",
         ms(check),
@@ -72,10 +69,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
             })
         })
         .collect();
-    std::fs::write(
-        folder.join("tools/tools.json"),
-        json!({ "tools": tools }).to_string(),
-    )?;
+    std::fs::write(folder.join("tools/tools.json"), json!({ "tools": tools }).to_string())?;
     std::fs::write(folder.join("tools/mcp.json"), r#"{"mcp_servers": {}}"#)?;
     Ok(())
 }

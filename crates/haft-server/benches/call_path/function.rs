@@ -140,17 +140,11 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
         times.push(started.elapsed());
     }
     let logging = Times::new(times);
-    let (reading, checking, logging) = (
-        reading.percentile(50),
-        checking.percentile(50),
-        logging.percentile(50),
-    );
+    let (reading, checking, logging) =
+        (reading.percentile(50), checking.percentile(50), logging.percentile(50));
     println!("read the arguments    {}", us(reading));
     println!("check them            {}", us(checking));
     println!("write the log entry   {}", us(logging));
-    println!(
-        "everything else       {}",
-        us(whole.saturating_sub(reading + checking + logging))
-    );
+    println!("everything else       {}", us(whole.saturating_sub(reading + checking + logging)));
     Ok(())
 }

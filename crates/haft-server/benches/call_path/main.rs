@@ -6,9 +6,7 @@ mod python;
 mod stats;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = tempfile::tempdir()?;
     runtime.block_on(function::measure(folder.path()))?;
     runtime.block_on(python::measure(folder.path()))?;

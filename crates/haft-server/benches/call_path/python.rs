@@ -38,25 +38,22 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     std::fs::write(tools.join("mcp.json"), r#"{"mcp_servers": {}}"#)?;
     let logs = folder.join("logs-python");
     let config = Config::from_yaml(&format!(
-        "{{registry: {{dir: '{}'}}, log: {{dir: '{}'}}}}", tools.display(), logs.display()
+        "{{registry: {{dir: '{}'}}, log: {{dir: '{}'}}}}",
+        tools.display(),
+        logs.display()
     ))?;
     let runtime = Runtime::start(config).await?;
 
     let mut overheads = Vec::new();
     for at in 0..OVERHEAD_CALLS {
         let asked = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        let answer = runtime
-            .call(ToolCall::new("echo", &json!({"text": "hi"})))
-            .await;
+        let answer = runtime.call(ToolCall::new("echo", &json!({"text": "hi"}))).await;
         let data = answer.data.ok_or_else(|| format!("{:?}", answer.error))?;
         let value: serde_json::Value = serde_json::from_str(data.get())?;
         let started = Duration::from_nanos(value["started_ns"].as_u64().unwrap_or(0));
         let overhead = started.saturating_sub(asked);
         if at == 0 {
-            println!(
-                "cold: the first call reaches the script after {}",
-                ms(overhead)
-            );
+            println!("cold: the first call reaches the script after {}", ms(overhead));
         }
         overheads.push(overhead);
     }
@@ -96,16 +93,9 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
 fn spawn(script: &Path) -> Result<Duration, Failure> {
     use std::io::Write;
     let started = Instant::now();
-    let mut child = Command::new("python3")
-        .arg(script)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    child
-        .stdin
-        .take()
-        .ok_or("no stdin")?
-        .write_all(br#"{"text": "hi"}"#)?;
+    let mut child =
+        Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    child.stdin.take().ok_or("no stdin")?.write_all(br#"{"text": "hi"}"#)?;
     let output = child.wait_with_output()?;
     if !output.status.success() {
         return Err("the script failed".into());

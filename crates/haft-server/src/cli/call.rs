@@ -89,14 +89,10 @@ fn agrees(runtime: &Runtime, tool: &str, arguments: &str) -> bool {
     if !needs_approval || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return false;
     }
-    eprint!(
-        "Run `{tool}` with {}? [y/N] ",
-        haft::text::printable(arguments)
-    );
+    eprint!("Run `{tool}` with {}? [y/N] ", haft::text::printable(arguments));
     let mut answer = String::new();
-    let read = std::io::stderr()
-        .flush()
-        .and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+    let read =
+        std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
@@ -111,26 +107,21 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
     match (&envelope.error, &envelope.data) {
         (Some(error), _) => {
             console::error(paint, &error.message, error.remedy.as_deref());
-            if let Some(tail) = error
-                .details
-                .get("traceback")
-                .or_else(|| error.details.get("stderr"))
+            if let Some(tail) =
+                error.details.get("traceback").or_else(|| error.details.get("stderr"))
             {
                 let tail = tail.as_str().unwrap_or_default().trim_end();
                 if !tail.is_empty() {
                     eprintln!("{}", paint.dim(&haft::text::printable_block(tail)));
                 }
             }
-            eprintln!(
-                "{}",
-                paint.dim(&format!("execution {}", envelope.execution_id))
-            );
+            eprintln!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
         }
         (None, Some(data)) => {
             let value: serde_json::Value = serde_json::from_str(data.get())?;
             match value.as_str() {
                 Some(text) => console::line(&haft::text::printable_block(text)),
-                None => console::line(&serde_json::to_string_pretty(&value)?),
+                None => print_json(&value)?,
             }
         }
         (None, None) => {

@@ -45,11 +45,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
 
 fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
-    for problem in config
-        .warnings
-        .iter()
-        .filter(|it| it.severity == Severity::Warning)
-    {
+    for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
         console::warning(paint, &problem.to_string(), &problem.remedy);
     }
     let paint = Paint::stdout(global.color);

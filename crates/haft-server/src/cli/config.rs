@@ -33,11 +33,7 @@ pub(super) fn run(global: &Global, command: &ConfigCommand) -> anyhow::Result<Ex
                     .into_iter()
                     .map(|row| vec![row.path, plain(&row.value), row.from])
                     .collect();
-                console::table(
-                    Paint::stdout(global.color),
-                    &["SETTING", "VALUE", "FROM"],
-                    &cells,
-                );
+                console::table(Paint::stdout(global.color), &["SETTING", "VALUE", "FROM"], &cells);
             }
         }
     }
@@ -46,7 +42,5 @@ pub(super) fn run(global: &Global, command: &ConfigCommand) -> anyhow::Result<Ex
 
 /// A text without its quotes, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), ToOwned::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

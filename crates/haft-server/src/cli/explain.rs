@@ -37,13 +37,7 @@ pub(super) fn run(global: &Global, args: &ExplainArgs) -> anyhow::Result<ExitCod
     let rows: Vec<Vec<String>> = tool
         .config
         .iter()
-        .map(|setting| {
-            vec![
-                setting.key.to_owned(),
-                plain(&setting.value),
-                setting.from.clone(),
-            ]
-        })
+        .map(|setting| vec![setting.key.to_owned(), plain(&setting.value), setting.from.clone()])
         .collect();
     console::table(paint, &["SETTING", "VALUE", "FROM"], &rows);
     Ok(ExitCode::SUCCESS)

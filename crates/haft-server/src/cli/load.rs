@@ -25,10 +25,10 @@ fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
     if !global.config.is_empty() {
         return Ok(global.config.clone());
     }
-    let found = DEFAULT_FILES
-        .iter()
-        .map(PathBuf::from)
-        .find(|path| path.is_file());
+    if let Some(paths) = std::env::var_os("HAFT_CONFIG").filter(|paths| !paths.is_empty()) {
+        return Ok(std::env::split_paths(&paths).collect());
+    }
+    let found = DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.is_file());
     found.map(|path| vec![path]).ok_or_else(|| {
         Failure::new(
             EXIT_CONFIG,
@@ -41,11 +41,7 @@ fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
 
 /// Asks the person at the terminal.
 fn ask(input: &InputRequest) -> Option<String> {
-    let hint = if input.password {
-        " (shown as you type)"
-    } else {
-        ""
-    };
+    let hint = if input.password { " (shown as you type)" } else { "" };
     eprint!("{}{hint}: ", haft::text::printable(&input.description));
     std::io::stderr().flush().ok()?;
     let mut answer = String::new();
@@ -55,13 +51,10 @@ fn ask(input: &InputRequest) -> Option<String> {
 }
 
 pub(super) fn parse_format(word: &str) -> Result<Dialect, String> {
-    Dialect::ALL
-        .into_iter()
-        .find(|dialect| dialect.word() == word)
-        .ok_or_else(|| {
-            let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
-            format!("expected one of {}", words.join(", "))
-        })
+    Dialect::ALL.into_iter().find(|dialect| dialect.word() == word).ok_or_else(|| {
+        let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
+        format!("expected one of {}", words.join(", "))
+    })
 }
 
 pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {

@@ -103,15 +103,9 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         None
     };
     let mut calls = read(&dir, &filter).map_err(unreadable)?;
-    let found: Vec<LoggedCall> = calls
-        .by_ref()
-        .collect::<Result<_, _>>()
-        .map_err(unreadable)?;
+    let found: Vec<LoggedCall> = calls.by_ref().collect::<Result<_, _>>().map_err(unreadable)?;
     if calls.malformed() > 0 {
-        tracing::warn!(
-            "{} lines of the log cannot be read and are left out",
-            calls.malformed()
-        );
+        tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
     }
     if let Some(id) = &id {
         return one(id, found.first());
@@ -127,9 +121,7 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
 fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
     let Some(call) = call else {
         let remedy = "`haft log` shows the newest calls with their ids";
-        return Err(
-            Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into(),
-        );
+        return Err(Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into());
     };
     print_json(call)?;
     Ok(ExitCode::SUCCESS)
@@ -138,7 +130,7 @@ fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
 fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Result<()> {
     if global.json {
         for call in calls {
-            console::line(&serde_json::to_string(call)?);
+            console::line(&haft::text::printable_json(&serde_json::to_string(call)?));
         }
         return Ok(());
     }
@@ -162,18 +154,13 @@ fn row(paint: Paint, call: &LoggedCall) -> String {
     let tool = haft::text::printable(&call.tool);
     let what = match &call.error {
         None => call.input.get().to_owned(),
-        Some(error) => format!(
-            "{} {}",
-            call.input.get(),
-            error.message.lines().next().unwrap_or_default()
-        ),
+        Some(error) => {
+            format!("{} {}", call.input.get(), error.message.lines().next().unwrap_or_default())
+        }
     };
     let what: String = haft::text::printable(&what).chars().take(160).collect();
-    let queued = if call.queued_ms > 0 {
-        format!(" (+{} queued)", call.queued_ms)
-    } else {
-        String::new()
-    };
+    let queued =
+        if call.queued_ms > 0 { format!(" (+{} queued)", call.queued_ms) } else { String::new() };
     format!(
         "{time} {} {status} {} {}ms{queued} {what}",
         paint.dim(&call.execution_id),
@@ -194,14 +181,10 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
     }
     if let Ok(date) = text.parse::<jiff::civil::Date>() {
         let start = date.to_zoned(jiff::tz::TimeZone::UTC);
-        return start
-            .map(|zoned| zoned.timestamp())
-            .map_err(|error| error.to_string());
+        return start.map(|zoned| zoned.timestamp()).map_err(|error| error.to_string());
     }
     let ago = haft::config::quantity::parse_duration(text).map_err(|_| {
         "expected a duration such as 2h, a date such as 2026-01-31, or a time".to_owned()
     })?;
-    Timestamp::now()
-        .checked_sub(ago)
-        .map_err(|error| error.to_string())
+    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }

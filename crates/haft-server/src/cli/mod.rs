@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use haft::config::{ConfigError, Severity};
+use haft::text::printable_json;
 use haft::{Config, Runtime, StartError};
 
 use crate::console::{self, Color, Paint};
@@ -52,18 +53,13 @@ Exit codes: 0 ok, 1 error while running, 2 invalid configuration or arguments,
 
 /// What every command understands.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 struct Global {
     /// A configuration file, or a folder with tools.json and mcp.json; repeat to combine several
     ///
-    /// Without it: haft.yaml, haft.yml or haft.json in the current folder.
-    #[arg(
-        short,
-        long = "config",
-        value_name = "PATH",
-        global = true,
-        env = "HAFT_CONFIG",
-
-    )]
+    /// Without it: what HAFT_CONFIG names (several with `:` between them), else haft.yaml, haft.yml
+    /// or haft.json in the current folder.
+    #[arg(short, long = "config", value_name = "PATH", global = true)]
     config: Vec<PathBuf>,
     /// The files' format, instead of telling it from their content
     #[arg(long, value_name = "FORMAT", global = true, value_parser = load::parse_format)]
@@ -115,11 +111,7 @@ enum Command {
 
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    logging::start(
-        global.log_format,
-        global.log_level,
-        Paint::stderr(global.color),
-    );
+    logging::start(global.log_format, global.log_level, Paint::stderr(global.color));
     match run(&global, command) {
         Ok(code) => code,
         Err(error) => report(&global, &error),
@@ -136,7 +128,9 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Servers(command) => servers::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut script);
+            console::line(String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -153,11 +147,7 @@ struct Failure {
 
 impl Failure {
     fn new(code: u8, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            remedy: Some(remedy.into()),
-            code,
-        }
+        Self { message: message.into(), remedy: Some(remedy.into()), code }
     }
 }
 
@@ -170,15 +160,11 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
     if let Some(error) = error.downcast_ref::<StartError>() {
         // The texts of the toolbox went to the log as they happened; here is what follows.
         let (message, code) = match error {
-            StartError::Connect { server, .. } => (
-                format!("Haft did not start: `{server}` could not be reached"),
-                EXIT_CONNECT,
-            ),
+            StartError::Connect { server, .. } => {
+                (format!("Haft did not start: `{server}` could not be reached"), EXIT_CONNECT)
+            }
             StartError::Strict { texts } => (
-                format!(
-                    "Haft did not start: {} (see above)",
-                    count(texts.len(), "violation")
-                ),
+                format!("Haft did not start: {} (see above)", count(texts.len(), "violation")),
                 EXIT_STRICT,
             ),
             StartError::Log(log) => (log.problem(), EXIT_RUNTIME),
@@ -201,15 +187,8 @@ fn report_problems(paint: Paint, error: &ConfigError) {
             Severity::Warning => console::warning(paint, &problem.to_string(), &problem.remedy),
         }
     }
-    let errors = error
-        .problems
-        .iter()
-        .filter(|it| it.severity == Severity::Error)
-        .count();
-    eprintln!(
-        "the configuration has {}; nothing was started",
-        count(errors, "error")
-    );
+    let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();
+    eprintln!("the configuration has {}; nothing was started", count(errors, "error"));
 }
 
 /// `1 error`, `2 errors`.
@@ -228,20 +207,14 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
 
 /// A toolbox that can be looked at and writes nothing.
 async fn look(global: &Global) -> anyhow::Result<Runtime> {
-    Ok(Runtime::builder(configuration(global)?)
-        .look_only()
-        .start()
-        .await?)
+    Ok(Runtime::builder(configuration(global)?).look_only().start().await?)
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(work)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    console::line(&serde_json::to_string_pretty(value)?);
+    console::line(&printable_json(&serde_json::to_string_pretty(value)?));
     Ok(())
 }

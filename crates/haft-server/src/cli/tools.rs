@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use haft::ToolInfo;
 use haft::registry::Source;
+use haft::text::{printable, printable_json};
 
 use super::config::plain;
 use super::{EXIT_RUNTIME, Failure, Global, block_on, call, look, print_json};
@@ -77,7 +78,7 @@ fn list(global: &Global) -> anyhow::Result<()> {
 pub(super) fn source(tool: &ToolInfo) -> String {
     match &tool.source {
         Source::Local => "local".to_owned(),
-        Source::Mcp { mcp_name, mcp_mode } => format!("{mcp_name} ({mcp_mode})"),
+        Source::Mcp { mcp_name, mcp_mode } => format!("{} ({mcp_mode})", printable(mcp_name)),
     }
 }
 
@@ -89,20 +90,16 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
     console::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
     console::line(&haft::text::printable_block(&tool.description));
     if let Some(program) = &tool.program {
-        console::line(&format!("\n{}\n{program}", paint.dim("runs")));
+        let program = program.to_string();
+        console::line(&format!("\n{}\n{}", paint.dim("runs"), printable_json(&program)));
     }
-    let pretty = |schema| serde_json::to_string_pretty(schema).unwrap_or_default();
-    console::line(&format!(
-        "\n{}\n{}",
-        paint.dim("input schema"),
-        pretty(&tool.input_schema)
-    ));
+    let pretty = |schema| {
+        let text = serde_json::to_string_pretty(schema).unwrap_or_default();
+        printable_json(&text).into_owned()
+    };
+    console::line(&format!("\n{}\n{}", paint.dim("input schema"), pretty(&tool.input_schema)));
     if let Some(schema) = &tool.output_schema {
-        console::line(&format!(
-            "\n{}\n{}",
-            paint.dim("output schema"),
-            pretty(schema)
-        ));
+        console::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
     }
     console::line(&format!("\n{}", paint.dim("settings")));
     for setting in &tool.config {

@@ -7,11 +7,9 @@ use crate::content::{Content, ToolOutput};
 /// A structured answer. A JSON string is shown as its text, without quotes and escapes.
 pub(super) fn from_raw(data: Box<RawValue>) -> ToolOutput {
     match serde_json::from_str::<String>(data.get()) {
-        Ok(text) => ToolOutput {
-            content: vec![Content::text(text)],
-            data: Some(data),
-            is_error: false,
-        },
+        Ok(text) => {
+            ToolOutput { content: vec![Content::text(text)], data: Some(data), is_error: false }
+        }
         Err(_) => ToolOutput::from_raw(data),
     }
 }
@@ -35,23 +33,14 @@ mod tests {
 
     fn shown(stdout: &str) -> (Vec<Content>, Option<String>) {
         let output = from_stdout(stdout.as_bytes());
-        (
-            output.content,
-            output.data.map(|data| data.get().to_owned()),
-        )
+        (output.content, output.data.map(|data| data.get().to_owned()))
     }
 
     #[test]
     fn json_is_data_and_anything_else_is_text() {
         let text = |text: &str| vec![Content::text(text)];
-        assert_eq!(
-            shown("{\"b\": 1, \"a\": 2}\n").1.as_deref(),
-            Some("{\"b\": 1, \"a\": 2}")
-        );
-        assert_eq!(
-            shown("\"a\\nb\"\n"),
-            (text("a\nb"), Some("\"a\\nb\"".into()))
-        );
+        assert_eq!(shown("{\"b\": 1, \"a\": 2}\n").1.as_deref(), Some("{\"b\": 1, \"a\": 2}"));
+        assert_eq!(shown("\"a\\nb\"\n"), (text("a\nb"), Some("\"a\\nb\"".into())));
         assert_eq!(shown("two words\n\n"), (text("two words"), None));
         assert_eq!(shown("{} {}"), (text("{} {}"), None));
         assert_eq!(shown("\n"), (vec![], None));

@@ -7,21 +7,9 @@ use crate::tool::ToolDefinition;
 impl From<ToolDescription> for ToolDefinition {
     /// Name, description and schemas exactly as the server sent them.
     fn from(description: ToolDescription) -> Self {
-        let ToolDescription {
-            name,
-            title,
-            description,
-            input_schema,
-            output_schema,
-            rest: _,
-        } = description;
-        Self {
-            name,
-            title,
-            description,
-            input_schema,
-            output_schema,
-        }
+        let ToolDescription { name, title, description, input_schema, output_schema, rest: _ } =
+            description;
+        Self { name, title, description, input_schema, output_schema }
     }
 }
 
@@ -36,9 +24,6 @@ mod tests {
         let description: ToolDescription = serde_json::from_str(sent).unwrap();
         let tool = ToolDefinition::from(description);
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("a b", ""));
-        assert_eq!(
-            tool.input_schema,
-            serde_json::json!({"type": "object", "x": 1})
-        );
+        assert_eq!(tool.input_schema, serde_json::json!({"type": "object", "x": 1}));
     }
 }

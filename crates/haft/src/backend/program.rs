@@ -42,11 +42,7 @@ pub(super) fn failed_to_start(program: &OsStr, error: &io::Error) -> ToolFailure
             "try to start the program by hand as the user that runs Haft".into(),
         ),
     };
-    ToolFailure::Execution {
-        message,
-        remedy: Some(remedy),
-        details: json!({ "program": shown }),
-    }
+    ToolFailure::Execution { message, remedy: Some(remedy), details: json!({ "program": shown }) }
 }
 
 /// Descriptors, processes or memory of this machine are used up: nothing is wrong with the tool.
@@ -65,10 +61,7 @@ fn not_found(program: &OsStr) -> (String, String) {
             format!(
                 "the program `{shown}` could not be started: `{interpreter}`, which runs it, is missing"
             ),
-            format!(
-                "install `{interpreter}` or correct the first line of `{}`",
-                path.display()
-            ),
+            format!("install `{interpreter}` or correct the first line of `{}`", path.display()),
         );
     }
     if shown.contains('/') {
@@ -102,15 +95,7 @@ fn found(program: &OsStr) -> Option<PathBuf> {
 /// The program that the `#!` line of a script names.
 fn interpreter(path: &Path) -> Option<String> {
     let mut start = Vec::new();
-    fs::File::open(path)
-        .ok()?
-        .take(256)
-        .read_to_end(&mut start)
-        .ok()?;
+    fs::File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
     let line = String::from_utf8_lossy(start.strip_prefix(b"#!")?).into_owned();
-    line.lines()
-        .next()?
-        .split_whitespace()
-        .next()
-        .map(str::to_owned)
+    line.lines().next()?.split_whitespace().next().map(str::to_owned)
 }

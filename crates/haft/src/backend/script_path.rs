@@ -11,30 +11,17 @@ use crate::error::ToolFailure;
 /// tools directory a moment ago may be a link to somewhere else now.
 pub fn resolve(tools_dir: &Path, script_path: &str) -> Result<PathBuf, ToolFailure> {
     check_spelling(script_path).map_err(|problem| refused(script_path, &problem))?;
-    let root = tools_dir
-        .canonicalize()
-        .map_err(|error| unreadable_root(tools_dir, &error))?;
+    let root = tools_dir.canonicalize().map_err(|error| unreadable_root(tools_dir, &error))?;
     let spelled = root.join(script_path);
-    let path = spelled
-        .canonicalize()
-        .map_err(|error| unreadable(&spelled, &error))?;
+    let path = spelled.canonicalize().map_err(|error| unreadable(&spelled, &error))?;
     if !path.starts_with(&root) {
         let problem = format!("it is a link that leads out of `{}`", root.display());
         return Err(refused(script_path, &problem));
     }
-    let metadata = path
-        .metadata()
-        .map_err(|error| unreadable(&spelled, &error))?;
+    let metadata = path.metadata().map_err(|error| unreadable(&spelled, &error))?;
     if !metadata.is_file() {
-        let kind = if metadata.is_dir() {
-            "a directory"
-        } else {
-            "not a regular file"
-        };
-        return Err(refused(
-            script_path,
-            &format!("`{}` is {kind}", path.display()),
-        ));
+        let kind = if metadata.is_dir() { "a directory" } else { "not a regular file" };
+        return Err(refused(script_path, &format!("`{}` is {kind}", path.display())));
     }
     Ok(path)
 }
@@ -68,10 +55,7 @@ pub fn check_spelling(script_path: &str) -> Result<(), String> {
 
 fn refused(script_path: &str, problem: &str) -> ToolFailure {
     ToolFailure::Execution {
-        message: format!(
-            "the script path `{}` is refused: {problem}",
-            script_path.escape_debug()
-        ),
+        message: format!("the script path `{}` is refused: {problem}", script_path.escape_debug()),
         remedy: Some(
             "set `script_path` to a file below the tools directory, such as `weather.py`".into(),
         ),
@@ -100,10 +84,7 @@ fn unreadable(path: &Path, error: &io::Error) -> ToolFailure {
 
 fn unreadable_root(tools_dir: &Path, error: &io::Error) -> ToolFailure {
     ToolFailure::Execution {
-        message: format!(
-            "the tools directory `{}` cannot be used: {error}",
-            tools_dir.display()
-        ),
+        message: format!("the tools directory `{}` cannot be used: {error}", tools_dir.display()),
         remedy: Some("create the directory, or correct its path in the configuration".into()),
         details: json!({ "path": tools_dir }),
     }
@@ -128,30 +109,16 @@ mod tests {
             ("../secret.py", "it contains `..`"),
             ("a/../../secret.py", "it contains `..`"),
             ("..", "it contains `..`"),
-            (
-                "/etc/passwd",
-                "it is absolute, not relative to the tools directory",
-            ),
+            ("/etc/passwd", "it is absolute, not relative to the tools directory"),
             ("tool.py ", "it begins or ends with white space"),
             (" tool.py", "it begins or ends with white space"),
             ("tool.py\u{a0}", "it begins or ends with white space"),
             ("tool.py\0.txt", "it contains a control character"),
             ("to\nol.py", "it contains a control character"),
         ] {
-            assert_eq!(
-                check_spelling(script_path),
-                Err(expected.into()),
-                "{script_path:?}"
-            );
+            assert_eq!(check_spelling(script_path), Err(expected.into()), "{script_path:?}");
         }
-        for script_path in [
-            "tool.py",
-            "./tool.py",
-            "sub/tool.py",
-            "..py",
-            "a b.py",
-            "도구.py",
-        ] {
+        for script_path in ["tool.py", "./tool.py", "sub/tool.py", "..py", "a b.py", "도구.py"] {
             assert_eq!(check_spelling(script_path), Ok(()), "{script_path:?}");
         }
     }

@@ -31,10 +31,7 @@ pub(super) async fn line_in(path: &Path) -> String {
 /// Waits until no live process carries `mark` in its environment.
 pub(super) async fn until_gone(mark: &str) {
     assert!(!mark.is_empty());
-    until(&format!("everything marked {mark} is gone"), || {
-        alive(mark) == 0
-    })
-    .await;
+    until(&format!("everything marked {mark} is gone"), || alive(mark) == 0).await;
 }
 
 /// How many live processes carry `mark` in their environment. A zombie has none any more.

@@ -23,24 +23,14 @@ pub fn parse(text: &str) -> Result<Vec<(String, String)>, String> {
 
 fn unquote(value: &str) -> String {
     for quote in ['"', '\''] {
-        let inner = value
-            .strip_prefix(quote)
-            .and_then(|rest| rest.split_once(quote));
+        let inner = value.strip_prefix(quote).and_then(|rest| rest.split_once(quote));
         // What follows the closing quote can only be a comment.
         let Some((inner, rest)) = inner else { continue };
         if rest.trim().is_empty() || rest.trim_start().starts_with('#') {
-            return if quote == '"' {
-                inner.replace("\\n", "\n")
-            } else {
-                inner.to_owned()
-            };
+            return if quote == '"' { inner.replace("\\n", "\n") } else { inner.to_owned() };
         }
     }
-    value
-        .split_once(" #")
-        .map_or(value, |(value, _)| value)
-        .trim_end()
-        .to_owned()
+    value.split_once(" #").map_or(value, |(value, _)| value).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -52,22 +42,14 @@ mod tests {
         let text =
             "# c\nA=1\nexport B = two words # note\nC=\"x # y\" # z\nD='a\\nb'\nE=\nF=\"a\\nb\"\n";
         let parsed = parse(text).unwrap();
-        let flat: Vec<String> = parsed
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        assert_eq!(
-            flat,
-            ["A=1", "B=two words", "C=x # y", "D=a\\nb", "E=", "F=a\nb"]
-        );
+        let flat: Vec<String> =
+            parsed.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(flat, ["A=1", "B=two words", "C=x # y", "D=a\\nb", "E=", "F=a\nb"]);
     }
 
     #[test]
     fn a_line_without_an_equals_sign_is_named() {
         assert_eq!(parse("A=1\nnonsense\n"), Err("line 2 has no `=`".into()));
-        assert_eq!(
-            parse("=1"),
-            Err("line 1 has no usable name before `=`".into())
-        );
+        assert_eq!(parse("=1"), Err("line 1 has no usable name before `=`".into()));
     }
 }

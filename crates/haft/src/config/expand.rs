@@ -16,8 +16,16 @@ pub struct Variables<'a> {
     /// Variables that the format predefines, such as `workspaceFolder`.
     pub predefined: HashMap<&'static str, String>,
     /// The answers to `${input:id}`; `None` for a format that has no inputs.
-    pub inputs: Option<&'a dyn Fn(&str) -> Result<String, String>>,
+    pub inputs: Option<&'a Answers<'a>>,
+    /// Whether Haft reads what lies at a path of the file. References elsewhere are not ours.
+    pub reads: &'a dyn Fn(&[String]) -> bool,
 }
+
+/// Answers the input with an id.
+pub type Answers<'a> = dyn Fn(&str) -> Result<String, Failure> + 'a;
+
+/// What is wrong with a reference, and what to do about it.
+pub type Failure = (String, String);
 
 /// Replaces every reference below `node`.
 pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
@@ -27,11 +35,7 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
         NodeValue::Text(text) => {
             let source = text.text.clone();
             let place = reader.place(node);
-            let mut expansion = Expansion {
-                variables,
-                unset: Vec::new(),
-                place,
-            };
+            let mut expansion = Expansion { variables, unset: Vec::new(), place };
             match expansion.run(&source) {
                 Ok((text, shown)) => {
                     let shown = (shown != text).then_some(shown);
@@ -46,7 +50,7 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
                         );
                     }
                 }
-                Err((problem, remedy)) => reader.error(node, problem, remedy),
+                Err((problem, remedy)) => reader.unusable(node, problem, remedy),
             }
         }
         NodeValue::List(items) => {
@@ -57,7 +61,11 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
         NodeValue::Map(entries) => {
             for entry in entries {
                 let key = entry.key.clone();
-                reader.inside(key, |reader| expand(&mut entry.value, variables, reader));
+                reader.inside(key, |reader| {
+                    if (variables.reads)(reader.path()) {
+                        expand(&mut entry.value, variables, reader);
+                    }
+                });
             }
         }
     }
@@ -69,8 +77,6 @@ struct Expansion<'a> {
     unset: Vec<String>,
     place: Place,
 }
-
-type Failure = (String, String);
 
 impl Expansion<'_> {
     /// The text with values, and the text with references in their place.
@@ -113,15 +119,7 @@ impl Expansion<'_> {
         }
         if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs)
         {
-            return inputs(id)
-                .map(|value| (value, format!("${{input:{id}}}")))
-                .map_err(|problem| {
-                    let variable = input_variable(id);
-                    (
-                        problem,
-                        format!("give it with `--input {id}=VALUE`, or set {variable}"),
-                    )
-                });
+            return inputs(id).map(|value| (value, format!("${{input:{id}}}")));
         }
         let named = reference
             .strip_prefix("env://")
@@ -155,10 +153,7 @@ impl Expansion<'_> {
                 Ok((literal.clone(), literal))
             }
             UnresolvedEnv::Error => Err((
-                format!(
-                    "Environment variable '{name}' not found (used by `{}`)",
-                    self.place.path
-                ),
+                format!("Environment variable '{name}' not found (used by `{}`)", self.place.path),
                 format!("Please set it and try again, or give a default: ${{{name}:-value}}"),
             )),
         }
@@ -169,13 +164,7 @@ impl Expansion<'_> {
 pub fn input_variable(id: &str) -> String {
     let id: String = id
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_uppercase()
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
         .collect();
     format!("INPUT_{id}")
 }
@@ -200,7 +189,5 @@ fn closing(text: &str) -> Option<usize> {
 
 fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Dialect;
 use super::choices::UnresolvedEnv;
 use super::dialect::{Layer, Surroundings, read};
-use super::expand::{Variables, expand, input_variable};
+use super::expand::{Failure, Variables, expand, input_variable};
 use super::load::{InputRequest, LoadOptions};
 use super::node::{Node, NodeValue};
 use super::overrides::apply_toolbox;
@@ -25,11 +25,13 @@ pub(super) fn layer(
     }
     let inputs = inputs(&source.root);
     let answer = |id: &str| answer(id, &inputs, options);
+    let (dialect, cwd) = (source.dialect, options.cwd.display().to_string());
     let variables = Variables {
         environment: &options.environment,
         unresolved,
         predefined: predefined(&source, options),
-        inputs: (source.dialect == Dialect::Vscode).then_some(&answer),
+        inputs: (dialect == Dialect::Vscode).then_some(&answer),
+        reads: &|path| dialect.reads(path, &cwd),
     };
     let mut reader = Reader::new(source.name.clone(), problems);
     if source.dialect == Dialect::ToolsJson {
@@ -44,16 +46,7 @@ pub(super) fn layer(
         local: Vec::new(),
         runs_in_folder: false,
     };
-    let cwd = options.cwd.display().to_string();
-    read(
-        &source.root,
-        &mut layer,
-        &mut reader,
-        &Surroundings {
-            cwd: &cwd,
-            variables: &variables,
-        },
-    );
+    read(&source.root, &mut layer, &mut reader, &Surroundings { cwd: &cwd, variables: &variables });
     layer
 }
 
@@ -89,27 +82,28 @@ fn inputs(root: &Node) -> Vec<InputRequest> {
             let id = text(input, "id")?;
             Some(InputRequest {
                 description: text(input, "description").unwrap_or_else(|| id.clone()),
-                password: input
-                    .get("password")
-                    .is_some_and(|it| it.value == NodeValue::Bool(true)),
+                password: input.get("password").is_some_and(|it| it.value == NodeValue::Bool(true)),
                 id,
             })
         })
         .collect()
 }
 
-fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Result<String, String> {
+fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Result<String, Failure> {
     let Some(request) = inputs.iter().find(|input| input.id == id) else {
-        return Err(format!("the file defines no input `{id}`"));
+        return Err((
+            format!("the file defines no input `{id}`"),
+            "add it to \"inputs\", or mend the reference".to_owned(),
+        ));
     };
-    let given = options
-        .inputs
-        .get(id)
-        .or_else(|| options.environment.get(&input_variable(id)));
-    given
-        .cloned()
-        .or_else(|| options.ask.and_then(|ask| ask(request)))
-        .ok_or_else(|| format!("the input `{id}` ({}) has no value", request.description))
+    let variable = input_variable(id);
+    let given = options.inputs.get(id).or_else(|| options.environment.get(&variable));
+    given.cloned().or_else(|| options.ask.and_then(|ask| ask(request))).ok_or_else(|| {
+        (
+            format!("the input `{id}` ({}) has no value", request.description),
+            format!("give it with `--input {id}=VALUE`, or set {variable}"),
+        )
+    })
 }
 
 /// Variables that VS Code and Cursor predefine.
@@ -118,10 +112,7 @@ fn predefined(source: &Source, options: &LoadOptions<'_>) -> HashMap<&'static st
         return HashMap::new();
     }
     let folder = source.folder.display().to_string();
-    let basename = source
-        .folder
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let basename = source.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let home = options.environment.get("HOME").cloned().unwrap_or_default();
     HashMap::from([
         ("workspaceFolder", folder),

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
+use super::expand::{Variables, expand};
 use super::layer::layer;
 use super::model::Config;
+use super::node::{NodeValue, Text};
 use super::overrides::apply_native;
 use super::place::{Place, Problems};
 use super::raw::RawServer;
@@ -26,7 +28,7 @@ pub struct LoadOptions<'a> {
     /// Answers to `${input:id}`.
     pub inputs: HashMap<String, String>,
     /// Asks a person for an input that has no answer yet.
-    pub ask: Option<&'a dyn Fn(&InputRequest) -> Option<String>>,
+    pub ask: Option<&'a Ask<'a>>,
     /// The folder that relative paths of this process are relative to.
     pub cwd: PathBuf,
 }
@@ -46,6 +48,9 @@ impl LoadOptions<'_> {
         }
     }
 }
+
+/// Asks a person for an input; nothing where there is no answer.
+pub type Ask<'a> = dyn Fn(&InputRequest) -> Option<String> + 'a;
 
 /// An input a file wants, as VS Code's files describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,14 +79,8 @@ pub(super) fn from_text(
 ) -> Result<Config, ConfigError> {
     let mut problems = Problems::default();
     let mut sources = Vec::new();
-    let source = source(
-        file_name.into(),
-        options.cwd.clone(),
-        text,
-        options.format,
-        options,
-        &mut problems,
-    );
+    let source =
+        source(file_name.into(), options.cwd.clone(), text, options.format, options, &mut problems);
     sources.extend(source);
     finish(sources, options, problems)
 }
@@ -93,19 +92,11 @@ fn finish(
 ) -> Result<Config, ConfigError> {
     let unresolved = unresolved_env(&sources, options);
     let base = base(&sources, options);
-    for registry in registries(&sources, &base, &mut problems) {
-        open(
-            &registry,
-            options.format,
-            options,
-            &mut sources,
-            &mut problems,
-        );
+    for registry in registries(&sources, &base, options, &mut problems) {
+        open(&registry, options.format, options, &mut sources, &mut problems);
     }
-    let files = sources
-        .iter()
-        .map(|source| (source.name.clone(), source.dialect))
-        .collect::<Vec<_>>();
+    let files =
+        sources.iter().map(|source| (source.name.clone(), source.dialect)).collect::<Vec<_>>();
     let mut layers = Vec::new();
     for source in sources {
         layers.push(layer(source, options, unresolved, &mut problems));
@@ -124,60 +115,75 @@ fn finish(
 
 /// Log and state lie beside the native file; without one, in the working directory.
 fn base(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
-    let native = sources
-        .iter()
-        .find(|source| source.dialect == Dialect::Native);
+    let native = sources.iter().find(|source| source.dialect == Dialect::Native);
     native.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
 }
 
-/// Folders that `registry.dir` names. Read before variables are expanded, so it is a plain path.
-fn registries(sources: &[Source], base: &Path, problems: &mut Problems) -> Vec<PathBuf> {
+/// The variable that overrides `registry.dir`.
+const REGISTRY_DIR: &str = "HAFT__REGISTRY__DIR";
+
+/// Folders that `registry.dir` names.
+fn registries(
+    sources: &[Source],
+    base: &Path,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) -> Vec<PathBuf> {
+    let named: Vec<(Text, Place)> = match options.environment.get(REGISTRY_DIR) {
+        Some(folder) => {
+            let text = Text { text: folder.clone(), shown: None };
+            vec![(text, Place::whole(format!("${REGISTRY_DIR}")))]
+        }
+        None => sources
+            .iter()
+            .filter(|source| source.dialect == Dialect::Native)
+            .filter_map(|source| registry_dir(source, options))
+            .collect(),
+    };
     let mut folders = Vec::new();
-    for source in sources
-        .iter()
-        .filter(|source| source.dialect == Dialect::Native)
-    {
-        let Some(dir) = source
-            .root
-            .get("registry")
-            .and_then(|registry| registry.get("dir"))
-        else {
-            continue;
-        };
-        let Some(folder) = dir.as_text() else {
-            continue;
-        };
-        if base.join(folder).is_dir() {
-            folders.push(base.join(folder));
+    for (folder, place) in named {
+        let path = base.join(&folder.text);
+        if path.is_dir() {
+            folders.push(path);
             continue;
         }
-        let place = Reader::new(source.name.clone(), problems)
-            .inside("registry.dir", |reader| reader.place(dir));
         problems.error(
             &place,
-            format!("the registry's folder `{folder}` does not exist"),
+            format!("the registry's folder `{}` does not exist", folder.shown()),
             "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
         );
     }
     folders
 }
 
+/// What a file's `registry.dir` says. Nothing where a variable in it is not set: that is reported
+/// when the file itself is expanded.
+fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Place)> {
+    let mut dir = source.root.get("registry")?.get("dir")?.clone();
+    let variables = Variables {
+        environment: &options.environment,
+        unresolved: UnresolvedEnv::Error,
+        predefined: HashMap::new(),
+        inputs: None,
+        reads: &|_| true,
+    };
+    let mut unset = Problems::default();
+    let mut reader = Reader::new(source.name.clone(), &mut unset);
+    let place = reader.inside("registry.dir", |reader| reader.place(&dir));
+    expand(&mut dir, &variables, &mut reader);
+    match dir.value {
+        NodeValue::Text(text) if !unset.has_errors() => Some((text, place)),
+        _ => None,
+    }
+}
+
 /// The switch decides how files are expanded, so it is looked up before any is.
 fn unresolved_env(sources: &[Source], options: &LoadOptions<'_>) -> UnresolvedEnv {
-    let variable = options
-        .environment
-        .get("HAFT__DEFAULTS__UNRESOLVED_ENV")
-        .map(String::as_str);
+    let variable = options.environment.get("HAFT__DEFAULTS__UNRESOLVED_ENV").map(String::as_str);
     let in_file = sources
         .iter()
         .filter(|source| source.dialect == Dialect::Native)
-        .filter_map(|source| {
-            source
-                .root
-                .get("defaults")?
-                .get("unresolved_env")?
-                .as_text()
-        })
+        .filter_map(|source| source.root.get("defaults")?.get("unresolved_env")?.as_text())
         .next_back();
     match variable.or(in_file) {
         Some("warn") => UnresolvedEnv::Warn,
@@ -191,23 +197,12 @@ fn override_from_environment(
     options: &LoadOptions<'_>,
     problems: &mut Problems,
 ) {
-    let named: Vec<(At<String>, RawServer)> = merged
-        .servers
-        .iter()
-        .map(|server| (server.name.clone(), server.raw.clone()))
-        .collect();
+    let named: Vec<(At<String>, RawServer)> =
+        merged.servers.iter().map(|server| (server.name.clone(), server.raw.clone())).collect();
     let place = Place::whole("");
-    merged.config.servers = Some(At {
-        value: Named(named),
-        place,
-    });
+    merged.config.servers = Some(At { value: Named(named), place });
     apply_native(&mut merged.config, &options.environment, problems);
-    let servers = merged
-        .config
-        .servers
-        .take()
-        .map(|servers| servers.value.0)
-        .unwrap_or_default();
+    let servers = merged.config.servers.take().map(|servers| servers.value.0).unwrap_or_default();
     for (at, (name, raw)) in servers.into_iter().enumerate() {
         match merged.servers.get_mut(at) {
             Some(server) => server.raw = raw,

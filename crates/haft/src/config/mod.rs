@@ -26,10 +26,10 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use load::{InputRequest, LoadOptions};
+pub use load::{Ask, InputRequest, LoadOptions};
 pub use model::Config;
 pub use place::{Place, Problem, Severity};
-pub use secret::{Masked, Secret, ServerUrl};
+pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
 pub use read::nearest;
@@ -69,10 +69,7 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors = self
-            .problems
-            .iter()
-            .filter(|problem| problem.severity == Severity::Error);
+        let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
         for (at, problem) in errors.enumerate() {
             if at > 0 {
                 f.write_str("\n")?;

@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::Dialect;
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
 };
 use super::place::{Place, Problem};
-use super::secret::{Masked, Secret, ServerUrl};
+use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use crate::tool::ToolDefinition;
 
 /// Everything the files, the environment and the defaults say, as one valid whole.
@@ -51,10 +49,7 @@ pub struct Setting<T> {
 impl<T> Setting<T> {
     /// A value nobody set.
     pub fn default(value: T) -> Self {
-        Self {
-            value,
-            origin: Origin::Default,
-        }
+        Self { value, origin: Origin::Default }
     }
 }
 
@@ -185,7 +180,7 @@ pub struct ServerConfig {
     /// Which protocol era to speak.
     pub protocol: Setting<Protocol>,
     /// Settings handed to the server.
-    pub config: Option<Value>,
+    pub config: Option<Opaque>,
     /// Whether it is left out.
     pub disabled: Setting<bool>,
 }

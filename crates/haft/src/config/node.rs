@@ -51,6 +51,13 @@ pub struct Text {
     pub shown: Option<String>,
 }
 
+impl Text {
+    /// The text to show.
+    pub fn shown(&self) -> &str {
+        self.shown.as_ref().unwrap_or(&self.text)
+    }
+}
+
 /// One key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -65,19 +72,12 @@ pub struct Entry {
 impl Node {
     /// A value of a file.
     pub fn new(value: NodeValue, mark: Mark) -> Self {
-        Self {
-            value,
-            mark,
-            variable: None,
-        }
+        Self { value, mark, variable: None }
     }
 
     /// The value of `key`, where this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.entries()
-            .iter()
-            .find(|entry| entry.key == key)
-            .map(|entry| &entry.value)
+        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The entries of a map; none for anything else.
@@ -101,6 +101,14 @@ impl Node {
         match &self.value {
             NodeValue::Text(text) => Some(&text.text),
             _ => None,
+        }
+    }
+
+    /// The text of a text node as it may be shown; empty for anything else.
+    pub fn shown_text(&self) -> &str {
+        match &self.value {
+            NodeValue::Text(text) => text.shown(),
+            _ => "",
         }
     }
 
@@ -132,10 +140,7 @@ impl Node {
             NodeValue::Text(text) => Value::String(text.text.clone()),
             NodeValue::List(items) => Value::Array(items.iter().map(Node::to_json).collect()),
             NodeValue::Map(entries) => Value::Object(
-                entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.value.to_json()))
-                    .collect(),
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
             ),
         }
     }

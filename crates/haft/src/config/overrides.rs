@@ -50,25 +50,11 @@ pub fn apply_toolbox(
         let source: Arc<str> = format!("${variable}").into();
         let steps = steps(&variable["APP_".len()..]);
         // The file may leave the outer sections away, the variable always spells them.
-        let skipped = steps
-            .iter()
-            .take_while(|step| root.get(step).is_none())
-            .count();
-        let path = if skipped < steps.len() {
-            &steps[skipped..]
-        } else {
-            &steps[..]
-        };
+        let skipped = steps.iter().take_while(|step| root.get(step).is_none()).count();
+        let path = if skipped < steps.len() { &steps[skipped..] } else { &steps[..] };
         if let Err(problem) = write(root, path, scalar(value, &source)) {
-            let place = Place {
-                path: steps.join("."),
-                ..Place::whole(source)
-            };
-            problems.error(
-                &place,
-                problem,
-                "unset the variable, or count the entries from 0",
-            );
+            let place = Place { path: steps.join("."), ..Place::whole(source) };
+            problems.error(&place, problem, "unset the variable, or count the entries from 0");
         }
     }
 }
@@ -77,10 +63,8 @@ fn sorted<'e>(
     environment: &'e HashMap<String, String>,
     prefix: &str,
 ) -> Vec<(&'e String, &'e String)> {
-    let mut found: Vec<_> = environment
-        .iter()
-        .filter(|(name, _)| name.starts_with(prefix))
-        .collect();
+    let mut found: Vec<_> =
+        environment.iter().filter(|(name, _)| name.starts_with(prefix)).collect();
     found.sort();
     found
 }
@@ -88,14 +72,8 @@ fn sorted<'e>(
 fn steps(path: &str) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     for step in path.split("__") {
-        let is_name = steps
-            .last()
-            .is_some_and(|last| NAMED.contains(&last.as_str()));
-        steps.push(if is_name {
-            step.to_owned()
-        } else {
-            step.to_lowercase()
-        });
+        let is_name = steps.last().is_some_and(|last| NAMED.contains(&last.as_str()));
+        steps.push(if is_name { step.to_owned() } else { step.to_lowercase() });
     }
     steps
 }
@@ -104,10 +82,7 @@ fn steps(path: &str) -> Vec<String> {
 fn scalar(value: &str, source: &Arc<str>) -> Node {
     let text = || {
         Node::new(
-            NodeValue::Text(super::node::Text {
-                text: value.to_owned(),
-                shown: None,
-            }),
+            NodeValue::Text(super::node::Text { text: value.to_owned(), shown: None }),
             Mark::default(),
         )
     };
@@ -122,20 +97,16 @@ fn stamp(node: &mut Node, source: &Arc<str>) {
     match &mut node.value {
         NodeValue::List(items) => items.iter_mut().for_each(|item| stamp(item, source)),
         NodeValue::Map(entries) => {
-            entries
-                .iter_mut()
-                .for_each(|entry| stamp(&mut entry.value, source));
+            for entry in entries {
+                stamp(&mut entry.value, source);
+            }
         }
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Text(_) => {}
     }
 }
 
 fn single(key: &str, value: Node, source: &Arc<str>) -> Node {
-    let entry = Entry {
-        key: key.to_owned(),
-        mark: Mark::default(),
-        value,
-    };
+    let entry = Entry { key: key.to_owned(), mark: Mark::default(), value };
     let mut map = Node::new(NodeValue::Map(vec![entry]), Mark::default());
     map.variable = Some(source.clone());
     map
@@ -146,42 +117,29 @@ fn take_tools(root: &mut Node) -> Option<(String, Node)> {
     let NodeValue::Map(entries) = &mut root.value else {
         return None;
     };
-    let at = entries
-        .iter()
-        .position(|entry| entry.key == "tools" && entry.value.is_map())?;
+    let at = entries.iter().position(|entry| entry.key == "tools" && entry.value.is_map())?;
     let tools = entries.remove(at);
-    tools
-        .value
-        .entries()
-        .first()
-        .map(|entry| (entry.key.clone(), entry.value.clone()))
+    tools.value.entries().first().map(|entry| (entry.key.clone(), entry.value.clone()))
 }
 
 fn override_tool(config: &mut RawConfig, name: &str, settings: &Node, reader: &mut Reader<'_>) {
-    let Some(over) = reader.inside("tools", |reader| {
-        reader.inside(name, |reader| RawTool::read(settings, reader))
-    }) else {
+    let Some(over) = reader
+        .inside("tools", |reader| reader.inside(name, |reader| RawTool::read(settings, reader)))
+    else {
         return;
     };
     let place = over.place.clone();
-    let tools = config.tools.get_or_insert_with(|| super::At {
-        value: Vec::new(),
-        place: place.clone(),
-    });
-    let known = tools.value.iter_mut().find(|tool| {
-        tool.name
-            .as_ref()
-            .is_some_and(|known| is_same_name(&known.value, name))
-    });
+    let tools =
+        config.tools.get_or_insert_with(|| super::At { value: Vec::new(), place: place.clone() });
+    let known = tools
+        .value
+        .iter_mut()
+        .find(|tool| tool.name.as_ref().is_some_and(|known| is_same_name(&known.value, name)));
     match known {
         Some(tool) => tool.overlay(over),
-        None => tools.value.push(RawTool {
-            name: Some(super::At {
-                value: name.to_owned(),
-                place,
-            }),
-            ..over
-        }),
+        None => tools
+            .value
+            .push(RawTool { name: Some(super::At { value: name.to_owned(), place }), ..over }),
     }
 }
 
@@ -198,16 +156,10 @@ fn write(node: &mut Node, path: &[String], value: Node) -> Result<(), String> {
             write(item, rest, value)
         }
         NodeValue::Map(entries) => {
-            let at = entries
-                .iter()
-                .position(|entry| entry.key.eq_ignore_ascii_case(step));
+            let at = entries.iter().position(|entry| entry.key.eq_ignore_ascii_case(step));
             let at = at.unwrap_or_else(|| {
                 let empty = Node::new(NodeValue::Map(Vec::new()), Mark::default());
-                entries.push(Entry {
-                    key: step.clone(),
-                    mark: Mark::default(),
-                    value: empty,
-                });
+                entries.push(Entry { key: step.clone(), mark: Mark::default(), value: empty });
                 entries.len() - 1
             });
             write(&mut entries[at].value, rest, value)

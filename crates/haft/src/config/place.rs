@@ -1,12 +1,18 @@
 //! Where in which file something stands, and what is wrong there.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::text::printable;
+
+/// Most errors, and most warnings, that are kept: a hostile file has a million.
+const PROBLEMS_MAX: usize = 200;
+
 /// A place in a configuration source: a file with line and column, or an environment variable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Place {
     /// The file as the user named it, or `$NAME` for an environment variable.
     pub file: Arc<str>,
@@ -21,32 +27,21 @@ pub struct Place {
 impl Place {
     /// The source as a whole.
     pub fn whole(file: impl Into<Arc<str>>) -> Self {
-        Self {
-            file: file.into(),
-            line: 0,
-            column: 0,
-            path: String::new(),
-        }
+        Self { file: file.into(), line: 0, column: 0, path: String::new() }
     }
 
     /// The same position with a longer path, for a key that is missing there.
     #[must_use]
     pub fn below(&self, key: &str) -> Self {
-        let path = if self.path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.path)
-        };
-        Self {
-            path,
-            ..self.clone()
-        }
+        let path =
+            if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Self { path, ..self.clone() }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        f.write_str(&printable(&self.file))?;
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }
@@ -66,10 +61,7 @@ pub struct At<T> {
 impl<T> At<T> {
     /// Keeps the place and changes the value.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> At<U> {
-        At {
-            value: change(self.value),
-            place: self.place,
-        }
+        At { value: change(self.value), place: self.place }
     }
 }
 
@@ -98,17 +90,29 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Keys and values of a file stand in these texts and may try to forge a line.
         write!(f, "{}: ", self.place)?;
         if !self.place.path.is_empty() {
-            write!(f, "{}: ", self.place.path)?;
+            write!(f, "{}: ", printable(&self.place.path))?;
         }
-        f.write_str(&self.problem)
+        f.write_str(&printable(&self.problem))
     }
 }
 
-/// Collects every problem, so that one run reports them all.
+/// Collects every problem, so that one run reports them all, or as many as anyone would read.
 #[derive(Debug, Default)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    errors: Kept,
+    warnings: Kept,
+    /// Places whose one error explains all others.
+    silent: HashSet<Place>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    problems: Vec<Problem>,
+    left_out: usize,
+}
 
 impl Problems {
     /// Notes an error.
@@ -121,29 +125,57 @@ impl Problems {
         self.push(Severity::Warning, place, problem.into(), remedy.into());
     }
 
+    /// Takes no further errors about a place.
+    pub fn silence(&mut self, place: Place) {
+        self.silent.insert(place);
+    }
+
     /// Whether an error (not only a warning) was noted.
     pub fn has_errors(&self) -> bool {
-        self.0
-            .iter()
-            .any(|problem| problem.severity == Severity::Error)
+        !self.errors.problems.is_empty()
+    }
+
+    /// Whether further errors are only counted.
+    pub fn has_many_errors(&self) -> bool {
+        self.errors.problems.len() >= PROBLEMS_MAX
     }
 
     /// Everything noted, errors first, each group in the order of discovery.
     pub fn into_sorted(self) -> Vec<Problem> {
-        let mut all = self.0;
-        all.sort_by_key(|problem| match problem.severity {
-            Severity::Error => 0,
-            Severity::Warning => 1,
-        });
+        let Self { errors, warnings, .. } = self;
+        let mut all = errors.finish();
+        all.extend(warnings.finish());
         all
     }
 
     fn push(&mut self, severity: Severity, place: &Place, problem: String, remedy: String) {
-        self.0.push(Problem {
-            severity,
-            place: place.clone(),
-            problem,
-            remedy,
-        });
+        let kept = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        if severity == Severity::Error && self.silent.contains(place) {
+            return;
+        }
+        if kept.problems.len() >= PROBLEMS_MAX {
+            kept.left_out += 1;
+            return;
+        }
+        kept.problems.push(Problem { severity, place: place.clone(), problem, remedy });
+    }
+}
+
+impl Kept {
+    fn finish(self) -> Vec<Problem> {
+        let Self { mut problems, left_out } = self;
+        if let (1.., Some(last)) = (left_out, problems.last()) {
+            let rest = Problem {
+                severity: last.severity,
+                place: Place::whole(last.place.file.clone()),
+                problem: format!("{left_out} more like these are left out"),
+                remedy: "mend those above first".into(),
+            };
+            problems.push(rest);
+        }
+        problems
     }
 }

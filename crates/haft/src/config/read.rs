@@ -47,11 +47,12 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Starts at the root of a file.
     pub fn new(file: Arc<str>, problems: &'a mut Problems) -> Self {
-        Self {
-            file,
-            path: Vec::new(),
-            problems,
-        }
+        Self { file, path: Vec::new(), problems }
+    }
+
+    /// The keys that lead to the node being read.
+    pub fn path(&self) -> &[String] {
+        &self.path
     }
 
     /// The place of a node at the current path.
@@ -68,6 +69,14 @@ impl<'a> Reader<'a> {
     pub fn error(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
         let place = self.place(node);
         self.problems.error(&place, problem, remedy);
+    }
+
+    /// Notes an error at a node whose value cannot be known: whatever else is wrong with it follows
+    /// from that.
+    pub fn unusable(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+        let place = self.place(node);
+        self.problems.error(&place, problem, remedy);
+        self.problems.silence(place);
     }
 
     /// Notes a warning at a node.
@@ -107,11 +116,7 @@ impl<'a> Reader<'a> {
     /// Notes that a node is of the wrong kind.
     pub fn expected(&mut self, node: &Node, what: &str, example: &str) {
         let found = node.kind();
-        self.error(
-            node,
-            format!("expected {what}, found {found}"),
-            format!("write {example}"),
-        );
+        self.error(node, format!("expected {what}, found {found}"), format!("write {example}"));
     }
 
     /// Reads one field of a record. `null` counts as left out.
@@ -121,10 +126,8 @@ impl<'a> Reader<'a> {
         }
         self.inside(&entry.key, |reader| {
             if slot.is_some() {
-                let problem = format!(
-                    "`{}` is given a second time under another spelling",
-                    entry.key
-                );
+                let problem =
+                    format!("`{}` is given a second time under another spelling", entry.key);
                 reader.error(&entry.value, problem, "keep one of the two");
             }
             *slot = At::read(&entry.value, reader);
@@ -133,15 +136,16 @@ impl<'a> Reader<'a> {
 
     /// Notes an unknown key, with the nearest known one.
     pub fn unknown(&mut self, entry: &Entry, what: &str, known: &[&str], unknown: Unknown) {
-        let place = Place {
-            line: entry.mark.line,
-            column: entry.mark.column,
-            ..self.place(&entry.value)
-        };
+        let place =
+            Place { line: entry.mark.line, column: entry.mark.column, ..self.place(&entry.value) };
         let key = &entry.key;
+        // Nobody will see the suggestion, and looking for one takes its time.
+        if unknown == Unknown::Reject && self.problems.has_many_errors() {
+            self.problems.error(&place, String::new(), String::new());
+            return;
+        }
         if let Some((_, removed)) = REMOVED.iter().find(|(name, _)| name == key) {
-            self.problems
-                .error(&place, *removed, format!("delete `{key}`"));
+            self.problems.error(&place, *removed, format!("delete `{key}`"));
             return;
         }
         let remedy = match nearest(key, known.iter().copied()) {
@@ -150,8 +154,7 @@ impl<'a> Reader<'a> {
         };
         match unknown {
             Unknown::Reject => {
-                self.problems
-                    .error(&place, format!("{what} has no key `{key}`"), remedy);
+                self.problems.error(&place, format!("{what} has no key `{key}`"), remedy);
             }
             Unknown::Warn => self.problems.warn(
                 &place,
@@ -167,12 +170,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     let lower = word.to_lowercase();
     known
         .into_iter()
-        .map(|candidate| {
-            (
-                strsim::jaro_winkler(&lower, &candidate.to_lowercase()),
-                candidate,
-            )
-        })
+        .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(score, _)| *score > 0.82)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
@@ -180,11 +178,7 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 
 /// `` `a`, `b`, `c` `` for a sentence.
 pub fn list<T: AsRef<str>>(words: &[T]) -> String {
-    words
-        .iter()
-        .map(|word| format!("`{}`", word.as_ref()))
-        .collect::<Vec<_>>()
-        .join(", ")
+    words.iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 impl<T: FromNode> FromNode for At<T> {
@@ -203,12 +197,11 @@ impl<T: FromNode> FromNode for At<T> {
 
 impl FromNode for Text {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        match &node.value {
-            NodeValue::Text(text) => Some(text.clone()),
-            _ => {
-                reader.expected(node, "a text", "it in quotes");
-                None
-            }
+        if let NodeValue::Text(text) = &node.value {
+            Some(text.clone())
+        } else {
+            reader.expected(node, "a text", "it in quotes");
+            None
         }
     }
     fn schema() -> Value {
@@ -227,12 +220,11 @@ impl FromNode for String {
 
 impl FromNode for bool {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        match node.value {
-            NodeValue::Bool(yes) => Some(yes),
-            _ => {
-                reader.expected(node, "true or false", "`true` or `false` without quotes");
-                None
-            }
+        if let NodeValue::Bool(yes) = node.value {
+            Some(yes)
+        } else {
+            reader.expected(node, "true or false", "`true` or `false` without quotes");
+            None
         }
     }
     fn schema() -> Value {
@@ -294,13 +286,7 @@ impl<T: FromNode> FromNode for Named<T> {
                     ..reader.place(&entry.value)
                 };
                 let value = T::read(&entry.value, reader)?;
-                Some((
-                    At {
-                        value: entry.key.clone(),
-                        place,
-                    },
-                    value,
-                ))
+                Some((At { value: entry.key.clone(), place }, value))
             })
         });
         Some(Self(entries.collect()))
@@ -377,6 +363,7 @@ macro_rules! record {
                     let mut schema = <$type as $crate::config::read::FromNode>::schema();
                     let text = concat!($($doc, "\n"),+).trim().replace("\n ", "\n");
                     schema["description"] = serde_json::Value::String(text);
+                    $( properties.insert($alias.to_owned(), schema.clone()); )*
                     properties.insert($key.to_owned(), schema);
                 } )*
                 serde_json::json!({
@@ -430,11 +417,11 @@ macro_rules! choice {
                 let words = [$($word $(, $alias)*),+];
                 match node.as_text() {
                     $( Some($word $(| $alias)*) => Some(Self::$variant), )+
-                    Some(other) => {
+                    Some(_) => {
                         let allowed = $crate::config::read::list(&words);
                         reader.error(
                             node,
-                            format!(concat!("`{}` is not ", $what), other),
+                            format!(concat!("`{}` is not ", $what), node.shown_text()),
                             format!("use one of {allowed}"),
                         );
                         None

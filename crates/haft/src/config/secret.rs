@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::{Value, json};
+
 use super::node::Text;
 
 /// A secret: `Debug` and `Display` print `***`.
@@ -59,19 +61,13 @@ impl Masked {
 impl From<Text> for Masked {
     fn from(text: Text) -> Self {
         let shown = text.shown.unwrap_or_else(|| text.text.clone());
-        Self {
-            text: Secret::new(text.text),
-            shown,
-        }
+        Self { text: Secret::new(text.text), shown }
     }
 }
 
 impl From<&str> for Masked {
     fn from(text: &str) -> Self {
-        Self {
-            text: Secret::new(text),
-            shown: text.to_owned(),
-        }
+        Self { text: Secret::new(text), shown: text.to_owned() }
     }
 }
 
@@ -87,48 +83,141 @@ impl fmt::Display for Masked {
     }
 }
 
-/// A server's address. Shown without its password and without the values of its query.
+/// A server's address. Shown without password (or token in the user's place) and the values of its
+/// query, and with references in place of what variables put into its path.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ServerUrl(url::Url);
+pub struct ServerUrl {
+    url: url::Url,
+    shown: String,
+}
 
 impl ServerUrl {
     /// Wraps a checked address.
     pub fn new(url: url::Url) -> Self {
-        Self(url)
+        let shown = masked_url(&url);
+        Self { url, shown }
+    }
+
+    /// Wraps a checked address that was written as `text`.
+    pub(super) fn written(url: url::Url, text: &Text) -> Self {
+        let references = text.shown.as_deref().filter(|shown| path_of(shown).contains("${"));
+        match references {
+            Some(shown) => Self { shown: without_secrets(shown), url },
+            None => Self::new(url),
+        }
     }
 
     /// The address itself, for the one place that connects to it.
     pub fn expose(&self) -> &url::Url {
-        &self.0
+        &self.url
     }
 
-    /// The secret parts: password and the values of the query.
+    /// The secret parts: the password, or else the user (which is then a token), and the values of
+    /// the query.
     pub fn secrets(&self) -> Vec<String> {
-        let password = self.0.password().map(ToOwned::to_owned);
-        let query = self.0.query_pairs().map(|(_, value)| value.into_owned());
+        let user = Some(self.url.username()).filter(|user| !user.is_empty());
+        let password = self.url.password().or(user).map(ToOwned::to_owned);
+        let query = self.url.query_pairs().map(|(_, value)| value.into_owned());
         password.into_iter().chain(query).collect()
+    }
+}
+
+fn masked_url(url: &url::Url) -> String {
+    let mut url = url.clone();
+    // A user without a password is a token.
+    let masked = if url.password().is_some() {
+        url.set_password(Some("***"))
+    } else if url.username().is_empty() {
+        Ok(())
+    } else {
+        url.set_username("***")
+    };
+    if masked.is_err() {
+        return "***".to_owned();
+    }
+    if url.query().is_some() {
+        let masked: Vec<String> = url
+            .query_pairs()
+            .map(
+                |(name, value)| {
+                    if value.is_empty() { "***".to_owned() } else { format!("{name}=***") }
+                },
+            )
+            .collect();
+        url.set_query(Some(&masked.join("&")));
+    }
+    url.into()
+}
+
+/// What follows the host in an address as it was written.
+fn path_of(shown: &str) -> &str {
+    let rest = match shown.split_once("://") {
+        Some((_, rest)) => rest,
+        // The variable at the start holds scheme and host.
+        None => shown.split_once('}').map_or(shown, |(_, rest)| rest),
+    };
+    rest.find('/').map_or("", |at| &rest[at..])
+}
+
+/// An address as it was written, without what may be a secret: for one that cannot be parsed, or
+/// that has references in it. What stands before the `@` may be a password.
+pub(super) fn without_secrets(shown: &str) -> String {
+    let (address, query) = match shown.split_once('?') {
+        Some((address, _)) => (address, "?***"),
+        None => (shown, ""),
+    };
+    match (address.find("//"), address.rfind('@')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}//***{}{query}", &address[..start], &address[end..])
+        }
+        _ => format!("{address}{query}"),
     }
 }
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut url = self.0.clone();
-        if url.password().is_some() && url.set_password(Some("***")).is_err() {
-            return f.write_str("***");
-        }
-        if url.query().is_some() {
-            let masked: Vec<String> = url
-                .query_pairs()
-                .map(|(name, _)| format!("{name}=***"))
-                .collect();
-            url.set_query(Some(&masked.join("&")));
-        }
-        f.write_str(url.as_str())
+        f.write_str(&self.shown)
     }
 }
 
 impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// Settings that are handed to a server. They may hold anything, so their texts never print.
+#[derive(Clone, PartialEq)]
+pub struct Opaque(Value);
+
+impl Opaque {
+    /// Wraps the settings.
+    pub fn new(value: Value) -> Self {
+        Self(value)
+    }
+
+    /// The settings themselves, for the server.
+    pub fn expose(&self) -> &Value {
+        &self.0
+    }
+
+    /// The settings with every text masked.
+    pub fn shown(&self) -> Value {
+        masked(&self.0)
+    }
+}
+
+impl fmt::Debug for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.shown())
+    }
+}
+
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::String(_) => json!("***"),
+        Value::Array(items) => items.iter().map(masked).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), masked(value))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }

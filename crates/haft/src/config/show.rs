@@ -36,15 +36,8 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.span("defaults.queue_timeout", &defaults.queue_timeout);
     rows.plain("defaults.on_name_collision", &defaults.on_name_collision);
     rows.plain("defaults.unresolved_env", &defaults.unresolved_env);
-    rows.plain(
-        "defaults.on_runtime_violation",
-        &defaults.on_runtime_violation,
-    );
-    rows.add(
-        "defaults.python",
-        json!(defaults.python.value.shown()),
-        &defaults.python.origin,
-    );
+    rows.plain("defaults.on_runtime_violation", &defaults.on_runtime_violation);
+    rows.add("defaults.python", json!(defaults.python.value.shown()), &defaults.python.origin);
     rows.plain("defaults.output_bytes_max", &defaults.output_bytes_max);
     for server in &config.servers {
         rows.server(server);
@@ -58,19 +51,11 @@ pub fn rows(config: &Config) -> Vec<Row> {
     if let Some(dir) = &config.registry_dir {
         rows.add("registry.dir", json!(dir.value), &dir.origin);
     }
-    rows.add(
-        "log.dir",
-        json!(config.log.dir.value),
-        &config.log.dir.origin,
-    );
+    rows.add("log.dir", json!(config.log.dir.value), &config.log.dir.origin);
     rows.plain("log.retain_days", &config.log.retain_days);
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
-    rows.add(
-        "state_dir",
-        json!(config.state_dir.value),
-        &config.state_dir.origin,
-    );
+    rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
     rows.0
 }
 
@@ -79,12 +64,7 @@ struct Rows(Vec<Row>);
 impl Rows {
     fn add(&mut self, path: impl Into<String>, value: Value, origin: &Origin) {
         let (word, from) = (origin.word(), origin.to_string());
-        self.0.push(Row {
-            path: path.into(),
-            value,
-            origin: word,
-            from,
-        });
+        self.0.push(Row { path: path.into(), value, origin: word, from });
     }
 
     fn plain<T: Serialize>(&mut self, path: impl Into<String>, setting: &Setting<T>) {
@@ -104,11 +84,7 @@ impl Rows {
             Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
                 self.add(at("url"), json!(remote.url.to_string()), &place);
                 for (name, secret) in &remote.headers {
-                    self.add(
-                        at(&format!("headers.{name}")),
-                        json!(secret.to_string()),
-                        &place,
-                    );
+                    self.add(at(&format!("headers.{name}")), json!(secret.to_string()), &place);
                 }
             }
         }
@@ -141,7 +117,7 @@ impl Rows {
         self.plain(at("tool_prefix"), &server.tool_prefix);
         self.plain(at("protocol"), &server.protocol);
         if let Some(config) = &server.config {
-            self.add(at("config"), masked_json(config), &place);
+            self.add(at("config"), config.shown(), &place);
         }
         self.plain(at("disabled"), &server.disabled);
     }
@@ -164,11 +140,7 @@ impl Rows {
     fn tool(&mut self, tool: &ToolEntry) {
         let path = format!("tools.{}", tool.name);
         if let Some(mcp) = &tool.mcp {
-            self.add(
-                format!("{path}.mcp"),
-                json!(mcp),
-                &Origin::Explicit(tool.place.clone()),
-            );
+            self.add(format!("{path}.mcp"), json!(mcp), &Origin::Explicit(tool.place.clone()));
         }
         if let Some(mode) = &tool.mode {
             self.plain(format!("{path}.mode"), mode);
@@ -207,40 +179,16 @@ impl Rows {
 
 /// What runs a local tool, as it may be shown.
 pub fn program(program: &LocalProgram) -> Value {
-    let shown = |words: &[Masked]| {
-        words
-            .iter()
-            .map(|word| word.shown().to_owned())
-            .collect::<Vec<_>>()
-    };
+    let shown =
+        |words: &[Masked]| words.iter().map(|word| word.shown().to_owned()).collect::<Vec<_>>();
     match program {
-        LocalProgram::Python {
-            script_path,
-            entrypoint,
-        } => {
+        LocalProgram::Python { script_path, entrypoint } => {
             json!({"runtime": "python", "script_path": script_path, "entrypoint": entrypoint})
         }
-        LocalProgram::Command {
-            command,
-            script_path,
-            args,
-        } => json!({
+        LocalProgram::Command { command, script_path, args } => json!({
             "runtime": "command", "command": shown(command), "script_path": script_path,
             "args": shown(args),
         }),
-    }
-}
-
-/// Settings for a server may hold anything, so their texts are never shown.
-fn masked_json(value: &Value) -> Value {
-    match value {
-        Value::String(_) => json!("***"),
-        Value::Array(items) => items.iter().map(masked_json).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), masked_json(value)))
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
@@ -256,11 +204,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
                         .iter()
                         .filter_map(|(_, value)| Some(value.as_ref()?.expose().to_owned())),
                 );
-                let hidden = stdio
-                    .args
-                    .iter()
-                    .chain([&stdio.command])
-                    .filter(|word| word.hides());
+                let hidden = stdio.args.iter().chain([&stdio.command]).filter(|word| word.hides());
                 secrets.extend(hidden.map(|word| word.expose().to_owned()));
             }
             Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {

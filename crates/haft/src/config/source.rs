@@ -1,5 +1,6 @@
 //! Opening files: read, parse, tell the format.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,10 +31,7 @@ pub(super) fn open(
     let full = options.cwd.join(path);
     if full.is_dir() {
         // A forced format speaks of the files the user named, never of a registry's own.
-        for (name, own) in [
-            ("tools.json", Dialect::ToolsJson),
-            ("mcp.json", Dialect::McpServers),
-        ] {
+        for (name, own) in [("tools.json", Dialect::ToolsJson), ("mcp.json", Dialect::McpServers)] {
             open(&path.join(name), Some(own), options, sources, problems);
         }
         return;
@@ -48,27 +46,34 @@ pub(super) fn open(
             let folder = full.parent().map(Path::to_path_buf).unwrap_or_default();
             sources.extend(source(name, folder, &text, format, options, problems));
         }
-        Err(problem) => problems.error(
-            &Place::whole(name),
-            format!("the file cannot be read: {problem}"),
-            "mend the path, or the file's permissions",
-        ),
+        Err(problem) => {
+            let remedy = match full.file_name().and_then(|name| name.to_str()) {
+                Some("tools.json") if !full.exists() => {
+                    "create it with {\"tools\": []}, or mend the path"
+                }
+                Some("mcp.json") if !full.exists() => {
+                    "create it with {\"mcp_servers\": {}}, or mend the path"
+                }
+                _ => "mend the path, or the file's permissions",
+            };
+            let problem = format!("the file cannot be read: {problem}");
+            problems.error(&Place::whole(name), problem, remedy);
+        }
     }
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if metadata.len() > FILE_BYTES_MAX {
+/// The text of a file that is no longer than a configuration can be.
+pub(super) fn read_file(path: &Path) -> Result<String, String> {
+    // A pipe or device does not say its length, so the reading itself is bounded.
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
     }
-    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
-            + 1;
+        let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
         format!("it is not UTF-8 (line {line})")
     })
 }
@@ -92,11 +97,7 @@ pub(super) fn source(
     let path = options.cwd.join(&*name).display().to_string();
     let Some(dialect) = format.or_else(|| detect(&path, syntax, &root)) else {
         let words: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.word()).collect();
-        let place = Place {
-            line: root.mark.line,
-            column: root.mark.column,
-            ..Place::whole(name)
-        };
+        let place = Place { line: root.mark.line, column: root.mark.column, ..Place::whole(name) };
         let problem = match &root.value {
             NodeValue::Null => "the file is empty".to_owned(),
             NodeValue::Map(_) => "the file is in no format that Haft knows".to_owned(),
@@ -113,11 +114,7 @@ pub(super) fn source(
         return None;
     }
     if root.value == NodeValue::Null && dialect != Dialect::Native {
-        problems.error(
-            &Place::whole(name),
-            "the file is empty",
-            format!("write a {dialect} file"),
-        );
+        problems.error(&Place::whole(name), "the file is empty", format!("write a {dialect} file"));
         return None;
     }
     let root = match root.value {
@@ -125,34 +122,19 @@ pub(super) fn source(
         NodeValue::Null => Node::new(NodeValue::Map(Vec::new()), root.mark),
         _ => root,
     };
-    Some(Source {
-        name,
-        folder: project_folder(folder),
-        dialect,
-        root,
-    })
+    Some(Source { name, folder: project_folder(folder), dialect, root })
 }
 
 fn syntax_problem(name: Arc<str>, error: SyntaxError, problems: &mut Problems) {
     let Mark { line, column } = error.mark;
-    let place = Place {
-        line,
-        column,
-        ..Place::whole(name)
-    };
+    let place = Place { line, column, ..Place::whole(name) };
     problems.error(&place, error.problem, error.remedy);
 }
 
 /// Files in an editor's own folder speak of the project around it.
 fn project_folder(folder: PathBuf) -> PathBuf {
     let is_editors = folder.file_name().is_some_and(|name| {
-        [".vscode", ".cursor", ".codex"]
-            .iter()
-            .any(|editors| name == *editors)
+        [".vscode", ".cursor", ".codex"].iter().any(|editors| name == *editors)
     });
-    if is_editors {
-        folder.parent().map(Path::to_path_buf).unwrap_or_default()
-    } else {
-        folder
-    }
+    if is_editors { folder.parent().map(Path::to_path_buf).unwrap_or_default() } else { folder }
 }

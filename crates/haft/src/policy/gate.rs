@@ -60,20 +60,14 @@ impl Gate {
     /// A slot, if one is free now.
     pub(crate) fn try_enter(&self) -> Option<Slot> {
         let permit = self.slots.clone().try_acquire_owned().ok()?;
-        Some(Slot {
-            permit: Some(permit),
-            surplus: self.surplus.clone(),
-        })
+        Some(Slot { permit: Some(permit), surplus: self.surplus.clone() })
     }
 
     /// A slot, after waiting for it. Dropping the future leaves the queue.
     pub(crate) async fn enter(&self) -> Option<Slot> {
         let _waiting = Waiting::join(&self.waiting);
         let permit = self.slots.clone().acquire_owned().await.ok()?;
-        Some(Slot {
-            permit: Some(permit),
-            surplus: self.surplus.clone(),
-        })
+        Some(Slot { permit: Some(permit), surplus: self.surplus.clone() })
     }
 }
 

@@ -63,9 +63,9 @@ impl Policy {
     /// Whether the caller may call the tool at all.
     pub(crate) fn authorize(tool: &RegisteredTool, is_approved: bool) -> Result<(), CallError> {
         match tool.effective.approval.value {
-            Approval::Ask if !is_approved => Err(CallError::ApprovalNeeded {
-                tool: tool.name.clone(),
-            }),
+            Approval::Ask if !is_approved => {
+                Err(CallError::ApprovalNeeded { tool: tool.name.clone() })
+            }
             Approval::Ask | Approval::Auto => Ok(()),
         }
     }
@@ -103,10 +103,7 @@ impl Policy {
         let tool_slot = gate.try_enter().ok_or_else(|| full(tool, gate))?;
         let toolbox_slot = self.toolbox.try_enter().ok_or_else(|| CallError::Busy {
             tool: tool.name.clone(),
-            reason: format!(
-                "{} calls are running in the toolbox, the limit",
-                self.toolbox.limit()
-            ),
+            reason: format!("{} calls are running in the toolbox, the limit", self.toolbox.limit()),
             setting: "max_concurrent",
         })?;
         Ok((tool_slot, toolbox_slot))
@@ -128,10 +125,7 @@ impl Policy {
     fn queue_full(&self, tool: &RegisteredTool) -> CallError {
         CallError::Busy {
             tool: tool.name.clone(),
-            reason: format!(
-                "{} calls are waiting for it already, the limit",
-                self.queue_max
-            ),
+            reason: format!("{} calls are waiting for it already, the limit", self.queue_max),
             setting: "queue_max",
         }
     }

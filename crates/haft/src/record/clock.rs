@@ -38,11 +38,7 @@ impl ManualClock {
     /// Moves by `step`, forward or backward, and stops at the ends of time.
     pub fn advance(&self, step: SignedDuration) {
         let mut now = super::lock(&self.0);
-        let end = if step.is_negative() {
-            Timestamp::MIN
-        } else {
-            Timestamp::MAX
-        };
+        let end = if step.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
         *now = now.checked_add(step).unwrap_or(end);
     }
 }

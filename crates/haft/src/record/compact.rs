@@ -3,11 +3,7 @@
 
 /// The same JSON without line breaks. Strings, numbers and the order of keys stay as they are.
 pub(super) fn one_line(json: String) -> String {
-    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        compact(&json)
-    } else {
-        json
-    }
+    if json.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) { compact(&json) } else { json }
 }
 
 /// Drops the white space between tokens.
@@ -39,11 +35,7 @@ pub(super) fn string_len(json: &str) -> usize {
 }
 
 fn push_without_space(target: &mut String, tokens: &str) {
-    target.extend(
-        tokens
-            .chars()
-            .filter(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')),
-    );
+    target.extend(tokens.chars().filter(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')));
 }
 
 #[cfg(test)]

@@ -53,10 +53,7 @@ impl LogError {
                 path.display()
             ),
             Self::Stalled { path, .. } => {
-                format!(
-                    "check the disk or network mount that holds `{}`",
-                    path.display()
-                )
+                format!("check the disk or network mount that holds `{}`", path.display())
             }
             Self::Read { path, .. } => {
                 format!("check that `{}` exists and may be read", path.display())
@@ -65,16 +62,10 @@ impl LogError {
     }
 
     pub(super) fn write(path: &Path, error: io::Error) -> Self {
-        Self::Write {
-            path: path.to_owned(),
-            source: Arc::new(error),
-        }
+        Self::Write { path: path.to_owned(), source: Arc::new(error) }
     }
 
     pub(super) fn read(path: &Path, error: io::Error) -> Self {
-        Self::Read {
-            path: path.to_owned(),
-            source: Arc::new(error),
-        }
+        Self::Read { path: path.to_owned(), source: Arc::new(error) }
     }
 }

@@ -46,10 +46,7 @@ pub(super) fn delete_expired(dir: &Path, newest: Date, retain_days: u32) {
     let files = match list(dir) {
         Ok(files) => files,
         Err(error) => {
-            tracing::warn!(
-                error = error.problem(),
-                "could not look for expired log files"
-            );
+            tracing::warn!(error = error.problem(), "could not look for expired log files");
             return;
         }
     };
@@ -78,10 +75,7 @@ mod tests {
 
     #[test]
     fn only_names_that_the_log_writes_are_its_files() {
-        assert_eq!(
-            date_of("tools-2026-02-28.jsonl"),
-            Some(jiff::civil::date(2026, 2, 28))
-        );
+        assert_eq!(date_of("tools-2026-02-28.jsonl"), Some(jiff::civil::date(2026, 2, 28)));
         for other in [
             "tools-2026-02-30.jsonl",
             "tools-20260228.jsonl",

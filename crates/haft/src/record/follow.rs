@@ -113,11 +113,7 @@ impl Follow {
 impl Tail {
     fn open(path: &Path) -> Result<Option<Self>, LogError> {
         match File::open(path) {
-            Ok(file) => Ok(Some(Self {
-                path: path.to_owned(),
-                file,
-                offset: 0,
-            })),
+            Ok(file) => Ok(Some(Self { path: path.to_owned(), file, offset: 0 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(path, error)),
         }
@@ -144,9 +140,7 @@ impl Tail {
         if length == self.offset {
             return Ok(());
         }
-        self.file
-            .seek(SeekFrom::Start(self.offset))
-            .map_err(broken)?;
+        self.file.seek(SeekFrom::Start(self.offset)).map_err(broken)?;
         let mut reader = BufReader::new(&self.file);
         let mut line = Vec::new();
         loop {

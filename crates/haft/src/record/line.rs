@@ -128,8 +128,6 @@ pub(super) mod rfc3339 {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Timestamp, D::Error> {
-        std::borrow::Cow::<str>::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        std::borrow::Cow::<str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }

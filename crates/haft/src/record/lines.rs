@@ -33,11 +33,7 @@ pub(super) fn next_line(
     }
     buffer.clear();
     let (rest, finished) = skip_line(reader)?;
-    Ok(if finished {
-        (NextLine::TooLong, count + rest)
-    } else {
-        (NextLine::Unfinished, 0)
-    })
+    Ok(if finished { (NextLine::TooLong, count + rest) } else { (NextLine::Unfinished, 0) })
 }
 
 /// Reads past the next newline.

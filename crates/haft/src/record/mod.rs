@@ -145,10 +145,7 @@ impl ExecutionLog {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, LogError> {
         let writer = Writer::start(options, limits, clock)?;
-        Ok(Self {
-            redactor,
-            handle: Arc::new(Handle(writer)),
-        })
+        Ok(Self { redactor, handle: Arc::new(Handle(writer)) })
     }
 
     /// Records `entry`. The future resolves once the line has reached the operating system, or
@@ -160,17 +157,12 @@ impl ExecutionLog {
         &self,
         entry: &Entry<'_>,
     ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
-        settled(
-            self.handle.0.submit(Line::new(entry, &self.redactor)),
-            Arc::clone(&self.handle),
-        )
+        settled(self.handle.0.submit(Line::new(entry, &self.redactor)), Arc::clone(&self.handle))
     }
 
     /// Records `entry` without waiting and without touching the disk: for a guard's `Drop`.
     pub fn append_detached(&self, entry: &Entry<'_>) {
-        self.handle
-            .0
-            .submit_detached(Line::new(entry, &self.redactor));
+        self.handle.0.submit_detached(Line::new(entry, &self.redactor));
     }
 
     /// Says whether a call may run: with [`OnLogFailure::Refuse`], not if the last write failed

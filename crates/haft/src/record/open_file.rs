@@ -27,12 +27,8 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     pub(super) fn open(date: Date, path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(FILE_MODE)
-            .open(&path)?;
+        let file =
+            OpenOptions::new().read(true).append(true).create(true).mode(FILE_MODE).open(&path)?;
         let metadata = file.metadata()?;
         // Whoever wrote last may have been killed, or run out of room, in the middle of a line.
         let mut last = *b"\n";

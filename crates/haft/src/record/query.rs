@@ -44,15 +44,9 @@ pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
         Err(LogError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => vec![],
         Err(error) => return Err(error),
     };
-    let paths: VecDeque<PathBuf> = files
-        .into_iter()
-        .filter(|(date, _)| filter.covers(*date))
-        .map(|(_, path)| path)
-        .collect();
-    let calls = Calls {
-        filter: filter.clone(),
-        ..Calls::default()
-    };
+    let paths: VecDeque<PathBuf> =
+        files.into_iter().filter(|(date, _)| filter.covers(*date)).map(|(_, path)| path).collect();
+    let calls = Calls { filter: filter.clone(), ..Calls::default() };
     match filter.limit {
         None => Ok(Calls { paths, ..calls }),
         Some(limit) => newest(paths, limit, calls),
@@ -151,11 +145,7 @@ impl OpenLog {
     /// A file that is gone by now expired, and is nothing to complain about.
     fn open(path: PathBuf) -> Result<Option<Self>, LogError> {
         match File::open(&path) {
-            Ok(file) => Ok(Some(Self {
-                path,
-                reader: BufReader::new(file),
-                line: Vec::new(),
-            })),
+            Ok(file) => Ok(Some(Self { path, reader: BufReader::new(file), line: Vec::new() })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(&path, error)),
         }

@@ -121,11 +121,7 @@ impl Queue {
 
     /// Takes note of what became of a batch. Lines that were not stored are kept in their place.
     pub(super) fn settle(&mut self, batch: Vec<Line>, written: Written, now: Timestamp) {
-        let Written {
-            stored,
-            safe,
-            problem,
-        } = written;
+        let Written { stored, safe, problem } = written;
         let waiters = std::mem::take(&mut self.in_flight);
         for line in batch.into_iter().skip(stored).rev() {
             self.pending_bytes += line.text.len();
@@ -150,10 +146,7 @@ impl Queue {
     /// Takes note that the write under way hangs, and lets go everyone who waits.
     pub(super) fn stall(&mut self, error: &LogError, now: Timestamp) {
         self.fail(error, now);
-        let pending = self
-            .pending
-            .iter_mut()
-            .filter_map(|(_, waiter)| waiter.take());
+        let pending = self.pending.iter_mut().filter_map(|(_, waiter)| waiter.take());
         let in_flight = self.in_flight.iter_mut().filter_map(Option::take);
         for waiter in pending.chain(in_flight) {
             let _ = waiter.send(on_trouble(self.on_failure, error));
@@ -222,30 +215,20 @@ impl Queue {
             trouble.error = error.clone();
             return;
         }
-        self.trouble = Some(Trouble {
-            since: now,
-            error: error.clone(),
-            loss_reported: false,
-        });
+        self.trouble = Some(Trouble { since: now, error: error.clone(), loss_reported: false });
         self.notices.push(Notice::Failing(error.clone()));
     }
 
     fn recover(&mut self) {
         if self.trouble.take().is_some() {
             self.failing.store(false, Ordering::Release);
-            self.notices.push(Notice::Recovered {
-                entries_lost: self.entries_lost,
-            });
+            self.notices.push(Notice::Recovered { entries_lost: self.entries_lost });
         }
     }
 
     /// Drops the newest lines until the backlog is within its limits, if the log fails.
     fn trim(&mut self) {
-        let Limits {
-            backlog_entries_max,
-            backlog_bytes_max,
-            ..
-        } = self.limits;
+        let Limits { backlog_entries_max, backlog_bytes_max, .. } = self.limits;
         let Some(trouble) = &mut self.trouble else {
             return;
         };
@@ -257,9 +240,7 @@ impl Queue {
             let answer = on_trouble(self.on_failure, &trouble.error);
             waiter.map(|waiter| waiter.send(answer));
             if !std::mem::replace(&mut trouble.loss_reported, true) {
-                self.notices.push(Notice::Losing {
-                    entries_kept: self.pending.len(),
-                });
+                self.notices.push(Notice::Losing { entries_kept: self.pending.len() });
             }
         }
     }
@@ -280,28 +261,15 @@ mod tests {
     /// Trouble, loss and recovery are each reported once, however many entries they meet.
     #[test]
     fn changes_are_reported_once() {
-        let limits = Limits {
-            backlog_entries_max: 1,
-            ..Limits::default()
-        };
+        let limits = Limits { backlog_entries_max: 1, ..Limits::default() };
         let mut queue = Queue::new(OnLogFailure::Degrade, limits, Arc::default());
         let error = || LogError::write("log".as_ref(), std::io::ErrorKind::StorageFull.into());
         for full in [true, true, true, false, false] {
             let date = jiff::civil::date(2026, 7, 15);
-            queue.push(
-                Line {
-                    date,
-                    text: "{}\n".into(),
-                },
-                None,
-            );
+            queue.push(Line { date, text: "{}\n".into() }, None);
             let batch = queue.take_batch();
             let stored = if full { 0 } else { batch.len() };
-            let written = Written {
-                stored,
-                safe: stored,
-                problem: full.then(error),
-            };
+            let written = Written { stored, safe: stored, problem: full.then(error) };
             queue.settle(batch, written, Timestamp::UNIX_EPOCH);
         }
         let reports = queue.take_notices();

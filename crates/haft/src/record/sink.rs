@@ -80,10 +80,7 @@ impl Sink {
 
     /// Finds out whether the file can be written, by an empty line, which readers skip.
     pub(super) fn probe(&mut self) -> Result<(), LogError> {
-        let line = Line {
-            date: self.newest,
-            text: "\n".into(),
-        };
+        let line = Line { date: self.newest, text: "\n".into() };
         self.write(&[line]).problem.map_or(Ok(()), Err)
     }
 
@@ -93,11 +90,7 @@ impl Sink {
             match self.write_once(date, &lines[stored..]) {
                 Ok(count) => stored += count,
                 Err(problem) => {
-                    return Written {
-                        stored,
-                        safe: stored,
-                        problem: Some(problem),
-                    };
+                    return Written { stored, safe: stored, problem: Some(problem) };
                 }
             }
             if stored == lines.len() {
@@ -105,11 +98,7 @@ impl Sink {
             }
         }
         let problem = LogError::write(&path_of(&self.dir, date), io::ErrorKind::WriteZero.into());
-        Written {
-            stored,
-            safe: stored,
-            problem: Some(problem),
-        }
+        Written { stored, safe: stored, problem: Some(problem) }
     }
 
     /// One write(2). Answers how many lines the file now holds completely.
@@ -133,9 +122,7 @@ impl Sink {
                 return Err(problem);
             }
         };
-        open.torn = buffer[..count]
-            .last()
-            .map_or(open.torn, |last| *last != b'\n');
+        open.torn = buffer[..count].last().map_or(open.torn, |last| *last != b'\n');
         if names_left == 0 {
             // Deleted between the look at the path and the write: nobody can read these lines.
             self.open = None;
@@ -147,25 +134,13 @@ impl Sink {
 
     fn make_safe(&mut self, stored: usize) -> Written {
         let (Durability::Disk, Some(open)) = (self.durability, &self.open) else {
-            return Written {
-                stored,
-                safe: stored,
-                problem: None,
-            };
+            return Written { stored, safe: stored, problem: None };
         };
         match open.file.sync_data() {
-            Ok(()) => Written {
-                stored,
-                safe: stored,
-                problem: None,
-            },
+            Ok(()) => Written { stored, safe: stored, problem: None },
             Err(error) => {
                 let problem = Some(LogError::write(&open.path, error));
-                Written {
-                    stored,
-                    safe: 0,
-                    problem,
-                }
+                Written { stored, safe: 0, problem }
             }
         }
     }
@@ -223,10 +198,7 @@ mod tests {
     #[test]
     fn a_line_cut_short_is_written_again_unless_only_its_newline_is_missing() {
         let date = jiff::civil::date(2026, 7, 15);
-        let lines = ["{1}\n", "{22}\n"].map(|text| Line {
-            date,
-            text: text.into(),
-        });
+        let lines = ["{1}\n", "{22}\n"].map(|text| Line { date, text: text.into() });
         let complete: Vec<usize> = (0..=9).map(|count| complete_lines(&lines, count)).collect();
         assert_eq!(complete, [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]);
     }

@@ -119,10 +119,7 @@ impl Writer {
 
     /// What a caller is told whose answer never came.
     pub(super) fn gone(&self) -> LogError {
-        LogError::write(
-            &self.options.dir,
-            std::io::Error::other("the log's writer is gone"),
-        )
+        LogError::write(&self.options.dir, std::io::Error::other("the log's writer is gone"))
     }
 
     /// Lets the threads end once the queue is written.
@@ -145,10 +142,7 @@ impl Writer {
             let batch = queue.take_batch();
             drop(queue);
             let written = if batch.is_empty() {
-                Written {
-                    problem: sink.probe().err(),
-                    ..Written::default()
-                }
+                Written { problem: sink.probe().err(), ..Written::default() }
             } else {
                 sink.write(&batch)
             };
@@ -219,10 +213,7 @@ impl Writer {
                 queue = woken;
                 queue.wanted |= wait.timed_out();
             } else {
-                queue = self
-                    .work
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
@@ -249,10 +240,7 @@ impl Writer {
                 }
                 Some(_) => {
                     let path = self.options.dir.clone();
-                    let error = LogError::Stalled {
-                        path,
-                        after: stall_after,
-                    };
+                    let error = LogError::Stalled { path, after: stall_after };
                     queue.stall(&error, self.clock.now());
                     let notices = queue.take_notices();
                     drop(queue);

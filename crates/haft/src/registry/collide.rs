@@ -50,10 +50,7 @@ impl Names {
                      2. Leave one out with `tool_denylist`, OR\n\
                      3. Set `on_name_collision` to `last_wins`, `first_wins` or `prefix`"
                 );
-                log.push(Record {
-                    level: Level::Error,
-                    text: text.clone(),
-                });
+                log.push(Record { level: Level::Error, text: text.clone() });
                 self.violations.push(text);
             }
             // Listed twice: a call could not tell one from the other, whatever they are named.
@@ -144,10 +141,7 @@ fn with_prefix(tool: &RegisteredTool) -> Option<String> {
 }
 
 fn warning(text: String) -> Record {
-    Record {
-        level: Level::Warning,
-        text,
-    }
+    Record { level: Level::Warning, text }
 }
 
 /// Where a tool comes from; its own name too, where the other one's differs.

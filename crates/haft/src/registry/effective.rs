@@ -73,10 +73,7 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
                 value: setting.value,
                 origin: Origin::ServerDefault(server.to_owned(), place),
             },
-            origin => Setting {
-                value: setting.value,
-                origin,
-            },
+            origin => Setting { value: setting.value, origin },
         })
     }
     let (settings, name) = (&server.default_tool_config, server.name.as_str());
@@ -98,23 +95,23 @@ pub(super) fn effective(
     let empty = ToolSettings::default();
     let (explicit, default) = (explicit.unwrap_or(&empty), default.unwrap_or(&empty));
     let max_instances = either(explicit.max_instances.as_ref(), default.max_instances.as_ref());
-    let parallel_capable = either(explicit.parallel_capable.as_ref(), default.parallel_capable.as_ref())
-        .unwrap_or_else(|| implied_parallel(max_instances.as_ref(), fallback.is_parallel));
+    let parallel_capable =
+        either(explicit.parallel_capable.as_ref(), default.parallel_capable.as_ref())
+            .unwrap_or_else(|| implied_parallel(max_instances.as_ref(), fallback.is_parallel));
     let max_instances = if parallel_capable.value {
         max_instances.unwrap_or_else(|| Setting::default(MAX_INSTANCES))
     } else {
-        Setting {
-            value: 1,
-            origin: Origin::Implied("parallel_capable: false"),
-        }
+        Setting { value: 1, origin: Origin::Implied("parallel_capable: false") }
     };
     Effective {
         max_instances,
-        timeout: either(explicit.timeout.as_ref(), default.timeout.as_ref()).unwrap_or(fallback.timeout),
+        timeout: either(explicit.timeout.as_ref(), default.timeout.as_ref())
+            .unwrap_or(fallback.timeout),
         parallel_capable,
         approval: either(explicit.approval.as_ref(), default.approval.as_ref())
             .unwrap_or_else(|| Setting::default(Approval::Auto)),
-        on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref()).unwrap_or(fallback.on_limit),
+        on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref())
+            .unwrap_or(fallback.on_limit),
         origin,
     }
 }
@@ -126,10 +123,9 @@ fn either<T: Clone>(explicit: Option<&T>, default: Option<&T>) -> Option<T> {
 /// Local tools run one at a time unless someone says that several may run at once.
 fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> Setting<bool> {
     match max_instances {
-        Some(instances) if !is_parallel && instances.value > 1 => Setting {
-            value: true,
-            origin: Origin::Implied("max_instances above 1"),
-        },
+        Some(instances) if !is_parallel && instances.value > 1 => {
+            Setting { value: true, origin: Origin::Implied("max_instances above 1") }
+        }
         _ => Setting::default(is_parallel),
     }
 }
@@ -137,32 +133,12 @@ fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> 
 /// `{max_instances: 20, timeout: 60s}`, as far as it is set.
 pub(super) fn details(settings: &ToolSettings) -> String {
     let mut parts = Vec::new();
-    parts.extend(
-        settings
-            .max_instances
-            .as_ref()
-            .map(|it| format!("max_instances: {}", it.value)),
-    );
-    parts.extend(
-        settings
-            .timeout
-            .as_ref()
-            .map(|it| format!("timeout: {}", human(it.value))),
-    );
+    parts.extend(settings.max_instances.as_ref().map(|it| format!("max_instances: {}", it.value)));
+    parts.extend(settings.timeout.as_ref().map(|it| format!("timeout: {}", human(it.value))));
     let parallel = settings.parallel_capable.as_ref();
     parts.extend(parallel.map(|it| format!("parallel_capable: {}", it.value)));
-    parts.extend(
-        settings
-            .approval
-            .as_ref()
-            .map(|it| format!("approval: {}", it.value)),
-    );
-    parts.extend(
-        settings
-            .on_limit
-            .as_ref()
-            .map(|it| format!("on_limit: {}", it.value)),
-    );
+    parts.extend(settings.approval.as_ref().map(|it| format!("approval: {}", it.value)));
+    parts.extend(settings.on_limit.as_ref().map(|it| format!("on_limit: {}", it.value)));
     format!("{{{}}}", parts.join(", "))
 }
 

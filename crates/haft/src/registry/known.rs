@@ -19,9 +19,7 @@ impl KnownTools {
     pub fn load(state_dir: &Path) -> io::Result<Option<Self>> {
         let path = state_dir.join(FILE_NAME);
         match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map(Some)
-                .map_err(io::Error::other),
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -47,8 +45,7 @@ impl KnownTools {
 
     /// Remembers what a server has now.
     pub fn remember(&mut self, server: &str, tools: impl IntoIterator<Item = String>) {
-        self.servers
-            .insert(server.to_owned(), tools.into_iter().collect());
+        self.servers.insert(server.to_owned(), tools.into_iter().collect());
     }
 
     /// Forgets servers that are no longer configured.

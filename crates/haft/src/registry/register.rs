@@ -18,13 +18,7 @@ use crate::tool::ToolDefinition;
 
 /// Registers what was found. `known` is what the last run remembered, if there was one.
 pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>) -> Registration {
-    let mut run = Run {
-        config,
-        known,
-        names: Names::default(),
-        log: Vec::new(),
-        used: Vec::new(),
-    };
+    let mut run = Run { config, known, names: Names::default(), log: Vec::new(), used: Vec::new() };
     for tool in &found.local {
         run.local(tool);
     }
@@ -40,12 +34,7 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
         next.remember(server, tools.iter().map(|tool| tool.name.clone()));
     }
     let Run { names, log, .. } = run;
-    Registration {
-        tools: names.tools,
-        records: log,
-        violations: names.violations,
-        known: next,
-    }
+    Registration { tools: names.tools, records: log, violations: names.violations, known: next }
 }
 
 struct Run<'a> {
@@ -63,10 +52,7 @@ impl<'a> Run<'a> {
         let entry = self.entry(None, &definition.name, &offered(&definition.name));
         let own = tool.settings.as_ref();
         if entry.is_none() && own.is_none() {
-            self.violation(texts::unconfigured_local(
-                &definition.name,
-                &self.configured(),
-            ));
+            self.violation(texts::unconfigured_local(&definition.name, &self.configured()));
             return;
         }
         let explicit = entry.map(|entry| &entry.settings);
@@ -92,10 +78,7 @@ impl<'a> Run<'a> {
 
     fn server(&mut self, server: &'a ServerConfig, tools: &[ToolDefinition]) {
         if tools.is_empty() {
-            self.say(
-                Level::Warning,
-                texts::no_tools(&server.name, &server.endpoint),
-            );
+            self.say(Level::Warning, texts::no_tools(&server.name, &server.endpoint));
         }
         for tool in tools {
             let name = match server.tool_prefix.value {
@@ -125,18 +108,12 @@ impl<'a> Run<'a> {
         name: String,
         entry: Option<&ToolEntry>,
     ) {
-        let own_mode = entry
-            .and_then(|entry| entry.mode.as_ref())
-            .map(|mode| mode.value);
+        let own_mode = entry.and_then(|entry| entry.mode.as_ref()).map(|mode| mode.value);
         let default = &server_default(server);
         let fallback = Fallback::mcp(server, &self.config.defaults);
         let (settings, lines) = match (server.mode.value, entry) {
             (Mode::Strict, None) => {
-                self.violation(texts::unconfigured(
-                    &tool.name,
-                    &server.name,
-                    &self.configured(),
-                ));
+                self.violation(texts::unconfigured(&tool.name, &server.name, &self.configured()));
                 return;
             }
             (Mode::Dynamic, Some(entry))
@@ -157,12 +134,8 @@ impl<'a> Run<'a> {
                 (settings, vec![(Level::Debug, text)])
             }
             (_, Some(entry)) => {
-                let settings = effective(
-                    Some(&entry.settings),
-                    None,
-                    fallback,
-                    SettingsOrigin::Explicit,
-                );
+                let settings =
+                    effective(Some(&entry.settings), None, fallback, SettingsOrigin::Explicit);
                 let text = texts::explicit(&tool.name, &settings.details());
                 (settings, vec![(Level::Debug, text)])
             }
@@ -175,10 +148,7 @@ impl<'a> Run<'a> {
                 (settings, lines.map(|text| (Level::Info, text)).collect())
             }
         };
-        let source = Source::Mcp {
-            mcp_name: server.name.clone(),
-            mcp_mode: server.mode.value,
-        };
+        let source = Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
         self.add(name, tool, source, settings, lines);
     }
 
@@ -194,15 +164,11 @@ impl<'a> Run<'a> {
     ) {
         let schemas = Schema::compile(&definition.input_schema)
             .map_err(|problem| format!("its input schema is not usable: {problem}"))
-            .and_then(
-                |input| match definition.output_schema.as_ref().map(Schema::compile) {
-                    None => Ok((input, None)),
-                    Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
-                    Some(Err(problem)) => {
-                        Err(format!("its output schema is not usable: {problem}"))
-                    }
-                },
-            );
+            .and_then(|input| match definition.output_schema.as_ref().map(Schema::compile) {
+                None => Ok((input, None)),
+                Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
+                Some(Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
+            });
         let (input, output) = match schemas {
             Ok((input, output)) => (Arc::new(input), output),
             Err(problem) => {
@@ -223,14 +189,7 @@ impl<'a> Run<'a> {
             self.say(level, text);
         }
         let definition = definition.clone();
-        let tool = RegisteredTool {
-            name,
-            definition,
-            source,
-            effective,
-            input,
-            output,
-        };
+        let tool = RegisteredTool { name, definition, source, effective, input, output };
         let rule = self.config.defaults.on_name_collision.value;
         self.names.add(tool, rule, &mut self.log);
     }
@@ -278,9 +237,7 @@ impl<'a> Run<'a> {
         let has_tools = |server: &&ServerConfig| !server.disabled.value && server.load_tools.value;
         let is_asked = |name: &str| found.servers.iter().any(|(asked, _)| asked == name);
         let servers = self.config.servers.iter().filter(has_tools);
-        servers
-            .map(|server| server.name.as_str())
-            .filter(move |name| !is_asked(name))
+        servers.map(|server| server.name.as_str()).filter(move |name| !is_asked(name))
     }
 
     /// The servers a missing tool can have come from: the one its entry names, else those that had
@@ -320,11 +277,7 @@ impl<'a> Run<'a> {
     }
 
     fn configured(&self) -> Vec<&'a str> {
-        self.config
-            .tools
-            .iter()
-            .map(|entry| entry.name.as_str())
-            .collect()
+        self.config.tools.iter().map(|entry| entry.name.as_str()).collect()
     }
 
     fn violation(&mut self, text: String) {

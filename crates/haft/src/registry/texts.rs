@@ -6,7 +6,7 @@ use crate::text::printable;
 
 /// T1: a strict server has a tool that nobody configured.
 pub(super) fn unconfigured(tool: &str, server: &str, configured: &[&str]) -> String {
-    let (tool, configured) = (printable(tool), configured.join(", "));
+    let (tool, configured) = (printable(tool), list(configured));
     format!(
         "Tool '{tool}' from MCP server '{server}' is not configured in the toolbox.\n\n\
          MCP Server: {server}\nMode: strict\nMissing Tool: {tool}\n\n\
@@ -19,13 +19,18 @@ pub(super) fn unconfigured(tool: &str, server: &str, configured: &[&str]) -> Str
 
 /// T1 for a tool that runs here: local tools are always strict.
 pub(super) fn unconfigured_local(tool: &str, configured: &[&str]) -> String {
-    let (tool, configured) = (printable(tool), configured.join(", "));
+    let (tool, configured) = (printable(tool), list(configured));
     format!(
         "Tool '{tool}' (local tool) is not configured in the toolbox.\n\n\
          Configured tools: [{configured}]\n\n\
          Local tools must always be explicitly configured in myai.toolbox.tools.\n\
          To resolve: add an entry with `name: {tool}` to the tools in your configuration"
     )
+}
+
+fn list(names: &[&str]) -> String {
+    let names: Vec<_> = names.iter().map(|name| printable(name)).collect();
+    names.join(", ")
 }
 
 /// T2: a server could not be connected at start.
@@ -51,6 +56,7 @@ pub(super) fn using_default(tool: &str, server: &str) -> String {
 
 /// T6: an entry's tool is gone.
 pub(super) fn gone(tool: &str, server: &str) -> String {
+    let tool = printable(tool);
     format!("Tool '{tool}' was configured but is no longer available from MCP server '{server}'")
 }
 

@@ -96,16 +96,11 @@ impl<'a> CallRecord<'a> {
             Err(error) => Some(ErrorBody::from(error)),
         };
         let duration = self.started.elapsed();
-        let written = self
-            .log
-            .map(|log| log.append(&self.entry(error.as_ref(), duration)));
+        let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
         self.is_closed = true;
         let message = match written {
             Some(written) => written.await.err().map(|error| {
-                format!(
-                    "this call is not in the execution log yet: {}",
-                    error.problem()
-                )
+                format!("this call is not in the execution log yet: {}", error.problem())
             }),
             None => None,
         };
@@ -148,9 +143,7 @@ impl<'a> CallRecord<'a> {
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
         if let (false, Some(log)) = (self.is_closed, self.log) {
-            let gone = CallError::Cancelled {
-                tool: self.call.tool.clone(),
-            };
+            let gone = CallError::Cancelled { tool: self.call.tool.clone() };
             let error = ErrorBody::from(&gone);
             log.append_detached(&self.entry(Some(&error), self.started.elapsed()));
         }
@@ -158,11 +151,7 @@ impl Drop for CallRecord<'_> {
 }
 
 fn status(error: Option<&ErrorBody>) -> Status {
-    if error.is_some() {
-        Status::Error
-    } else {
-        Status::Success
-    }
+    if error.is_some() { Status::Error } else { Status::Success }
 }
 
 /// The tool ran and says itself that it failed; its text is the message.
@@ -176,53 +165,27 @@ fn said_error(output: &ToolOutput) -> ErrorBody {
         })
         .collect();
     let failure = Box::new(ToolFailure::execution(texts.join("\n")));
-    ErrorBody::from(&CallError::Failed {
-        tool: String::new(),
-        failure,
-    })
+    ErrorBody::from(&CallError::Failed { tool: String::new(), failure })
 }
 
 /// Which layer failed. A local tool has no protocol of its own, so that layer stays `none`.
 fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcomes {
-    let rpc = if source == Source::Mcp {
-        Outcome::Ok
-    } else {
-        Outcome::None
-    };
-    let ran = Outcomes {
-        transport: Outcome::Ok,
-        rpc,
-        tool: Outcome::Ok,
-        schema: Outcome::Ok,
-    };
+    let rpc = if source == Source::Mcp { Outcome::Ok } else { Outcome::None };
+    let ran = Outcomes { transport: Outcome::Ok, rpc, tool: Outcome::Ok, schema: Outcome::Ok };
     let Some(error) = error else { return ran };
     match error.code {
-        Code::ValidationError => Outcomes {
-            schema: Outcome::Failed,
-            ..Outcomes::default()
-        },
-        Code::OutputValidationError => Outcomes {
-            schema: Outcome::Failed,
-            ..ran
-        },
-        Code::ToolExecutionError if answered => Outcomes {
-            tool: Outcome::Failed,
-            ..ran
-        },
-        Code::ToolExecutionError | Code::Timeout => Outcomes {
-            tool: Outcome::Failed,
-            schema: Outcome::None,
-            ..ran
-        },
-        Code::ProtocolError => Outcomes {
-            transport: Outcome::Ok,
-            rpc: Outcome::Failed,
-            ..Outcomes::default()
-        },
-        Code::ServiceUnavailable | Code::OutcomeUnknown => Outcomes {
-            transport: Outcome::Failed,
-            ..Outcomes::default()
-        },
+        Code::ValidationError => Outcomes { schema: Outcome::Failed, ..Outcomes::default() },
+        Code::OutputValidationError => Outcomes { schema: Outcome::Failed, ..ran },
+        Code::ToolExecutionError if answered => Outcomes { tool: Outcome::Failed, ..ran },
+        Code::ToolExecutionError | Code::Timeout => {
+            Outcomes { tool: Outcome::Failed, schema: Outcome::None, ..ran }
+        }
+        Code::ProtocolError => {
+            Outcomes { transport: Outcome::Ok, rpc: Outcome::Failed, ..Outcomes::default() }
+        }
+        Code::ServiceUnavailable | Code::OutcomeUnknown => {
+            Outcomes { transport: Outcome::Failed, ..Outcomes::default() }
+        }
         Code::UnknownTool | Code::Denied | Code::Busy | Code::Cancelled | Code::Stopping => {
             Outcomes::default()
         }
@@ -253,11 +216,7 @@ fn cut(mut content: Vec<Content>, bytes_max: usize) -> Vec<Content> {
 }
 
 fn as_json(arguments: &str) -> Box<RawValue> {
-    let text = if arguments.trim().is_empty() {
-        "{}"
-    } else {
-        arguments.trim()
-    };
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments.trim() };
     RawValue::from_string(text.to_owned())
         .or_else(|_| to_raw_value(arguments))
         .unwrap_or_else(|_| RawValue::NULL.to_owned())

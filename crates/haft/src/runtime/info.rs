@@ -74,26 +74,14 @@ impl ToolInfo {
                     json!(effective.max_instances.value),
                     &effective.max_instances,
                 ),
-                value(
-                    "timeout",
-                    json!(human(effective.timeout.value)),
-                    &effective.timeout,
-                ),
+                value("timeout", json!(human(effective.timeout.value)), &effective.timeout),
                 value(
                     "parallel_capable",
                     json!(effective.parallel_capable.value),
                     &effective.parallel_capable,
                 ),
-                value(
-                    "approval",
-                    json!(effective.approval.value),
-                    &effective.approval,
-                ),
-                value(
-                    "on_limit",
-                    json!(effective.on_limit.value),
-                    &effective.on_limit,
-                ),
+                value("approval", json!(effective.approval.value), &effective.approval),
+                value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
             ],
             program,
         }
@@ -101,19 +89,11 @@ impl ToolInfo {
 
     /// The value of one setting.
     pub fn setting(&self, key: &str) -> Option<&Value> {
-        self.config
-            .iter()
-            .find(|setting| setting.key == key)
-            .map(|setting| &setting.value)
+        self.config.iter().find(|setting| setting.key == key).map(|setting| &setting.value)
     }
 }
 
 fn value<T>(key: &'static str, value: Value, setting: &Setting<T>) -> EffectiveValue {
     let origin: &Origin = &setting.origin;
-    EffectiveValue {
-        key,
-        value,
-        origin: origin.word(),
-        from: origin.to_string(),
-    }
+    EffectiveValue { key, value, origin: origin.word(), from: origin.to_string() }
 }

@@ -35,10 +35,7 @@ impl Script {
         let exposed =
             |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
         let runner = match &tool.program {
-            LocalProgram::Python {
-                script_path,
-                entrypoint,
-            } => {
+            LocalProgram::Python { script_path, entrypoint } => {
                 let settings = PythonSettings {
                     name,
                     tools_dir,
@@ -50,22 +47,17 @@ impl Script {
                 };
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
-            LocalProgram::Command {
-                command,
-                script_path,
-                args,
-            } => Runner::Command(CommandTool::new(CommandSettings {
-                name,
-                tools_dir,
-                script_path: script_path.clone(),
-                command: exposed(command),
-                args: exposed(args),
-            })),
+            LocalProgram::Command { command, script_path, args } => {
+                Runner::Command(CommandTool::new(CommandSettings {
+                    name,
+                    tools_dir,
+                    script_path: script_path.clone(),
+                    command: exposed(command),
+                    args: exposed(args),
+                }))
+            }
         };
-        Self {
-            definition: tool.definition.clone(),
-            runner,
-        }
+        Self { definition: tool.definition.clone(), runner }
     }
 }
 

@@ -109,18 +109,8 @@ impl RuntimeBuilder {
 
     /// Starts the toolbox.
     pub async fn start(self) -> Result<Runtime, StartError> {
-        let Self {
-            config,
-            functions,
-            clock,
-            purpose,
-        } = self;
-        let parts = Parts {
-            functions,
-            warm: WarmWorkers::new(),
-            clock,
-            purpose,
-        };
+        let Self { config, functions, clock, purpose } = self;
+        let parts = Parts { functions, warm: WarmWorkers::new(), clock, purpose };
         let snapshot = start::build(config, &parts, None).await?;
         let inner = Inner {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -130,9 +120,7 @@ impl RuntimeBuilder {
             parts,
             applying: tokio::sync::Mutex::new(()),
         };
-        Ok(Runtime {
-            inner: Arc::new(inner),
-        })
+        Ok(Runtime { inner: Arc::new(inner) })
     }
 }
 
@@ -183,12 +171,7 @@ impl Runtime {
 
     /// How the execution log is doing; nothing for a toolbox that only looks.
     pub fn log_health(&self) -> Option<LogHealth> {
-        self.inner
-            .snapshot
-            .load()
-            .log
-            .as_ref()
-            .map(ExecutionLog::health)
+        self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
     }
 
     /// Replaces the configuration in one step. Calls under way keep what they began with; if the
@@ -220,11 +203,7 @@ impl Runtime {
         if let Some(Err(error)) = close(snapshot.log.as_ref()).await {
             tracing::error!("log entries are lost: {}", error.problem());
         }
-        if ended.is_ok() {
-            Shutdown::Clean
-        } else {
-            Shutdown::Cut
-        }
+        if ended.is_ok() { Shutdown::Clean } else { Shutdown::Cut }
     }
 }
 

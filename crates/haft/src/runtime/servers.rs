@@ -44,11 +44,8 @@ pub enum ServerState {
 impl ServerInfo {
     /// A server as configured, without asking it anything.
     pub fn configured(server: &ServerConfig) -> Self {
-        let state = if server.disabled.value {
-            ServerState::Disabled
-        } else {
-            ServerState::Configured
-        };
+        let state =
+            if server.disabled.value { ServerState::Disabled } else { ServerState::Configured };
         Self {
             name: server.name.clone(),
             mode: server.mode.value,
@@ -70,26 +67,13 @@ pub(super) fn connect(config: &Config) -> Result<Vec<ServerInfo>, StartError> {
             match server.on_connect_failure.value {
                 ConnectFailure::Exit => {
                     let text = connect_failure(&server.name, &server.endpoint, NO_TRANSPORT);
-                    Record {
-                        level: Level::Error,
-                        text: text.clone(),
-                    }
-                    .emit();
-                    return Err(StartError::Connect {
-                        server: server.name.clone(),
-                        text,
-                    });
+                    Record { level: Level::Error, text: text.clone() }.emit();
+                    return Err(StartError::Connect { server: server.name.clone(), text });
                 }
                 ConnectFailure::Skip => {
-                    let text = format!(
-                        "mcp: server '{}' failed to connect: {NO_TRANSPORT}",
-                        server.name
-                    );
-                    Record {
-                        level: Level::Warning,
-                        text,
-                    }
-                    .emit();
+                    let text =
+                        format!("mcp: server '{}' failed to connect: {NO_TRANSPORT}", server.name);
+                    Record { level: Level::Warning, text }.emit();
                 }
             }
             info.state = ServerState::Unavailable;

@@ -48,20 +48,9 @@ impl Snapshot {
         servers: Vec<ServerInfo>,
     ) -> Self {
         let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
-        let tools = order
-            .iter()
-            .map(|tool| (tool.name().to_owned(), tool.clone()))
-            .collect();
+        let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
-        Self {
-            tools,
-            order,
-            policy,
-            log,
-            output_bytes_max,
-            servers,
-            config,
-        }
+        Self { tools, order, policy, log, output_bytes_max, servers, config }
     }
 
     /// The tools, in the order of registration.
@@ -81,11 +70,7 @@ impl Snapshot {
     /// A tool as programs and people are shown it.
     pub(super) fn info(&self, tool: &Offered) -> ToolInfo {
         let own_name = &tool.registered.definition.name;
-        let script = self
-            .config
-            .local
-            .iter()
-            .find(|local| local.definition.name == *own_name);
+        let script = self.config.local.iter().find(|local| local.definition.name == *own_name);
         let program = script.filter(|_| tool.kind == RecordSource::Local);
         ToolInfo::new(tool, program.map(|local| show::program(&local.program)))
     }
@@ -96,9 +81,6 @@ impl Snapshot {
             Some(log) => log.ready().map_err(|error| error.problem()),
             None => Err("this toolbox was started only to look at it".to_owned()),
         };
-        ready.map_err(|problem| CallError::LogUnavailable {
-            tool: tool.to_owned(),
-            problem,
-        })
+        ready.map_err(|problem| CallError::LogUnavailable { tool: tool.to_owned(), problem })
     }
 }

@@ -42,9 +42,9 @@ impl StartError {
     /// What to do next, where the text itself does not say.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Connect { server, .. } => Some(format!(
-                "set `on_connect_failure: skip` for `{server}` to start without it"
-            )),
+            Self::Connect { server, .. } => {
+                Some(format!("set `on_connect_failure: skip` for `{server}` to start without it"))
+            }
             Self::Strict { .. } => None,
             Self::Log(error) => Some(error.remedy()),
         }
@@ -71,27 +71,20 @@ pub(super) async fn build(
         record.emit();
     }
     if !registration.violations.is_empty() {
-        return Err(StartError::Strict {
-            texts: registration.violations,
-        });
+        return Err(StartError::Strict { texts: registration.violations });
     }
     let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
     if is_news && known.as_ref() != Some(&registration.known) {
         save_known(&config, &registration.known).await;
     }
-    let has_python = config
-        .local
-        .iter()
-        .any(|tool| matches!(tool.program, LocalProgram::Python { .. }));
+    let has_python =
+        config.local.iter().any(|tool| matches!(tool.program, LocalProgram::Python { .. }));
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
     let backends = backends(&config, parts, &registration.tools, old);
     let offered = offer(registration.tools, &backends, old);
-    let toolbox = gate(
-        old.map(|old| &old.policy.toolbox),
-        config.defaults.max_concurrent.value,
-    );
+    let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
     Ok(Snapshot::new(config, offered, policy, log, servers))
 }
@@ -125,28 +118,21 @@ fn open_log(
 /// What the log depends on.
 fn log_key(config: &Config) -> impl PartialEq + use<> {
     let log = &config.log;
-    let settings = (
-        log.dir.value.clone(),
-        log.retain_days.value,
-        log.on_failure.value,
-        log.sync.value,
-    );
+    let settings =
+        (log.dir.value.clone(), log.retain_days.value, log.on_failure.value, log.sync.value);
     (settings, config.secrets())
 }
 
 fn discover(config: &Config, parts: &Parts) -> Discovered {
-    let functions = parts.functions.iter().map(|tool| LocalDiscovery {
-        definition: tool.definition(),
-        settings: None,
-    });
+    let functions = parts
+        .functions
+        .iter()
+        .map(|tool| LocalDiscovery { definition: tool.definition(), settings: None });
     let scripts = config.local.iter().map(|tool| LocalDiscovery {
         definition: tool.definition.clone(),
         settings: Some(tool.settings.clone()),
     });
-    Discovered {
-        local: functions.chain(scripts).collect(),
-        servers: Vec::new(),
-    }
+    Discovered { local: functions.chain(scripts).collect(), servers: Vec::new() }
 }
 
 /// What runs each tool. A script whose entry did not change keeps its warm workers.
@@ -176,11 +162,7 @@ fn backends(
         };
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
-            let before = old
-                .config
-                .local
-                .iter()
-                .find(|before| before.definition.name == *name);
+            let before = old.config.local.iter().find(|before| before.definition.name == *name);
             let same_program = before.is_some_and(|before| {
                 before.program == local.program && before.tools_dir == local.tools_dir
             });
@@ -206,16 +188,9 @@ fn offer(tools: Vec<RegisteredTool>, backends: &Backends, old: Option<&Snapshot>
             let Source::Local = registered.source else { return None };
             let (backend, kind) = backends.get(&registered.definition.name)?.clone();
             let before = old.and_then(|old| old.resolve(&registered.name).ok());
-            let gate = gate(
-                before.map(|tool| &tool.gate),
-                registered.effective.max_instances.value,
-            );
-            Some(Offered {
-                registered,
-                backend,
-                gate,
-                kind,
-            })
+            let gate =
+                gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
+            Some(Offered { registered, backend, gate, kind })
         })
         .collect()
 }

@@ -23,24 +23,14 @@ fn weather_schema() -> Value {
 
 async fn echo(bench: &Bench, reached: &Arc<AtomicUsize>) -> Runtime {
     let reached = reached.clone();
-    let tool = FunctionTool::new(
-        "weather",
-        "Weather.",
-        weather_schema(),
-        move |args, context| {
-            reached.fetch_add(1, Ordering::SeqCst);
-            async move {
-                let visits = context
-                    .state
-                    .get("visits")
-                    .and_then(|it| it.as_u64())
-                    .unwrap_or(0)
-                    + 1;
-                context.state.set("visits", json!(visits));
-                Ok(ToolOutput::from_json(&json!({"args": args, "visits": visits})).unwrap())
-            }
-        },
-    );
+    let tool = FunctionTool::new("weather", "Weather.", weather_schema(), move |args, context| {
+        reached.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let visits = context.state.get("visits").and_then(|it| it.as_u64()).unwrap_or(0) + 1;
+            context.state.set("visits", json!(visits));
+            Ok(ToolOutput::from_json(&json!({"args": args, "visits": visits})).unwrap())
+        }
+    });
     let config = bench.config("tools: [{name: weather, parallel_capable: true}]");
     Runtime::builder(config).tool(tool).start().await.unwrap()
 }
@@ -55,28 +45,17 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
         (r#"{"days": 2}"#, "", "`city` is missing"),
         (r#"{"city": "x", "town": 1}"#, "", "`town` is not expected"),
     ] {
-        let answer = runtime
-            .call(ToolCall::from_text("weather", arguments))
-            .await;
+        let answer = runtime.call(ToolCall::from_text("weather", arguments)).await;
         let error = answer.error.unwrap();
         assert_eq!(error.code, Code::ValidationError);
         let violation = json!([{"pointer": pointer, "problem": problem}]);
         assert_eq!(error.details["violations"], violation, "{arguments}");
         let entry = bench.logged().pop().unwrap();
-        assert_eq!(
-            (entry.execution_id, entry.input.get()),
-            (answer.execution_id, arguments)
-        );
+        assert_eq!((entry.execution_id, entry.input.get()), (answer.execution_id, arguments));
     }
     for arguments in ["[1]", "nonsense", r#"{"city": "a", "city": "b"}"#] {
-        let answer = runtime
-            .call(ToolCall::from_text("weather", arguments))
-            .await;
-        assert_eq!(
-            answer.error.unwrap().code,
-            Code::ValidationError,
-            "{arguments}"
-        );
+        let answer = runtime.call(ToolCall::from_text("weather", arguments)).await;
+        assert_eq!(answer.error.unwrap().code, Code::ValidationError, "{arguments}");
     }
     assert_eq!(reached.load(Ordering::SeqCst), 0);
     assert_eq!(bench.logged().len(), 6);
@@ -97,20 +76,12 @@ async fn an_answer_that_does_not_fit_is_not_handed_on() {
     })
     .with_output_schema(schema.clone());
     let failing = FunctionTool::new("failing", "", json!({"type": "object"}), |_, _| async {
-        Ok(ToolOutput {
-            is_error: true,
-            ..ToolOutput::from_text("no sensor")
-        })
+        Ok(ToolOutput { is_error: true, ..ToolOutput::from_text("no sensor") })
     })
     .with_output_schema(schema);
     let config = bench.config("tools: [{name: wrong}, {name: none}, {name: failing}]");
-    let runtime = Runtime::builder(config)
-        .tool(wrong)
-        .tool(none)
-        .tool(failing)
-        .start()
-        .await
-        .unwrap();
+    let runtime =
+        Runtime::builder(config).tool(wrong).tool(none).tool(failing).start().await.unwrap();
     let answer = runtime.call(empty("wrong")).await;
     assert!(answer.data.is_none() && answer.content.is_empty());
     let error = answer.error.unwrap();
@@ -119,20 +90,14 @@ async fn an_answer_that_does_not_fit_is_not_handed_on() {
         error.message,
         "the answer of `wrong` does not fit its output schema: at `/temp`: expected number, found string"
     );
-    assert_eq!(
-        bench.logged()[0].output.as_ref().unwrap().get(),
-        r#"{"temp":"warm"}"#
-    );
+    assert_eq!(bench.logged()[0].output.as_ref().unwrap().get(), r#"{"temp":"warm"}"#);
     let error = runtime.call(empty("none")).await.error.unwrap();
     assert_eq!(error.code, Code::OutputValidationError);
     // A tool that says it failed is not asked for the answer it promised.
     let answer = runtime.call(empty("failing")).await;
     assert_eq!(answer.content, [Content::text("no sensor")]);
     let error = answer.error.unwrap();
-    assert_eq!(
-        (error.code, error.message.as_str()),
-        (Code::ToolExecutionError, "no sensor")
-    );
+    assert_eq!((error.code, error.message.as_str()), (Code::ToolExecutionError, "no sensor"));
 }
 
 /// Proves S2-FR-008, S2-KE-04, S2-KE-05, S2-KE-06, S2-FR-011, S2-Q-03.
@@ -140,47 +105,27 @@ async fn an_answer_that_does_not_fit_is_not_handed_on() {
 async fn one_envelope_and_one_entry_tell_the_same_story() {
     let (bench, reached) = (Bench::new(), Arc::default());
     let runtime = echo(&bench, &reached).await;
-    let call = || {
-        ToolCall::from_text("weather", r#"{"city": "Seoul"}"#)
-            .caller("tests")
-            .session("s1")
-    };
+    let call =
+        || ToolCall::from_text("weather", r#"{"city": "Seoul"}"#).caller("tests").session("s1");
     let first = runtime.call(call()).await;
     let second = runtime.call(call()).await;
     assert_eq!(first.status, Status::Success);
-    assert_eq!(
-        first.data.as_ref().unwrap().get(),
-        r#"{"args":{"city":"Seoul"},"visits":1}"#
-    );
+    assert_eq!(first.data.as_ref().unwrap().get(), r#"{"args":{"city":"Seoul"},"visits":1}"#);
     // The two calls belong to one session, so they share its state.
-    assert_eq!(
-        second.data.as_ref().unwrap().get(),
-        r#"{"args":{"city":"Seoul"},"visits":2}"#
-    );
+    assert_eq!(second.data.as_ref().unwrap().get(), r#"{"args":{"city":"Seoul"},"visits":2}"#);
     let logged = bench.logged();
     for (envelope, entry) in [first, second].iter().zip(&logged) {
         assert_eq!(entry.execution_id, envelope.execution_id);
         assert_eq!(entry.input.get(), r#"{"city": "Seoul"}"#);
-        assert_eq!(
-            entry.output.as_ref().unwrap().get(),
-            envelope.data.as_ref().unwrap().get()
-        );
+        assert_eq!(entry.output.as_ref().unwrap().get(), envelope.data.as_ref().unwrap().get());
         assert_eq!(
             (entry.caller.as_deref(), entry.session.as_deref()),
             (Some("tests"), Some("s1"))
         );
-        assert_eq!(
-            (entry.status, entry.duration_ms),
-            (envelope.status, envelope.duration_ms)
-        );
+        assert_eq!((entry.status, entry.duration_ms), (envelope.status, envelope.duration_ms));
     }
     let json = serde_json::to_value(runtime.call(empty("nope")).await).unwrap();
-    let mut keys: Vec<&str> = json
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let mut keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     let expected = [
         "content",
@@ -203,9 +148,7 @@ async fn one_envelope_and_one_entry_tell_the_same_story() {
 async fn every_way_to_end_leaves_exactly_one_entry() {
     let bench = Bench::new();
     let any = json!({"type": "object"});
-    let ok = FunctionTool::new("ok", "", any.clone(), |_, _| async {
-        Ok(ToolOutput::default())
-    });
+    let ok = FunctionTool::new("ok", "", any.clone(), |_, _| async { Ok(ToolOutput::default()) });
     let fails = FunctionTool::new("fails", "", any.clone(), |_, _| async {
         Err(ToolFailure::execution("broken"))
     });
@@ -222,40 +165,23 @@ async fn every_way_to_end_leaves_exactly_one_entry() {
         "tools: [{name: ok}, {name: fails}, {name: panics}, {name: hangs, timeout: 20ms}, \
          {name: asks, approval: ask}]",
     );
-    let builder = Runtime::builder(config)
-        .tool(ok)
-        .tool(fails)
-        .tool(panics)
-        .tool(hangs)
-        .tool(asks);
+    let builder = Runtime::builder(config).tool(ok).tool(fails).tool(panics).tool(hangs).tool(asks);
     let runtime = builder.start().await.unwrap();
     let code = |answer: Envelope| answer.error.map(|error| error.code);
     assert_eq!(code(runtime.call(empty("ok")).await), None);
-    assert_eq!(
-        code(runtime.call(empty("nothing")).await),
-        Some(Code::UnknownTool)
-    );
+    assert_eq!(code(runtime.call(empty("nothing")).await), Some(Code::UnknownTool));
     assert_eq!(
         code(runtime.call(ToolCall::from_text("ok", "[")).await),
         Some(Code::ValidationError)
     );
-    assert_eq!(
-        code(runtime.call(empty("fails")).await),
-        Some(Code::ToolExecutionError)
-    );
-    assert_eq!(
-        code(runtime.call(empty("panics")).await),
-        Some(Code::ToolExecutionError)
-    );
+    assert_eq!(code(runtime.call(empty("fails")).await), Some(Code::ToolExecutionError));
+    assert_eq!(code(runtime.call(empty("panics")).await), Some(Code::ToolExecutionError));
     assert_eq!(code(runtime.call(empty("asks")).await), Some(Code::Denied));
     assert_eq!(code(runtime.call(empty("asks").approved()).await), None);
     let answer = runtime.call(empty("hangs")).await;
     let error = answer.error.unwrap();
     assert_eq!(error.code, Code::Timeout);
-    assert_eq!(
-        error.message,
-        "`hangs` gave no answer within 20ms and was stopped"
-    );
+    assert_eq!(error.message, "`hangs` gave no answer within 20ms and was stopped");
     assert_eq!(error.details, json!({"timeout_ms": 20}));
     let logged = bench.logged();
     assert_eq!(logged.len(), 8);
@@ -273,20 +199,11 @@ async fn a_long_answer_is_cut_for_the_model_and_whole_in_the_log() {
     let config = bench.config("defaults: {output_bytes_max: 1001}\ntools: [{name: long}]");
     let runtime = Runtime::builder(config).tool(long).start().await.unwrap();
     let answer = runtime.call(empty("long")).await;
-    let [Content::Text { text }] = &answer.content[..] else {
-        panic!("{answer:?}")
-    };
+    let [Content::Text { text }] = &answer.content[..] else { panic!("{answer:?}") };
     let marker =
         "\n[200 of 1200 bytes cut here; `data` and the execution log hold the whole answer]";
     assert_eq!(text, &format!("{}{marker}", "ä".repeat(500)));
-    assert!(
-        bench.logged()[0]
-            .output
-            .as_ref()
-            .unwrap()
-            .get()
-            .contains(&"ä".repeat(600))
-    );
+    assert!(bench.logged()[0].output.as_ref().unwrap().get().contains(&"ä".repeat(600)));
 }
 
 #[tokio::test]
@@ -300,17 +217,8 @@ async fn a_full_disk_refuses_calls_or_lets_them_run_as_configured() {
         let config = haft::Config::from_yaml(&format!(
             "log: {{dir: {logs:?}, on_failure: {policy}}}\ntools: [{{name: a}}]"
         ));
-        let runtime = Runtime::builder(config.unwrap())
-            .tool(tool)
-            .start()
-            .await
-            .unwrap();
-        let file = std::fs::read_dir(&logs)
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
+        let runtime = Runtime::builder(config.unwrap()).tool(tool).start().await.unwrap();
+        let file = std::fs::read_dir(&logs).unwrap().next().unwrap().unwrap().path();
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/dev/full", &file).unwrap();
         let first = runtime.call(empty("a")).await;
@@ -321,11 +229,7 @@ async fn a_full_disk_refuses_calls_or_lets_them_run_as_configured() {
             assert!(first.message.unwrap().contains("not in the execution log"));
             let error = second.error.unwrap();
             assert_eq!(error.code, Code::ServiceUnavailable);
-            assert!(
-                error.message.contains("No space left on device"),
-                "{}",
-                error.message
-            );
+            assert!(error.message.contains("No space left on device"), "{}", error.message);
             assert!(error.remedy.unwrap().contains("log.on_failure: degrade"));
         }
         std::fs::remove_file(&file).unwrap();
@@ -358,25 +262,17 @@ fn fits(value: &Value) -> bool {
     let Some(map) = value.as_object() else {
         return false;
     };
-    let is_whole = |days: &Value| {
-        days.as_f64()
-            .is_some_and(|days| days.fract() == 0.0 && days >= 1.0)
-    };
+    let is_whole =
+        |days: &Value| days.as_f64().is_some_and(|days| days.fract() == 0.0 && days >= 1.0);
     map.keys().all(|key| key == "city" || key == "days")
-        && map
-            .get("city")
-            .and_then(Value::as_str)
-            .is_some_and(|city| !city.is_empty())
+        && map.get("city").and_then(Value::as_str).is_some_and(|city| !city.is_empty())
         && map.get("days").is_none_or(is_whole)
 }
 
 /// Proves S2-SC-004: whatever comes in, the tool sees only what fits.
 #[test]
 fn no_random_input_gets_past_the_schema() {
-    let executor = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let executor = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (bench, reached) = (Bench::new(), Arc::<AtomicUsize>::default());
     let runtime = executor.block_on(echo(&bench, &reached));
     proptest!(ProptestConfig::with_cases(400), |(value in any_json())| {

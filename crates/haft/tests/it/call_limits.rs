@@ -29,11 +29,7 @@ async fn the_whole_toolbox_runs_at_most_max_concurrent_calls() {
     held.release.add_permits(30);
     let answers = running.join_all().await;
     assert_eq!(answers.len(), 30);
-    assert!(
-        answers
-            .iter()
-            .all(|answer| answer.status == Status::Success)
-    );
+    assert!(answers.iter().all(|answer| answer.status == Status::Success));
     assert_eq!(held.most(), 10);
 }
 
@@ -52,13 +48,7 @@ async fn one_tool_runs_at_most_max_instances_calls() {
     others.join_all().await;
     held.release.add_permits(6);
     running.join_all().await;
-    assert_eq!(
-        (
-            held.most(),
-            held.total.load(std::sync::atomic::Ordering::SeqCst)
-        ),
-        (2, 6)
-    );
+    assert_eq!((held.most(), held.total.load(std::sync::atomic::Ordering::SeqCst)), (2, 6));
 }
 
 /// Proves X-9, S2-EC-11, S2-Q-05.
@@ -67,16 +57,9 @@ async fn a_tool_that_is_not_parallel_capable_never_overlaps() {
     let (bench, alone, together) = (Bench::new(), Held::new(), Held::new());
     let yaml = "tools: [{name: alone, max_instances: 5, parallel_capable: false}, {name: default}, \
                 {name: together, parallel_capable: true}]";
-    let runtime = start(
-        &bench,
-        yaml,
-        &[
-            ("alone", &alone),
-            ("default", &alone),
-            ("together", &together),
-        ],
-    )
-    .await;
+    let runtime =
+        start(&bench, yaml, &[("alone", &alone), ("default", &alone), ("together", &together)])
+            .await;
     let running = spawn(&runtime, (0..3).map(|_| empty("together")));
     together.until_running(3).await;
     together.release.add_permits(3);
@@ -105,10 +88,7 @@ async fn a_call_over_the_limit_waits_and_says_so() {
     first.join_all().await;
     let answer = second.join_all().await.remove(0);
     assert_eq!(answer.status, Status::Success);
-    assert!(
-        answer.queued_ms > 0 && answer.duration_ms >= answer.queued_ms,
-        "{answer:?}"
-    );
+    assert!(answer.queued_ms > 0 && answer.duration_ms >= answer.queued_ms, "{answer:?}");
     let logged = bench.logged();
     assert_eq!(logged.last().unwrap().queued_ms, answer.queued_ms);
 }
@@ -125,17 +105,11 @@ async fn reject_answers_busy_at_once() {
     held.until_running(1).await;
     let error = runtime.call(empty("a")).await.error.unwrap();
     assert_eq!(error.code, Code::Busy);
-    assert_eq!(
-        error.message,
-        "`a` is busy: 1 of its calls are running, the limit"
-    );
+    assert_eq!(error.message, "`a` is busy: 1 of its calls are running, the limit");
     let more = spawn(&runtime, [empty("b")]);
     held.until_running(2).await;
     let error = runtime.call(empty("b")).await.error.unwrap();
-    assert_eq!(
-        error.message,
-        "`b` is busy: 2 calls are running in the toolbox, the limit"
-    );
+    assert_eq!(error.message, "`b` is busy: 2 calls are running in the toolbox, the limit");
     assert!(error.remedy.unwrap().contains("max_concurrent"));
     held.release.add_permits(2);
     running.join_all().await;
@@ -151,24 +125,12 @@ async fn the_queue_is_bounded_in_length_and_in_time() {
     let running = spawn(&runtime, [empty("a")]);
     held.until_running(1).await;
     let waiting = spawn(&runtime, (0..20).map(|_| empty("a")));
-    let messages: Vec<String> = waiting
-        .join_all()
-        .await
-        .into_iter()
-        .map(|answer| answer.error.unwrap().message)
-        .collect();
+    let messages: Vec<String> =
+        waiting.join_all().await.into_iter().map(|answer| answer.error.unwrap().message).collect();
     let full = "`a` is busy: 2 calls are waiting for it already, the limit";
     let late = "`a` is busy: no slot became free within 50ms";
-    assert_eq!(
-        messages.iter().filter(|message| *message == full).count(),
-        18,
-        "{messages:?}"
-    );
-    assert_eq!(
-        messages.iter().filter(|message| *message == late).count(),
-        2,
-        "{messages:?}"
-    );
+    assert_eq!(messages.iter().filter(|message| *message == full).count(), 18, "{messages:?}");
+    assert_eq!(messages.iter().filter(|message| *message == late).count(), 2, "{messages:?}");
     held.release.add_permits(1);
     running.join_all().await;
     assert_eq!(bench.logged().len(), 21);
@@ -177,12 +139,7 @@ async fn the_queue_is_bounded_in_length_and_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_can_be_cancelled_while_it_waits_and_while_it_runs() {
     let (bench, held) = (Bench::new(), Held::new());
-    let runtime = start(
-        &bench,
-        "tools: [{name: a, max_instances: 1}]",
-        &[("a", &held)],
-    )
-    .await;
+    let runtime = start(&bench, "tools: [{name: a, max_instances: 1}]", &[("a", &held)]).await;
     let (one, two) = (CancellationToken::new(), CancellationToken::new());
     let running = spawn(&runtime, [empty("a").cancelled_by(one.clone())]);
     held.until_running(1).await;
@@ -221,20 +178,9 @@ async fn a_batch_runs_in_parallel_only_what_may() {
     let (bench, alone, together) = (Bench::new(), Held::new(), Held::new());
     let yaml =
         "tools: [{name: alone}, {name: also_alone}, {name: together, parallel_capable: true}]";
-    let tools = [
-        ("alone", &alone),
-        ("also_alone", &alone),
-        ("together", &together),
-    ];
+    let tools = [("alone", &alone), ("also_alone", &alone), ("together", &together)];
     let runtime = start(&bench, yaml, &tools).await;
-    let names = [
-        "together",
-        "together",
-        "alone",
-        "also_alone",
-        "missing",
-        "together",
-    ];
+    let names = ["together", "together", "alone", "also_alone", "missing", "together"];
     let batch = {
         let runtime = runtime.clone();
         let calls: Vec<ToolCall> = names.iter().map(|name| empty(name)).collect();
@@ -248,32 +194,18 @@ async fn a_batch_runs_in_parallel_only_what_may() {
     together.until_running(1).await;
     together.release.add_permits(1);
     let answers = batch.join_all().await.remove(0);
-    assert_eq!(
-        answers
-            .iter()
-            .map(|answer| answer.tool.as_str())
-            .collect::<Vec<_>>(),
-        names
-    );
+    assert_eq!(answers.iter().map(|answer| answer.tool.as_str()).collect::<Vec<_>>(), names);
     assert_eq!((alone.most(), together.most()), (1, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shutdown_lets_calls_finish_then_cuts_them_off() {
     let (bench, held) = (Bench::new(), Held::new());
-    let runtime = start(
-        &bench,
-        "tools: [{name: a, max_instances: 2}]",
-        &[("a", &held)],
-    )
-    .await;
+    let runtime = start(&bench, "tools: [{name: a, max_instances: 2}]", &[("a", &held)]).await;
     let running = spawn(&runtime, [empty("a"), empty("a")]);
     held.until_running(2).await;
     held.release.add_permits(1);
-    assert_eq!(
-        runtime.shutdown(Duration::from_millis(50)).await,
-        Shutdown::Cut
-    );
+    assert_eq!(runtime.shutdown(Duration::from_millis(50)).await, Shutdown::Cut);
     let mut answers = running.join_all().await;
     answers.sort_by_key(|answer| answer.error.is_some());
     assert_eq!(answers[0].status, Status::Success);
@@ -286,22 +218,11 @@ async fn shutdown_lets_calls_finish_then_cuts_them_off() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_configuration_is_applied_in_one_step_and_calls_under_way_go_on() {
     let (bench, held) = (Bench::new(), Held::new());
-    let runtime = start(
-        &bench,
-        "tools: [{name: a, max_instances: 3}]",
-        &[("a", &held)],
-    )
-    .await;
+    let runtime = start(&bench, "tools: [{name: a, max_instances: 3}]", &[("a", &held)]).await;
     let running = spawn(&runtime, (0..3).map(|_| empty("a")));
     held.until_running(3).await;
-    runtime
-        .apply(bench.config("tools: [{name: a, max_instances: 1}]"))
-        .await
-        .unwrap();
-    assert_eq!(
-        runtime.tool("a").unwrap().setting("max_instances"),
-        Some(&json!(1))
-    );
+    runtime.apply(bench.config("tools: [{name: a, max_instances: 1}]")).await.unwrap();
+    assert_eq!(runtime.tool("a").unwrap().setting("max_instances"), Some(&json!(1)));
     let more = spawn(&runtime, (0..2).map(|_| empty("a")));
     // What runs beyond the new limit finishes; nothing new starts until the limit holds.
     held.release.add_permits(2);
@@ -311,11 +232,7 @@ async fn a_new_configuration_is_applied_in_one_step_and_calls_under_way_go_on() 
     more.join_all().await;
     assert_eq!(held.most(), 3);
     let refused = runtime.apply(bench.config("tools: []")).await.unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .starts_with("Tool 'a' (local tool) is not configured")
-    );
+    assert!(refused.to_string().starts_with("Tool 'a' (local tool) is not configured"));
     held.release.add_permits(1);
     assert_eq!(runtime.call(empty("a")).await.status, Status::Success);
 }
@@ -326,21 +243,11 @@ async fn ten_thousand_calls_at_once_all_end() {
     let yaml = "defaults: {queue_max: 100}\ntools: [{name: a, max_instances: 4}]";
     let runtime = start(&bench, yaml, &[("a", &held)]).await;
     held.release.add_permits(10_000);
-    let answers = spawn(&runtime, (0..10_000).map(|_| empty("a")))
-        .join_all()
-        .await;
-    let ok = answers
-        .iter()
-        .filter(|answer| answer.status == Status::Success)
-        .count();
+    let answers = spawn(&runtime, (0..10_000).map(|_| empty("a"))).join_all().await;
+    let ok = answers.iter().filter(|answer| answer.status == Status::Success).count();
     let busy = answers
         .iter()
-        .filter(|answer| {
-            answer
-                .error
-                .as_ref()
-                .is_some_and(|error| error.code == Code::Busy)
-        })
+        .filter(|answer| answer.error.as_ref().is_some_and(|error| error.code == Code::Busy))
         .count();
     assert_eq!(ok + busy, 10_000);
     assert!(held.most() <= 4);

@@ -13,10 +13,7 @@ fn tool(name: &str, config: &Value) -> Value {
 }
 
 fn data(answer: &Envelope) -> Value {
-    let data = answer
-        .data
-        .as_ref()
-        .unwrap_or_else(|| panic!("{:?}", answer.error));
+    let data = answer.data.as_ref().unwrap_or_else(|| panic!("{:?}", answer.error));
     serde_json::from_str(data.get()).unwrap()
 }
 
@@ -36,39 +33,26 @@ async fn python_scripts_run_sync_and_async_with_their_entrypoint() {
     let bench = Bench::new();
     let tools = json!([
         tool("sync", &json!({"script_path": "sync.py"})),
-        tool(
-            "async",
-            &json!({"script_path": "async.py", "entrypoint": "main"})
-        ),
+        tool("async", &json!({"script_path": "async.py", "entrypoint": "main"})),
     ]);
     let scripts = [
-        (
-            "sync.py",
-            "def run(args):\n    print('noise')\n    return {'got': args}\n",
-        ),
+        ("sync.py", "def run(args):\n    print('noise')\n    return {'got': args}\n"),
         (
             "async.py",
             "import asyncio\nasync def main(args):\n    await asyncio.sleep(0)\n    return {'n': args['n'] + 1}\n",
         ),
     ];
-    let runtime = Runtime::start(bench.registry(&tools, &scripts))
-        .await
-        .unwrap();
+    let runtime = Runtime::start(bench.registry(&tools, &scripts)).await.unwrap();
     let big = r#"{"n": 1234567890123456789012345678901234567890, "b": [1.10], "a": "ä"}"#;
     let answer = runtime.call(ToolCall::from_text("sync", big)).await;
     // Large numbers, key order and letters survive the way in and out.
     let expected = r#"{"got":{"n":1234567890123456789012345678901234567890,"b":[1.1],"a":"ä"}}"#;
     assert_eq!(answer.data.as_ref().unwrap().get(), expected);
-    let answer = runtime
-        .call(ToolCall::from_text("async", r#"{"n": 41}"#))
-        .await;
+    let answer = runtime.call(ToolCall::from_text("async", r#"{"n": 41}"#)).await;
     assert_eq!(data(&answer), json!({"n": 42}));
     let info = serde_json::to_value(runtime.tool("async").unwrap()).unwrap();
     assert_eq!(info["program"]["entrypoint"], "main");
-    assert_eq!(
-        (&info["source"], &info["kind"]),
-        (&json!("local"), &json!("local"))
-    );
+    assert_eq!((&info["source"], &info["kind"]), (&json!("local"), &json!("local")));
     runtime.shutdown(Duration::from_secs(2)).await;
 }
 
@@ -77,10 +61,8 @@ async fn python_scripts_run_sync_and_async_with_their_entrypoint() {
 async fn a_script_runs_with_the_runtimes_own_user_folder_and_environment() {
     let bench = Bench::new();
     let script = "import os\ndef run(args):\n    return {'cwd': os.getcwd(), 'uid': os.getuid(), 'crate': os.environ['CARGO_MANIFEST_DIR']}\n";
-    let config = bench.registry(
-        &json!([tool("who", &json!({"script_path": "who.py"}))]),
-        &[("who.py", script)],
-    );
+    let config = bench
+        .registry(&json!([tool("who", &json!({"script_path": "who.py"}))]), &[("who.py", script)]);
     let runtime = Runtime::start(config).await.unwrap();
     let found = data(&runtime.call(empty("who")).await);
     let uid = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap());
@@ -116,18 +98,10 @@ async fn a_timeout_kills_the_whole_process_tree() {
         &format!("setsid sleep 1000 {mark} &"),
         &format!("setsid sh -c 'sleep 1000; : {mark}' &"),
     );
-    let mut limited = tool(
-        "limited",
-        &json!({"command": ["sh"], "script_path": "hang.sh"}),
-    );
+    let mut limited = tool("limited", &json!({"command": ["sh"], "script_path": "hang.sh"}));
     limited["timeout"] = json!("300ms");
-    let tools = json!([
-        limited,
-        tool(
-            "default",
-            &json!({"command": ["sh"], "script_path": "hang.sh"})
-        )
-    ]);
+    let tools =
+        json!([limited, tool("default", &json!({"command": ["sh"], "script_path": "hang.sh"}))]);
     let mut config = bench.registry(&tools, &[("hang.sh", &shell)]);
     config.defaults.tool_timeout.value = Duration::from_millis(200);
     let runtime = Runtime::start(config).await.unwrap();
@@ -156,17 +130,11 @@ async fn any_executable_is_a_tool() {
     let bench = Bench::new();
     let node = "let s='';process.stdin.on('data',d=>s+=d).on('end',()=>console.log(JSON.stringify({sum:JSON.parse(s).xs.reduce((a,b)=>a+b)})))";
     let tools = json!([
-        tool(
-            "shell",
-            &json!({"command": ["sh"], "script_path": "hi.sh", "args": ["there"]})
-        ),
+        tool("shell", &json!({"command": ["sh"], "script_path": "hi.sh", "args": ["there"]})),
         tool("node", &json!({"command": "node", "script_path": "sum.js"})),
         tool("itself", &json!({"script_path": "run.sh"})),
         tool("plain", &json!({"command": ["cat"]})),
-        tool(
-            "fails",
-            &json!({"command": ["sh", "-c", "echo bad >&2; exit 3"]})
-        ),
+        tool("fails", &json!({"command": ["sh", "-c", "echo bad >&2; exit 3"]})),
     ]);
     let scripts = [
         ("hi.sh", "echo \"hi $1\""),
@@ -178,30 +146,19 @@ async fn any_executable_is_a_tool() {
     let text =
         |answer: &Envelope| serde_json::to_value(&answer.content).unwrap()[0]["text"].clone();
     assert_eq!(text(&runtime.call(empty("shell")).await), "hi there");
-    let answer = runtime
-        .call(ToolCall::new("node", &json!({"xs": [1, 2, 3]})))
-        .await;
+    let answer = runtime.call(ToolCall::new("node", &json!({"xs": [1, 2, 3]}))).await;
     assert_eq!(data(&answer), json!({"sum": 6}));
     let error = runtime.call(empty("itself")).await.error.unwrap();
-    assert!(
-        error.remedy.as_ref().unwrap().contains("chmod +x"),
-        "{error:?}"
-    );
+    assert!(error.remedy.as_ref().unwrap().contains("chmod +x"), "{error:?}");
     let script = bench.path().join("tools/run.sh");
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    assert_eq!(
-        data(&runtime.call(empty("itself")).await),
-        json!({"ran": true})
-    );
+    assert_eq!(data(&runtime.call(empty("itself")).await), json!({"ran": true}));
     assert_eq!(
         data(&runtime.call(ToolCall::new("plain", &json!({"a": 1}))).await),
         json!({"a": 1})
     );
     let error = runtime.call(empty("fails")).await.error.unwrap();
-    assert_eq!(
-        (error.code, &error.details["exit_code"]),
-        (Code::ToolExecutionError, &json!(3))
-    );
+    assert_eq!((error.code, &error.details["exit_code"]), (Code::ToolExecutionError, &json!(3)));
     assert!(error.details["stderr"].as_str().unwrap().contains("bad"));
     runtime.shutdown(Duration::from_secs(2)).await;
 }
@@ -214,23 +171,15 @@ async fn parallel_calls_of_a_script_do_not_mix() {
     let mut parallel = tool("parallel", &json!({"script_path": "who.py"}));
     parallel["parallel_capable"] = json!(true);
     let tools = json!([parallel, tool("single", &json!({"script_path": "who.py"}))]);
-    let runtime = Runtime::start(bench.registry(&tools, &[("who.py", script)]))
-        .await
-        .unwrap();
-    let calls = (0..40)
-        .map(|n| ToolCall::new("parallel", &json!({"n": n})))
-        .collect();
+    let runtime = Runtime::start(bench.registry(&tools, &[("who.py", script)])).await.unwrap();
+    let calls = (0..40).map(|n| ToolCall::new("parallel", &json!({"n": n}))).collect();
     for (n, answer) in runtime.call_batch(calls).await.iter().enumerate() {
         assert_eq!(data(answer)["n"], n);
     }
-    let calls = (0..10)
-        .map(|n| ToolCall::new("single", &json!({"n": n})))
-        .collect();
+    let calls = (0..10).map(|n| ToolCall::new("single", &json!({"n": n}))).collect();
     let answers = runtime.call_batch(calls).await;
-    let mut workers: Vec<Value> = answers
-        .iter()
-        .map(|answer| data(answer)["pid"].clone())
-        .collect();
+    let mut workers: Vec<Value> =
+        answers.iter().map(|answer| data(answer)["pid"].clone()).collect();
     workers.dedup();
     assert_eq!(workers.len(), 1, "one at a time means one worker");
     runtime.shutdown(Duration::from_secs(2)).await;
@@ -243,15 +192,10 @@ async fn the_registry_file_decides_what_is_offered() {
     let bench = Bench::new();
     let script = ("hello.py", "def run(args):\n    return 'v1'\n");
     let hello = tool("hello_world", &json!({"script_path": "hello.py"}));
-    let runtime = Runtime::start(bench.registry(&json!([]), &[script]))
-        .await
-        .unwrap();
+    let runtime = Runtime::start(bench.registry(&json!([]), &[script])).await.unwrap();
     let unknown = runtime.call(empty("hello_world")).await.error.unwrap();
     assert_eq!(unknown.code, Code::UnknownTool);
-    runtime
-        .apply(bench.registry(&json!([hello]), &[]))
-        .await
-        .unwrap();
+    runtime.apply(bench.registry(&json!([hello]), &[])).await.unwrap();
     assert_eq!(data(&runtime.call(empty("hello_world")).await), "v1");
     // An edited script is used at once, without a new configuration.
     std::fs::write(
@@ -259,18 +203,10 @@ async fn the_registry_file_decides_what_is_offered() {
         "def run(args):\n    return 'version two'\n",
     )
     .unwrap();
-    assert_eq!(
-        data(&runtime.call(empty("hello_world")).await),
-        "version two"
-    );
-    let again = Runtime::start(bench.registry(&json!([hello]), &[]))
-        .await
-        .unwrap();
+    assert_eq!(data(&runtime.call(empty("hello_world")).await), "version two");
+    let again = Runtime::start(bench.registry(&json!([hello]), &[])).await.unwrap();
     assert_eq!(again.tools().len(), 1);
-    runtime
-        .apply(bench.registry(&json!([]), &[]))
-        .await
-        .unwrap();
+    runtime.apply(bench.registry(&json!([]), &[])).await.unwrap();
     let unknown = runtime.call(empty("hello_world")).await.error.unwrap();
     assert_eq!(unknown.code, Code::UnknownTool);
     runtime.shutdown(Duration::from_secs(2)).await;
@@ -281,15 +217,11 @@ async fn the_registry_file_decides_what_is_offered() {
 #[tokio::test]
 async fn a_description_is_never_touched() {
     let bench = Bench::new();
-    let description = format!(
-        "Use for X, but prefer `other` if ${{Z}} is present.\n{}",
-        "long ".repeat(2000)
-    );
+    let description =
+        format!("Use for X, but prefer `other` if ${{Z}} is present.\n{}", "long ".repeat(2000));
     let mut entry = tool("x", &json!({"script_path": "x.py"}));
     entry["description"] = json!(description);
-    let runtime = Runtime::start(bench.registry(&json!([entry]), &[]))
-        .await
-        .unwrap();
+    let runtime = Runtime::start(bench.registry(&json!([entry]), &[])).await.unwrap();
     assert_eq!(runtime.tool("x").unwrap().description, description);
 }
 
@@ -304,11 +236,7 @@ async fn the_log_rotates_by_the_day_of_the_record() {
     for day in ["2026-01-30", "2026-01-31", "2026-02-01"] {
         std::fs::write(bench.logs().join(format!("tools-{day}.jsonl")), "").unwrap();
     }
-    let runtime = Runtime::builder(bench.config(""))
-        .clock(clock.clone())
-        .start()
-        .await
-        .unwrap();
+    let runtime = Runtime::builder(bench.config("")).clock(clock.clone()).start().await.unwrap();
     runtime.call(empty("nobody")).await;
     clock.set("2026-03-02T00:00:01Z".parse().unwrap());
     runtime.call(empty("nobody")).await;
@@ -320,10 +248,6 @@ async fn the_log_rotates_by_the_day_of_the_record() {
     // 30 days before March 2nd is January 31st, which is deleted; February 1st is kept.
     assert_eq!(
         files,
-        [
-            "tools-2026-02-01.jsonl",
-            "tools-2026-03-01.jsonl",
-            "tools-2026-03-02.jsonl"
-        ]
+        ["tools-2026-02-01.jsonl", "tools-2026-03-01.jsonl", "tools-2026-03-02.jsonl"]
     );
 }

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use haft::config::{Config, ConfigError, Dialect, LoadOptions, Severity};
 
 fn corpus(part: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/corpus")
-        .join(part)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(part)
 }
 
 fn rows(part: &str) -> Vec<Vec<String>> {
@@ -40,9 +38,7 @@ fn load(file: &str, format: Option<Dialect>, cwd: &Path) -> Result<Config, Confi
 }
 
 fn dialect_of(folder: &str) -> Option<Dialect> {
-    Dialect::ALL
-        .into_iter()
-        .find(|dialect| dialect.word() == folder.replace('_', "-"))
+    Dialect::ALL.into_iter().find(|dialect| dialect.word() == folder.replace('_', "-"))
 }
 
 /// Proves S0-6, S0-72, S0-73, S0-95, S0-96, S1-12, S2-KE-02, S2-KE-03, S3-REF-1, S3-FR-001, X-15.
@@ -50,9 +46,7 @@ fn dialect_of(folder: &str) -> Option<Dialect> {
 fn every_valid_file_is_accepted_and_lists_its_servers_and_tools() {
     let mut failures = String::new();
     for row in rows("good") {
-        let [file, dialect, servers, tools] = &row[..] else {
-            panic!("{row:?}")
-        };
+        let [file, dialect, servers, tools] = &row[..] else { panic!("{row:?}") };
         match load(file, None, &corpus("good")) {
             Err(error) => writeln!(failures, "{file}: {error}").unwrap(),
             Ok(config) => {
@@ -61,18 +55,11 @@ fn every_valid_file_is_accepted_and_lists_its_servers_and_tools() {
                     0 => "-".to_owned(),
                     _ => names.join(","),
                 };
-                let found_servers = listed(
-                    config
-                        .servers
-                        .iter()
-                        .map(|server| server.name.clone())
-                        .collect(),
-                );
+                let found_servers =
+                    listed(config.servers.iter().map(|server| server.name.clone()).collect());
                 let local = config.local.iter().map(|tool| tool.definition.name.clone());
                 let found_tools = listed(
-                    local
-                        .chain(config.tools.iter().map(|tool| tool.name.clone()))
-                        .collect(),
+                    local.chain(config.tools.iter().map(|tool| tool.name.clone())).collect(),
                 );
                 let found = [found, &found_servers, &found_tools];
                 if found != [dialect.as_str(), servers, tools] {
@@ -91,53 +78,32 @@ fn every_malformed_file_is_refused_with_place_cause_and_remedy() {
     let mut failures = String::new();
     let mut messages: BTreeMap<String, String> = BTreeMap::new();
     for row in rows("bad") {
-        let [file, phrases, line] = &row[..] else {
-            panic!("{row:?}")
-        };
+        let [file, phrases, line] = &row[..] else { panic!("{row:?}") };
         let folder = file.split('/').next().unwrap();
         let Err(error) = load(file, dialect_of(folder), &corpus("bad")) else {
             writeln!(failures, "{file}: accepted").unwrap();
             continue;
         };
-        let errors: Vec<_> = error
-            .problems
-            .iter()
-            .filter(|problem| problem.severity == Severity::Error)
-            .collect();
+        let errors: Vec<_> =
+            error.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
         let text: String = errors
             .iter()
             .map(|it| {
-                format!(
-                    "line {} {} {} {}\n",
-                    it.place.line, it.place.path, it.problem, it.remedy
-                )
+                format!("line {} {} {} {}\n", it.place.line, it.place.path, it.problem, it.remedy)
             })
             .map(|text| text.to_lowercase())
             .collect();
-        for phrase in phrases
-            .split('|')
-            .filter(|phrase| !text.contains(&phrase.to_lowercase()))
-        {
+        for phrase in phrases.split('|').filter(|phrase| !text.contains(&phrase.to_lowercase())) {
             writeln!(failures, "{file}: no `{phrase}` in: {text}").unwrap();
         }
-        if line != "-"
-            && !errors
-                .iter()
-                .any(|problem| problem.place.line.to_string() == *line)
-        {
+        if line != "-" && !errors.iter().any(|problem| problem.place.line.to_string() == *line) {
             let lines: Vec<_> = errors.iter().map(|problem| problem.place.line).collect();
-            writeln!(
-                failures,
-                "{file}: line {line} expected, found {lines:?}: {text}"
-            )
-            .unwrap();
+            writeln!(failures, "{file}: line {line} expected, found {lines:?}: {text}").unwrap();
         }
         for problem in &errors {
             assert!(!problem.remedy.is_empty(), "{file} has no remedy");
         }
-        let shown = error
-            .to_string()
-            .replace(&corpus("bad").display().to_string(), "CORPUS");
+        let shown = error.to_string().replace(&corpus("bad").display().to_string(), "CORPUS");
         writeln!(messages.entry(folder.to_owned()).or_default(), "{shown}\n").unwrap();
     }
     assert!(failures.is_empty(), "\n{failures}");

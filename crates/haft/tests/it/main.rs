@@ -1,13 +1,23 @@
 //! Black-box tests of the library.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 #![allow(
-    clippy::unwrap_used,
-    reason = "a test that fails to set itself up has failed"
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "the texts a test builds are small"
 )]
 
 mod call_checks;
 mod call_limits;
 mod call_local;
 mod config_corpus;
+mod config_files;
+mod config_overrides;
+mod config_safety;
+mod config_schema;
+mod config_servers;
+mod config_shown;
+mod config_support;
+mod config_variables;
 mod registry_edges;
 mod registry_hostile;
 mod registry_memory;

@@ -12,9 +12,8 @@ const TEN: &str = "{max_instances: 10, timeout: 30s}";
 /// Proves S0-65.
 #[test]
 fn of_a_hundred_tools_the_five_with_entries_are_merged_and_the_others_use_the_default() {
-    let entries: Vec<_> = (0..5)
-        .map(|at| format!("{{name: tool_{at}, max_instances: 20}}"))
-        .collect();
+    let entries: Vec<_> =
+        (0..5).map(|at| format!("{{name: tool_{at}, max_instances: 20}}")).collect();
     let config = toolbox(&entries.join(", "), &[dynamic("customers", TEN)]);
     let tools: Vec<_> = (0..100).map(|at| format!("tool_{at}")).collect();
     let tools: Vec<_> = tools.iter().map(String::as_str).collect();
@@ -103,10 +102,7 @@ fn an_entry_that_a_more_exact_one_overrules_is_not_called_gone() {
         &[dynamic("a", TEN)],
     );
     let registration = first_run(&config, &[("a", &["get"])]);
-    assert_eq!(
-        offered(&registration),
-        ["get of dynamic a: 3 at once, 30s, Merged"]
-    );
+    assert_eq!(offered(&registration), ["get of dynamic a: 3 at once, 30s, Merged"]);
     assert_eq!(log_from("INFO", &registration), [""; 0]);
 }
 
@@ -115,10 +111,7 @@ fn an_entry_that_a_more_exact_one_overrules_is_not_called_gone() {
 fn an_entry_may_name_the_server_it_speaks_of() {
     let config = toolbox("{name: get, mcp: a}", &[strict("a"), strict("b")]);
     let registration = first_run(&config, &[("a", &["get"]), ("b", &["get"])]);
-    assert_eq!(
-        offered(&registration),
-        ["get of strict a: 5 at once, 30s, Explicit"]
-    );
+    assert_eq!(offered(&registration), ["get of strict a: 5 at once, 30s, Explicit"]);
     assert_eq!(registration.violations.len(), 1);
     assert!(registration.violations[0].contains("MCP Server: b\n"));
 }
@@ -155,17 +148,11 @@ fn an_allow_list_beside_a_deny_list_is_no_valid_configuration() {
          tool_allowlist: [get], tool_denylist: [drop]}]}}",
     )
     .unwrap_err();
-    let problems: Vec<_> = error
-        .problems
-        .iter()
-        .map(|problem| (problem.severity, problem.problem.as_str()))
-        .collect();
+    let problems: Vec<_> =
+        error.problems.iter().map(|problem| (problem.severity, problem.problem.as_str())).collect();
     assert_eq!(
         problems,
-        [(
-            Severity::Error,
-            "`tool_allowlist` and `tool_denylist` are both given"
-        )]
+        [(Severity::Error, "`tool_allowlist` and `tool_denylist` are both given")]
     );
 }
 

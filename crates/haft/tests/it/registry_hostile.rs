@@ -61,32 +61,20 @@ fn a_name_cannot_forge_a_line_where_it_is_merged_left_out_or_collides() {
     let lines = log(&registration);
     assert_eq!(lines.len(), 4, "{lines:?}");
     for line in lines {
-        let hidden = line
-            .chars()
-            .find(|c| c.is_control() || FORGED_ONLY.contains(c));
+        let hidden = line.chars().find(|c| c.is_control() || FORGED_ONLY.contains(c));
         assert_eq!(hidden, None, "{line:?}");
     }
 }
 
-const FORGED_ONLY: [char; 7] = [
-    '\u{1b}',
-    '\u{202e}',
-    '\u{2066}',
-    '\u{200b}',
-    '\u{2028}',
-    '\u{61c}',
-    '\u{e0041}',
-];
+const FORGED_ONLY: [char; 7] =
+    ['\u{1b}', '\u{202e}', '\u{2066}', '\u{200b}', '\u{2028}', '\u{61c}', '\u{e0041}'];
 
 /// Proves S3-US4-3 (hostile names): what is offered to a model is plain ASCII.
 #[test]
 fn the_offered_name_carries_nothing_of_a_forged_one() {
     let config = toolbox("", &[dynamic("a", TEN)]);
     let registration = first_run(&config, &[("a", &[FORGED])]);
-    assert_eq!(
-        names(&registration),
-        pairs(&[("get-ERROR--all-is-lost---31m-------", "a")])
-    );
+    assert_eq!(names(&registration), pairs(&[("get-ERROR--all-is-lost---31m-------", "a")]));
     assert_eq!(registration.tools[0].definition.name, FORGED);
 }
 
@@ -157,10 +145,8 @@ fn a_local_tool_with_an_unusable_schema_is_not_registered_either() {
     let registration = register(&config, &found, None);
     assert_eq!(
         log(&registration),
-        [
-            "WARNING: Tool 'sum' (local tool) is not registered: its input schema is not usable: \
-             it is not an object"
-        ]
+        ["WARNING: Tool 'sum' (local tool) is not registered: its input schema is not usable: \
+             it is not an object"]
     );
     assert_eq!(names(&registration), pairs(&[]));
 }

@@ -36,18 +36,8 @@ fn a_tool_that_the_last_run_did_not_see_is_announced_as_new() {
 
     let known = KnownTools::load(folder.path()).unwrap().unwrap();
     let second = next_run(&config, &[("customers", &["get", "put"])], &known);
-    assert_eq!(
-        log(&second),
-        [
-            using_default("get"),
-            discovered("put"),
-            using_default("put")
-        ]
-    );
-    assert_eq!(
-        offered(&second)[1],
-        "put of dynamic customers: 10 at once, 30s, Default"
-    );
+    assert_eq!(log(&second), [using_default("get"), discovered("put"), using_default("put")]);
+    assert_eq!(offered(&second)[1], "put of dynamic customers: 10 at once, 30s, Default");
     second.known.save(folder.path()).unwrap();
 
     let known = KnownTools::load(folder.path()).unwrap().unwrap();
@@ -82,10 +72,7 @@ fn the_first_tool_of_an_empty_server_is_new() {
     let config = toolbox("", &[dynamic("customers", TEN)]);
     let known = first_run(&config, &[("customers", &[])]).known;
     let registration = next_run(&config, &[("customers", &["get"])], &known);
-    assert_eq!(
-        log(&registration),
-        [discovered("get"), using_default("get")]
-    );
+    assert_eq!(log(&registration), [discovered("get"), using_default("get")]);
 }
 
 /// Proves S0-68: the same file with one word changed starts, and the tool that stopped it uses the
@@ -133,19 +120,14 @@ fn what_is_remembered_survives_the_file() {
     let state_dir = folder.path().join("deep/state");
     let mut known = KnownTools::default();
     assert!(known.is_empty());
-    known.remember(
-        "customers",
-        ["a b/c!".to_owned(), "날씨\n\u{202e}".to_owned()],
-    );
+    known.remember("customers", ["a b/c!".to_owned(), "날씨\n\u{202e}".to_owned()]);
     known.remember("empty", []);
     known.save(&state_dir).unwrap();
     known.remember("customers", ["get".to_owned()]);
     known.save(&state_dir).unwrap();
     assert_eq!(KnownTools::load(&state_dir).unwrap(), Some(known));
-    let files: Vec<_> = std::fs::read_dir(&state_dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let files: Vec<_> =
+        std::fs::read_dir(&state_dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(files, ["known-tools.json"], "no draft is left behind");
 }
 

@@ -29,10 +29,7 @@ const fn secs(secs: u64) -> Duration {
 #[test]
 fn an_entry_that_sets_everything_overrides_the_whole_default() {
     let entry = "{name: get, max_instances: 20, timeout: 60s}";
-    assert_eq!(
-        merged(entry, "{max_instances: 10, timeout: 30s}"),
-        (20, secs(60))
-    );
+    assert_eq!(merged(entry, "{max_instances: 10, timeout: 30s}"), (20, secs(60)));
 }
 
 /// Proves S0-40, S0-57 (overrides some): what an entry does not set comes from the default, not
@@ -40,10 +37,7 @@ fn an_entry_that_sets_everything_overrides_the_whole_default() {
 #[test]
 fn an_entry_that_sets_one_field_takes_the_other_from_the_default() {
     let default = "{max_instances: 10, timeout: 45s}";
-    assert_eq!(
-        merged("{name: get, max_instances: 20}", default),
-        (20, secs(45))
-    );
+    assert_eq!(merged("{name: get, max_instances: 20}", default), (20, secs(45)));
     assert_eq!(merged("{name: get, timeout: 60s}", default), (10, secs(60)));
     assert_eq!(merged("{name: get}", default), (10, secs(45)));
 }
@@ -51,10 +45,7 @@ fn an_entry_that_sets_one_field_takes_the_other_from_the_default() {
 /// Proves S0-41, S0-57 (none).
 #[test]
 fn without_an_entry_the_default_holds_and_what_it_leaves_open_is_built_in() {
-    assert_eq!(
-        merged("", "{max_instances: 10, timeout: 45s}"),
-        (10, secs(45))
-    );
+    assert_eq!(merged("", "{max_instances: 10, timeout: 45s}"), (10, secs(45)));
     assert_eq!(merged("", "{max_instances: 10}"), (10, secs(30)));
     assert_eq!(merged("", "{timeout: 45s}"), (5, secs(45)));
     assert_eq!(merged("", "{}"), (5, secs(30)));
@@ -65,15 +56,9 @@ fn without_an_entry_the_default_holds_and_what_it_leaves_open_is_built_in() {
 fn a_name_in_a_default_is_ignored_with_a_warning() {
     let default = "{name: put, max_instances: 10, timeout: 45s}";
     let config = toolbox("", &[dynamic("customers", default)]);
-    let [warning] = &config.warnings[..] else {
-        panic!("{:?}", config.warnings)
-    };
+    let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
     assert_eq!(
-        (
-            warning.severity,
-            warning.problem.as_str(),
-            warning.place.path.as_str()
-        ),
+        (warning.severity, warning.problem.as_str(), warning.place.path.as_str()),
         (
             Severity::Warning,
             "a default has no name; it is ignored",
@@ -98,20 +83,14 @@ fn an_entry_that_sets_nothing_gets_what_is_built_in() {
         effective,
         Effective {
             max_instances: Setting::default(5),
-            timeout: Setting {
-                value: secs(30),
-                origin: effective.timeout.origin.clone()
-            },
+            timeout: Setting { value: secs(30), origin: effective.timeout.origin.clone() },
             parallel_capable: Setting::default(true),
             approval: Setting::default(Approval::Auto),
             on_limit: Setting::default(OnLimit::Wait),
             origin: SettingsOrigin::Explicit,
         }
     );
-    assert_eq!(
-        effective.timeout.origin.to_string(),
-        "default of toolbox files"
-    );
+    assert_eq!(effective.timeout.origin.to_string(), "default of toolbox files");
 }
 
 /// Proves S0-21.
@@ -119,9 +98,7 @@ fn an_entry_that_sets_nothing_gets_what_is_built_in() {
 fn instance_counts_is_no_setting_and_the_refusal_says_to_delete_it() {
     let text = "myai: {toolbox: {tools: [{name: get, instance_counts: 3}]}}";
     let error = load(text).unwrap_err();
-    let [problem] = &error.problems[..] else {
-        panic!("{error}")
-    };
+    let [problem] = &error.problems[..] else { panic!("{error}") };
     insta::assert_snapshot!(
         format!("{}: {}\nhelp: {}", problem.place.path, problem.problem, problem.remedy),
         @r"
@@ -142,11 +119,8 @@ fn the_nearest_timeout_wins() {
         ));
         settings(&config).timeout.value
     };
-    let (entry, default, server) = (
-        ", timeout: 7s",
-        ", default_tool_config: {timeout: 8s}",
-        ", request_timeout: 9s",
-    );
+    let (entry, default, server) =
+        (", timeout: 7s", ", default_tool_config: {timeout: 8s}", ", request_timeout: 9s");
     assert_eq!(timeout(entry, default, server), secs(7));
     assert_eq!(timeout("", default, server), secs(8));
     assert_eq!(timeout("", "", server), secs(9));
@@ -179,10 +153,7 @@ fn whether_calls_run_side_by_side_depends_on_the_source_unless_it_is_said() {
         let tool = registration.tools.iter().find(|it| it.name == tool);
         let effective = &tool.unwrap().effective;
         let from = effective.max_instances.origin.to_string();
-        let settings = (
-            effective.parallel_capable.value,
-            effective.max_instances.value,
-        );
+        let settings = (effective.parallel_capable.value, effective.max_instances.value);
         (settings, from.starts_with("parallel_capable: false"))
     };
     assert_eq!(of("sum", ""), ((false, 1), true));
@@ -231,10 +202,8 @@ fn the_mixed_example_of_the_toolbox_ends_where_it_says() {
         ..LoadOptions::default()
     })
     .unwrap();
-    let servers: [(&str, &[&str]); 2] = [
-        ("customers", &["get_customer", "list_customers"]),
-        ("external-api", &[]),
-    ];
+    let servers: [(&str, &[&str]); 2] =
+        [("customers", &["get_customer", "list_customers"]), ("external-api", &[])];
     let registration = register(&config, &found(&["sum_numbers"], &servers), None);
     assert_eq!(
         offered(&registration),

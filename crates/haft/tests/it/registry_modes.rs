@@ -14,15 +14,9 @@ const TEN: &str = "{max_instances: 10, timeout: 30s}";
 #[test]
 fn one_file_may_have_a_strict_and_a_dynamic_server() {
     let config = toolbox("", &[strict("external"), dynamic("customers", TEN)]);
-    let modes: Vec<_> = config
-        .servers
-        .iter()
-        .map(|server| (server.name.as_str(), server.mode.value))
-        .collect();
-    assert_eq!(
-        modes,
-        [("external", Mode::Strict), ("customers", Mode::Dynamic)]
-    );
+    let modes: Vec<_> =
+        config.servers.iter().map(|server| (server.name.as_str(), server.mode.value)).collect();
+    assert_eq!(modes, [("external", Mode::Strict), ("customers", Mode::Dynamic)]);
 }
 
 /// Proves S0-3, S0-28, S0-55 (all configured), S0-85 (strict).
@@ -50,10 +44,7 @@ fn the_default_of_a_strict_server_is_ignored() {
                   mode: strict, default_tool_config: {max_instances: 10, timeout: 45s}}";
     let config = toolbox("{name: get}", &[server.to_owned()]);
     let registration = first_run(&config, &[("customers", &["get", "put"])]);
-    assert_eq!(
-        offered(&registration),
-        ["get of strict customers: 5 at once, 30s, Explicit"]
-    );
+    assert_eq!(offered(&registration), ["get of strict customers: 5 at once, 30s, Explicit"]);
     assert_eq!(registration.violations.len(), 1);
     assert!(registration.violations[0].contains("Missing Tool: put\n"));
 }
@@ -98,10 +89,7 @@ fn a_configured_tool_that_a_strict_server_no_longer_has_is_a_warning() {
              'customers'",
         ]
     );
-    assert_eq!(
-        offered(&registration),
-        ["get of strict customers: 5 at once, 30s, Explicit"]
-    );
+    assert_eq!(offered(&registration), ["get of strict customers: 5 at once, 30s, Explicit"]);
     assert_eq!(registration.violations, [""; 0]);
 }
 
@@ -131,10 +119,8 @@ fn an_unconfigured_tool_of_a_dynamic_server_uses_its_default() {
 /// Proves S0-32, S0-35, S0-48, S0-50, S0-56 (configured, removed), S0-87.
 #[test]
 fn a_dynamic_server_merges_an_entry_and_warns_of_one_whose_tool_is_gone() {
-    let config = toolbox(
-        "{name: get, max_instances: 20}, {name: put}",
-        &[dynamic("customers", TEN)],
-    );
+    let config =
+        toolbox("{name: get, max_instances: 20}, {name: put}", &[dynamic("customers", TEN)]);
     let registration = first_run(&config, &[("customers", &["get"])]);
     assert_eq!(
         log(&registration),
@@ -145,10 +131,7 @@ fn a_dynamic_server_merges_an_entry_and_warns_of_one_whose_tool_is_gone() {
              'customers'",
         ]
     );
-    assert_eq!(
-        offered(&registration),
-        ["get of dynamic customers: 20 at once, 30s, Merged"]
-    );
+    assert_eq!(offered(&registration), ["get of dynamic customers: 20 at once, 30s, Merged"]);
 }
 
 /// Proves S0-54 (dynamic without default fails), S0-46, S0-85.
@@ -237,10 +220,7 @@ fn a_local_tool_with_settings_of_its_own_needs_no_entry() {
     let registration = register(&config, &found, None);
     assert_eq!(
         offered(&registration),
-        [
-            "hello of local: 3 at once, 5s, Merged",
-            "bye of local: 3 at once, 9s, Explicit",
-        ]
+        ["hello of local: 3 at once, 5s, Merged", "bye of local: 3 at once, 9s, Explicit",]
     );
     assert_eq!(registration.violations, [""; 0]);
 }
@@ -300,11 +280,7 @@ fn every_tool_of_a_long_list_is_registered() {
             servers: vec![("customers".to_owned(), tools.collect())],
         };
         let registration = register(&config, &found, None);
-        let names: Vec<_> = registration
-            .tools
-            .iter()
-            .map(|it| it.name.clone())
-            .collect();
+        let names: Vec<_> = registration.tools.iter().map(|it| it.name.clone()).collect();
         let expected: Vec<_> = (0..count).map(|at| format!("tool_{at}")).collect();
         assert_eq!(names, expected);
     }
@@ -339,10 +315,7 @@ fn a_tool_that_a_strict_server_brings_later_is_refused_and_the_rest_stays() {
     let found = found(&[], &[("customers", &["get", "drop"])]);
     let after = register(&config, &found, Some(&before.known));
     assert_eq!(offered(&after), offered(&before));
-    assert_eq!(
-        log_from("INFO", &after),
-        [format!("ERROR: {}", after.violations[0])]
-    );
+    assert_eq!(log_from("INFO", &after), [format!("ERROR: {}", after.violations[0])]);
     assert!(after.violations[0].starts_with(
         "Tool 'drop' from MCP server 'customers' is not configured in the toolbox.\n\n"
     ));
@@ -358,15 +331,8 @@ fn an_entry_with_mode_strict_takes_nothing_from_the_default_of_its_server() {
         let entry = format!("{{name: get, mode: strict{incomplete}}}");
         let config = toolbox(&entry, &[dynamic("customers", TEN)]);
         let registration = first_run(&config, &[("customers", &["get", "put"])]);
-        assert_eq!(
-            log_from("WARNING", &registration),
-            [refusal],
-            "{incomplete}"
-        );
-        assert_eq!(
-            offered(&registration),
-            ["put of dynamic customers: 10 at once, 30s, Default"]
-        );
+        assert_eq!(log_from("WARNING", &registration), [refusal], "{incomplete}");
+        assert_eq!(offered(&registration), ["put of dynamic customers: 10 at once, 30s, Default"]);
         assert_eq!(registration.violations, [""; 0]);
     }
     let complete = "{name: get, mode: strict, max_instances: 2, timeout: 5s}";
@@ -381,10 +347,7 @@ fn an_entry_with_mode_strict_takes_nothing_from_the_default_of_its_server() {
     let tool = &registration.tools[0];
     assert_eq!(
         tool.source,
-        Source::Mcp {
-            mcp_name: "customers".to_owned(),
-            mcp_mode: Mode::Dynamic
-        }
+        Source::Mcp { mcp_name: "customers".to_owned(), mcp_mode: Mode::Dynamic }
     );
     assert_eq!(tool.effective.approval.value.to_string(), "auto");
 }

@@ -37,17 +37,12 @@ fn of_two_servers_with_one_tool_name_the_later_one_answers() {
     let registration = first_run(&config, &[("a", &["get"]), ("b", &["get", "put"])]);
     assert_eq!(
         offered(&registration),
-        [
-            "get of dynamic b: 10 at once, 30s, Merged",
-            "put of dynamic b: 10 at once, 30s, Default",
-        ]
+        ["get of dynamic b: 10 at once, 30s, Merged", "put of dynamic b: 10 at once, 30s, Default",]
     );
     assert_eq!(
         log_from("WARNING", &registration),
-        [
-            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is \
-             used (on_name_collision: last_wins)"
-        ]
+        ["WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is \
+             used (on_name_collision: last_wins)"]
     );
     assert_eq!(registration.violations, [""; 0]);
 }
@@ -96,10 +91,8 @@ fn first_wins_keeps_the_first_and_warns_of_the_others() {
     assert_eq!(names(&registration), pairs(&[("get", "a")]));
     assert_eq!(
         log_from("WARNING", &registration),
-        [
-            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the former is \
-         used (on_name_collision: first_wins)"
-        ]
+        ["WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the former is \
+         used (on_name_collision: first_wins)"]
     );
     let local = register(&config, &with_local("sum", &[("a", &["sum"])]), None);
     assert_eq!(names(&local), pairs(&[("sum", "local")]));
@@ -127,12 +120,7 @@ fn prefix_offers_both_under_the_names_of_their_servers() {
     let registration = first_run(&config, &servers);
     assert_eq!(
         names(&registration),
-        pairs(&[
-            ("a__get", "a"),
-            ("list", "a"),
-            ("b__get", "b"),
-            ("put", "b")
-        ])
+        pairs(&[("a__get", "a"), ("list", "a"), ("b__get", "b"), ("put", "b")])
     );
     assert_eq!(
         log_from("WARNING", &registration),
@@ -150,10 +138,7 @@ fn prefix_holds_for_the_third_server_too() {
     let config = three("prefix");
     let servers: [(&str, &[&str]); 3] = [("a", &["get"]), ("b", &["get"]), ("c", &["get"])];
     let registration = first_run(&config, &servers);
-    assert_eq!(
-        names(&registration),
-        pairs(&[("a__get", "a"), ("b__get", "b"), ("c__get", "c")])
-    );
+    assert_eq!(names(&registration), pairs(&[("a__get", "a"), ("b__get", "b"), ("c__get", "c")]));
     assert_eq!(
         log_from("WARNING", &registration),
         [
@@ -171,21 +156,15 @@ fn prefix_leaves_a_local_tool_its_name() {
     let config = three("prefix");
     let found = with_local("sum", &[("a", &["sum"]), ("b", &["sum"])]);
     let registration = register(&config, &found, None);
-    assert_eq!(
-        names(&registration),
-        pairs(&[("sum", "local"), ("a__sum", "a"), ("b__sum", "b")])
-    );
+    assert_eq!(names(&registration), pairs(&[("sum", "local"), ("a__sum", "a"), ("b__sum", "b")]));
 }
 
 /// Proves X-7 (`prefix`): a name that a prefix makes may itself be taken.
 #[test]
 fn prefix_never_drops_a_tool_whose_name_happens_to_look_prefixed() {
     let config = three("prefix");
-    let servers: [(&str, &[&str]); 3] = [
-        ("a", &["get", "b__get"]),
-        ("b", &["get"]),
-        ("c", &["a__get"]),
-    ];
+    let servers: [(&str, &[&str]); 3] =
+        [("a", &["get", "b__get"]), ("b", &["get"]), ("c", &["a__get"])];
     let registration = first_run(&config, &servers);
     let own: Vec<_> = registration
         .tools
@@ -203,11 +182,7 @@ fn prefix_never_drops_a_tool_whose_name_happens_to_look_prefixed() {
 /// Proves X-7: a tool listed twice by its own server is one tool, under every switch.
 #[test]
 fn a_tool_that_its_server_lists_twice_is_there_once_with_a_warning() {
-    for (rule, used) in [
-        ("last_wins", "latter"),
-        ("first_wins", "former"),
-        ("prefix", "latter"),
-    ] {
+    for (rule, used) in [("last_wins", "latter"), ("first_wins", "former"), ("prefix", "latter")] {
         let registration = first_run(&three(rule), &[("a", &["get", "get"])]);
         assert_eq!(names(&registration), pairs(&[("get", "a")]), "{rule}");
         assert_eq!(
@@ -292,9 +267,6 @@ fn names_of_one_server_that_become_alike_are_told_apart_under_prefix() {
 fn an_entry_finds_its_tool_by_either_name() {
     let config = toolbox("{name: get it}, {name: put-it}", &[strict("a")]);
     let registration = first_run(&config, &[("a", &["get it", "put it"])]);
-    assert_eq!(
-        names(&registration),
-        pairs(&[("get-it", "a"), ("put-it", "a")])
-    );
+    assert_eq!(names(&registration), pairs(&[("get-it", "a"), ("put-it", "a")]));
     assert_eq!(registration.violations, [""; 0]);
 }

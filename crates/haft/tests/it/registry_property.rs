@@ -11,9 +11,7 @@ const SERVERS: [&str; 3] = ["a", "b", "c"];
 const RULES: [&str; 4] = ["last_wins", "first_wins", "error", "prefix"];
 /// Few names, so that they collide: by themselves, by normalization, by a prefix that a server's
 /// own name happens to make.
-const NAMES: [&str; 8] = [
-    "get", "put", "get it", "get/it", "get-it", "a__get", "b__get", "drop",
-];
+const NAMES: [&str; 8] = ["get", "put", "get it", "get/it", "get-it", "a__get", "b__get", "drop"];
 
 /// What one server looks like.
 #[derive(Debug, Clone)]
@@ -41,12 +39,8 @@ fn server() -> impl Strategy<Value = Server> {
 type Entry = (usize, Option<usize>, bool, bool);
 
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
-    let entry = (
-        0..NAMES.len(),
-        proptest::option::of(0..SERVERS.len()),
-        any::<bool>(),
-        any::<bool>(),
-    );
+    let entry =
+        (0..NAMES.len(), proptest::option::of(0..SERVERS.len()), any::<bool>(), any::<bool>());
     proptest::collection::vec(entry, 0..8).prop_map(|mut entries| {
         // A file may not say the same thing twice.
         entries.sort_unstable();
@@ -108,10 +102,7 @@ fn found(local: &[usize], servers: &[Server]) -> Discovered {
         server.tools.iter().map(tool).collect()
     };
     Discovered {
-        local: local
-            .iter()
-            .map(|name| super::registry_support::function(NAMES[*name]))
-            .collect(),
+        local: local.iter().map(|name| super::registry_support::function(NAMES[*name])).collect(),
         servers: SERVERS
             .iter()
             .zip(servers)

@@ -13,11 +13,7 @@ use super::registry_texts::Events;
 /// A native file whose log and memory lie in `folder`.
 fn config(folder: &Path, text: &str) -> Config {
     let (log, state) = (folder.join("logs"), folder.join("state"));
-    let text = format!(
-        "log: {{dir: {}}}\nstate_dir: {}\n{text}",
-        json!(log),
-        json!(state)
-    );
+    let text = format!("log: {{dir: {}}}\nstate_dir: {}\n{text}", json!(log), json!(state));
     Config::from_yaml(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -28,16 +24,11 @@ fn sum_numbers() -> impl Tool {
         "properties": {"numbers": {"type": "array", "items": {"type": "integer"}}},
         "required": ["numbers"],
     });
-    FunctionTool::new(
-        "sum_numbers",
-        "Adds numbers.",
-        schema,
-        |args: Value, _| async move {
-            let numbers = args["numbers"].as_array().cloned().unwrap_or_default();
-            let sum: i64 = numbers.iter().filter_map(Value::as_i64).sum();
-            Ok(ToolOutput::from_text(sum.to_string()))
-        },
-    )
+    FunctionTool::new("sum_numbers", "Adds numbers.", schema, |args: Value, _| async move {
+        let numbers = args["numbers"].as_array().cloned().unwrap_or_default();
+        let sum: i64 = numbers.iter().filter_map(Value::as_i64).sum();
+        Ok(ToolOutput::from_text(sum.to_string()))
+    })
 }
 
 /// Proves S0-24, S0-52, S0-55, S0-85: a function without an entry stops the start, with the text
@@ -50,25 +41,18 @@ async fn a_function_without_an_entry_stops_the_start() {
     let guard = tracing::subscriber::set_default(events.clone());
     let started = Runtime::builder(config).tool(sum_numbers()).start().await;
     drop(guard);
-    let Err(error) = started else {
-        panic!("it started")
-    };
+    let Err(error) = started else { panic!("it started") };
     let text = "Tool 'sum_numbers' (local tool) is not configured in the toolbox.\n\n\
                 Configured tools: [get, put]\n\n\
                 Local tools must always be explicitly configured in myai.toolbox.tools.\n\
                 To resolve: add an entry with `name: sum_numbers` to the tools in your \
                 configuration";
     assert_eq!(error.to_string(), text);
-    let StartError::Strict { texts } = error else {
-        panic!("{error:?}")
-    };
+    let StartError::Strict { texts } = error else { panic!("{error:?}") };
     assert_eq!(texts, [text]);
     let logged = events.0.lock().unwrap().clone();
     assert!(logged.contains(&(tracing::Level::ERROR, text.to_owned())));
-    assert!(
-        !folder.path().join("state").exists(),
-        "nothing is remembered"
-    );
+    assert!(!folder.path().join("state").exists(), "nothing is remembered");
 }
 
 /// Proves S0-24: every function that lacks an entry is named at once.
@@ -80,13 +64,8 @@ async fn every_function_without_an_entry_is_named() {
         Ok(ToolOutput::default())
     });
     let builder = Runtime::builder(config).tool(sum_numbers()).tool(other);
-    let Err(StartError::Strict { texts }) = builder.start().await else {
-        panic!("it started")
-    };
-    let first_lines: Vec<_> = texts
-        .iter()
-        .filter_map(|text| text.lines().next())
-        .collect();
+    let Err(StartError::Strict { texts }) = builder.start().await else { panic!("it started") };
+    let first_lines: Vec<_> = texts.iter().filter_map(|text| text.lines().next()).collect();
     assert_eq!(
         first_lines,
         [
@@ -102,14 +81,8 @@ async fn a_function_with_an_entry_is_offered_and_answers() {
     let folder = tempfile::tempdir().unwrap();
     let entry = "tools:\n  - {name: sum_numbers, max_instances: 20}";
     let config = config(folder.path(), entry);
-    let runtime = Runtime::builder(config)
-        .tool(sum_numbers())
-        .start()
-        .await
-        .unwrap();
-    let [info] = &runtime.tools()[..] else {
-        panic!("{:?}", runtime.tools())
-    };
+    let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
+    let [info] = &runtime.tools()[..] else { panic!("{:?}", runtime.tools()) };
     let setting = |key: &str, value: Value, origin: &str, from: &str| json!({"key": key, "value": value, "origin": origin, "from": from});
     assert_eq!(
         serde_json::to_value(info).unwrap(),
@@ -144,16 +117,9 @@ async fn a_new_configuration_without_the_entry_leaves_the_old_one_running() {
     let folder = tempfile::tempdir().unwrap();
     let with = config(folder.path(), "tools: [{name: sum_numbers}]");
     let without = config(folder.path(), "tools: []");
-    let runtime = Runtime::builder(with)
-        .tool(sum_numbers())
-        .start()
-        .await
-        .unwrap();
+    let runtime = Runtime::builder(with).tool(sum_numbers()).start().await.unwrap();
     let refused = runtime.apply(without).await;
-    assert!(
-        matches!(refused, Err(StartError::Strict { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(StartError::Strict { .. })), "{refused:?}");
     let call = ToolCall::new("sum_numbers", &json!({"numbers": [4]}));
     assert_eq!(runtime.call(call).await.content, [haft::Content::text("4")]);
     runtime.shutdown(std::time::Duration::ZERO).await;
@@ -166,21 +132,14 @@ async fn a_configured_tool_that_nothing_provides_is_unknown_to_a_caller() {
     let config = config(folder.path(), "tools: [{name: ghost}, {name: sum_numbers}]");
     let events = Events::default();
     let guard = tracing::subscriber::set_default(events.clone());
-    let runtime = Runtime::builder(config)
-        .tool(sum_numbers())
-        .start()
-        .await
-        .unwrap();
+    let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
     let warning = "Tool 'ghost' is configured but nothing provides it: no server and no local tool \
                    has that name";
     let logged = events.0.lock().unwrap().clone();
     assert!(logged.contains(&(tracing::Level::WARN, warning.to_owned())));
     let answer = runtime.call(ToolCall::new("ghost", &json!({}))).await;
-    let unknown = CallError::UnknownTool {
-        tool: "ghost".to_owned(),
-        nearest: None,
-    };
+    let unknown = CallError::UnknownTool { tool: "ghost".to_owned(), nearest: None };
     assert_eq!(answer.error.unwrap().message, unknown.to_string());
     runtime.shutdown(std::time::Duration::ZERO).await;
 }
@@ -207,18 +166,12 @@ async fn script_and_function(rule: &str) -> Vec<(String, String)> {
             json!(registry)
         ),
     );
-    let runtime = Runtime::builder(config)
-        .tool(sum_numbers())
-        .start()
-        .await
-        .expect("it starts");
+    let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.expect("it starts");
     let mut answers = Vec::new();
     for tool in runtime.tools() {
         let call = ToolCall::new(&tool.name, &json!({"numbers": [1, 2]}));
         let answer = runtime.call(call).await;
-        let [haft::Content::Text { text }] = &answer.content[..] else {
-            panic!("{answer:?}")
-        };
+        let [haft::Content::Text { text }] = &answer.content[..] else { panic!("{answer:?}") };
         answers.push((tool.description, text.trim().to_owned()));
     }
     runtime.shutdown(std::time::Duration::from_secs(5)).await;
@@ -229,18 +182,9 @@ async fn script_and_function(rule: &str) -> Vec<(String, String)> {
 #[tokio::test]
 async fn of_a_function_and_a_script_of_one_name_the_one_that_is_offered_runs() {
     let answer = |description: &str, text: &str| vec![(description.to_owned(), text.to_owned())];
-    assert_eq!(
-        script_and_function("last_wins").await,
-        answer("Says who it is.", "script")
-    );
-    assert_eq!(
-        script_and_function("first_wins").await,
-        answer("Adds numbers.", "3")
-    );
-    assert_eq!(
-        script_and_function("prefix").await,
-        answer("Says who it is.", "script")
-    );
+    assert_eq!(script_and_function("last_wins").await, answer("Says who it is.", "script"));
+    assert_eq!(script_and_function("first_wins").await, answer("Adds numbers.", "3"));
+    assert_eq!(script_and_function("prefix").await, answer("Says who it is.", "script"));
 }
 
 /// Proves S0-38 (a damaged memory): it is a warning, the toolbox starts.
@@ -254,11 +198,7 @@ async fn a_damaged_memory_is_a_warning_and_the_toolbox_starts() {
     let config = config(folder.path(), "tools: [{name: sum_numbers}]");
     let events = Events::default();
     let guard = tracing::subscriber::set_default(events.clone());
-    let runtime = Runtime::builder(config)
-        .tool(sum_numbers())
-        .start()
-        .await
-        .unwrap();
+    let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
     let logged = events.0.lock().unwrap().clone();
     let expected = format!(
@@ -266,10 +206,7 @@ async fn a_damaged_memory_is_a_warning_and_the_toolbox_starts() {
          at line 1 column 1",
         state.display()
     );
-    assert!(
-        logged.contains(&(tracing::Level::WARN, expected)),
-        "{logged:?}"
-    );
+    assert!(logged.contains(&(tracing::Level::WARN, expected)), "{logged:?}");
     assert_eq!(runtime.tools().len(), 1);
     runtime.shutdown(std::time::Duration::ZERO).await;
 }

@@ -13,10 +13,8 @@ use serde_json::json;
 /// A toolbox file with these `tools` and `mcps`, each in YAML's short form.
 pub fn toolbox(tools: &str, mcps: &[String]) -> Config {
     let mcps = mcps.join(", ");
-    load(&format!(
-        "myai: {{toolbox: {{tools: [{tools}], mcps: [{mcps}]}}}}"
-    ))
-    .unwrap_or_else(|error| panic!("{error}"))
+    load(&format!("myai: {{toolbox: {{tools: [{tools}], mcps: [{mcps}]}}}}"))
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Loads a toolbox file.
@@ -60,10 +58,7 @@ pub fn definition(name: &str) -> ToolDefinition {
 
 /// A Rust function: a local tool without settings of its own.
 pub fn function(name: &str) -> LocalDiscovery {
-    LocalDiscovery {
-        definition: definition(name),
-        settings: None,
-    }
+    LocalDiscovery { definition: definition(name), settings: None }
 }
 
 /// What was found: functions, then servers with the names of their tools.
@@ -107,9 +102,7 @@ pub fn log(registration: &Registration) -> Vec<String> {
 /// The records of this level or a worse one.
 pub fn log_from(level: &str, registration: &Registration) -> Vec<String> {
     let rank = |line: &str| {
-        ["DEBUG", "INFO", "WARNING", "ERROR"]
-            .iter()
-            .position(|level| line.starts_with(level))
+        ["DEBUG", "INFO", "WARNING", "ERROR"].iter().position(|level| line.starts_with(level))
     };
     let mut lines = log(registration);
     lines.retain(|line| rank(line) >= rank(level));
@@ -140,17 +133,13 @@ pub fn offered(registration: &Registration) -> Vec<String> {
 /// The names under which tools are offered, each with its server's.
 pub fn names(registration: &Registration) -> Vec<(String, String)> {
     let tools = registration.tools.iter();
-    tools
-        .map(|tool| (tool.name.clone(), source(tool)))
-        .collect()
+    tools.map(|tool| (tool.name.clone(), source(tool))).collect()
 }
 
 /// Each tool's server with the name that server gives it.
 pub fn own_names(registration: &Registration) -> Vec<(String, String)> {
     let tools = registration.tools.iter();
-    tools
-        .map(|tool| (source(tool), tool.definition.name.clone()))
-        .collect()
+    tools.map(|tool| (source(tool), tool.definition.name.clone())).collect()
 }
 
 fn source(tool: &RegisteredTool) -> String {
@@ -162,8 +151,5 @@ fn source(tool: &RegisteredTool) -> String {
 
 /// For comparing with the borrowed form of what [`names`] gives.
 pub fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected
-        .iter()
-        .map(|(name, source)| ((*name).to_owned(), (*source).to_owned()))
-        .collect()
+    expected.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()
 }

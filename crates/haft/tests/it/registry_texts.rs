@@ -78,10 +78,7 @@ fn t3_a_server_without_tools() {
             "WARNING: MCP server 'files' at npx -y pkg returned no tools",
         ]
     );
-    assert_eq!(
-        no_tools("a", &"http://a/mcp"),
-        "MCP server 'a' at http://a/mcp returned no tools"
-    );
+    assert_eq!(no_tools("a", &"http://a/mcp"), "MCP server 'a' at http://a/mcp returned no tools");
 }
 
 /// Proves S0-46: T4 and T10.

@@ -17,9 +17,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
     pub fn path(&self) -> &Path {
@@ -35,7 +33,9 @@ impl Bench {
         let logs = self.logs();
         let state = self.path().join("state");
         Config::from_yaml(&format!(
-            "log: {{dir: '{}'}}\nstate_dir: '{}'\n{yaml}", logs.display(), state.display()
+            "log: {{dir: '{}'}}\nstate_dir: '{}'\n{yaml}",
+            logs.display(),
+            state.display()
         ))
         .unwrap()
     }
@@ -47,21 +47,14 @@ impl Bench {
         for (name, text) in scripts {
             std::fs::write(folder.join(name), text).unwrap();
         }
-        std::fs::write(
-            folder.join("tools.json"),
-            json!({ "tools": tools }).to_string(),
-        )
-        .unwrap();
+        std::fs::write(folder.join("tools.json"), json!({ "tools": tools }).to_string()).unwrap();
         std::fs::write(folder.join("mcp.json"), r#"{"mcp_servers": {}}"#).unwrap();
         self.config(&format!("registry: {{dir: '{}'}}", folder.display()))
     }
 
     /// Every entry of the log.
     pub fn logged(&self) -> Vec<LoggedCall> {
-        read(&self.logs(), &Filter::default())
-            .unwrap()
-            .map(Result::unwrap)
-            .collect()
+        read(&self.logs(), &Filter::default()).unwrap().map(Result::unwrap).collect()
     }
 }
 

@@ -61,11 +61,7 @@ impl CommandTool {
     ) -> Result<ToolOutput, ToolFailure> {
         let (program, args) = self.argv()?;
         let mut command = Command::new(&program);
-        command
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut command)
             .map_err(|error| program::failed_to_start(&program, &error))?;
         let mut stdout = Vec::new();
@@ -82,13 +78,7 @@ impl CommandTool {
     }
 
     fn argv(&self) -> Result<(OsString, Vec<OsString>), ToolFailure> {
-        let CommandSettings {
-            name,
-            tools_dir,
-            script_path,
-            command,
-            args,
-        } = &self.settings;
+        let CommandSettings { name, tools_dir, script_path, command, args } = &self.settings;
         let script = match script_path {
             Some(path) => Some(script_path::resolve(tools_dir, path)?.into_os_string()),
             None => None,

@@ -18,19 +18,13 @@ async fn shell(script: &str, arguments: &str) -> Result<ToolOutput, ToolFailure>
 
 async fn run(command: &[&str], arguments: &str) -> Result<ToolOutput, ToolFailure> {
     let command = command.iter().map(ToString::to_string).collect();
-    let settings = CommandSettings {
-        name: "tool".into(),
-        command,
-        ..CommandSettings::default()
-    };
+    let settings = CommandSettings { name: "tool".into(), command, ..CommandSettings::default() };
     call(settings, arguments).await
 }
 
 async fn call(settings: CommandSettings, arguments: &str) -> Result<ToolOutput, ToolFailure> {
     let arguments = RawValue::from_string(arguments.into()).unwrap();
-    CommandTool::new(settings)
-        .run(&arguments, &CallContext::default())
-        .await
+    CommandTool::new(settings).run(&arguments, &CallContext::default()).await
 }
 
 fn script(file: &str, text: &str, mode: u32) -> (TempDir, CommandSettings) {
@@ -49,11 +43,9 @@ fn script(file: &str, text: &str, mode: u32) -> (TempDir, CommandSettings) {
 
 fn failure(outcome: Result<ToolOutput, ToolFailure>) -> (String, String, Value) {
     match outcome {
-        Err(ToolFailure::Execution {
-            message,
-            remedy,
-            details,
-        }) => (message, remedy.unwrap_or_default(), details),
+        Err(ToolFailure::Execution { message, remedy, details }) => {
+            (message, remedy.unwrap_or_default(), details)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -63,34 +55,22 @@ async fn json_on_stdout_is_data_and_anything_else_is_text() {
     let output = shell("cat", r#"{"b":1,"a":[2]}"#).await.unwrap();
     assert_eq!(output.data.unwrap().get(), r#"{"b":1,"a":[2]}"#);
     let output = shell("echo hello; echo noise >&2", "{}").await.unwrap();
-    assert_eq!(
-        (output.content, output.is_error),
-        (vec![Content::text("hello")], false)
-    );
+    assert_eq!((output.content, output.is_error), (vec![Content::text("hello")], false));
 }
 
 /// Proves S2-Q-01: shell scripts, and any other language, run as they are.
 #[tokio::test]
 async fn a_script_runs_by_itself_or_behind_a_command() {
     let (_tools, settings) = script("tool.sh", "#!/bin/sh\necho \"$1 $(pwd)\"", 0o755);
-    let settings = CommandSettings {
-        args: vec!["a b; $(id)".into()],
-        ..settings
-    };
+    let settings = CommandSettings { args: vec!["a b; $(id)".into()], ..settings };
     let output = call(settings, "{}").await.unwrap();
     let here = std::env::current_dir().unwrap();
-    assert_eq!(
-        output.content,
-        [Content::text(format!("a b; $(id) {}", here.display()))]
-    );
+    assert_eq!(output.content, [Content::text(format!("a b; $(id) {}", here.display()))]);
 
     let node = "let all = ''; process.stdin.on('data', d => all += d);\
                 process.stdin.on('end', () => console.log(JSON.stringify({got: JSON.parse(all)})))";
     let (_tools, settings) = script("tool.js", node, 0o644);
-    let settings = CommandSettings {
-        command: vec!["node".into()],
-        ..settings
-    };
+    let settings = CommandSettings { command: vec!["node".into()], ..settings };
     let output = call(settings, r#"{"x":1}"#).await.unwrap();
     assert_eq!(output.data.unwrap().get(), r#"{"got":{"x":1}}"#);
 }
@@ -106,10 +86,7 @@ async fn a_failure_tells_code_or_signal_and_both_outputs() {
     assert_eq!(details["stdout"], "half\n");
     let (message, _, details) = failure(shell("kill -SEGV $$", "{}").await);
     assert_eq!(message, "`tool` ended with signal 11 (SIGSEGV)");
-    assert_eq!(
-        (&details["exit_code"], &details["signal"]),
-        (&Value::Null, &Value::from(11))
-    );
+    assert_eq!((&details["exit_code"], &details["signal"]), (&Value::Null, &Value::from(11)));
 }
 
 /// Proves the megabytes row of the faults: the command echoes while it still reads.
@@ -123,19 +100,14 @@ async fn megabytes_pass_in_both_directions() {
 #[tokio::test]
 async fn a_command_need_not_read_its_arguments() {
     let long = format!(r#""{}""#, "x".repeat(1024 * 1024));
-    assert_eq!(
-        shell("exec <&-; echo done", &long).await.unwrap().content,
-        [Content::text("done")]
-    );
+    assert_eq!(shell("exec <&-; echo done", &long).await.unwrap().content, [Content::text("done")]);
 }
 
 /// Proves the output cap: cut with a marker, the endless command killed.
 #[tokio::test]
 async fn too_much_output_is_cut_and_says_so() {
     let output = shell("exec yes", "{}").await.unwrap();
-    let [Content::Text { text }] = &output.content[..] else {
-        panic!()
-    };
+    let [Content::Text { text }] = &output.content[..] else { panic!() };
     let end = "\n[cut: the command printed more than 16777216 bytes and was stopped]";
     assert_eq!(text.len(), STDOUT_BYTES_MAX + end.len());
     assert!(text.starts_with("y\ny\n") && text.ends_with(end));
@@ -156,14 +128,8 @@ async fn a_grandchild_that_holds_the_pipes_does_not_hold_the_call() {
     let begun = Instant::now();
     let script = "sleep 1000 & setsid sleep 1000 & echo $HAFT_TREE";
     let output = shell(script, "{}").await.unwrap();
-    assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        begun.elapsed()
-    );
-    let [Content::Text { text }] = &output.content[..] else {
-        panic!()
-    };
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    let [Content::Text { text }] = &output.content[..] else { panic!() };
     until_gone(text).await;
 }
 
@@ -183,11 +149,7 @@ async fn a_dropped_call_leaves_no_process() {
     };
     let dropped = Instant::now();
     until_gone(&mark).await;
-    assert!(
-        dropped.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        dropped.elapsed()
-    );
+    assert!(dropped.elapsed() < Duration::from_secs(1), "{:?}", dropped.elapsed());
     assert_eq!(alive(&mark), 0);
 }
 
@@ -202,10 +164,7 @@ async fn what_cannot_be_started_is_named() {
             "the program `no-such-program` could not be started: it is in no directory of PATH (`{path}`)"
         )
     );
-    assert_eq!(
-        remedy,
-        "install `no-such-program`, or give its whole path in `command`"
-    );
+    assert_eq!(remedy, "install `no-such-program`, or give its whole path in `command`");
 
     let (tools, settings) = script("tool.sh", "#!/bin/sh\necho hello", 0o644);
     let path = tools.path().canonicalize().unwrap().join("tool.sh");
@@ -219,20 +178,14 @@ async fn what_cannot_be_started_is_named() {
 
     let (_tools, settings) = script("tool.sh", "#!/opt/no/perl\n", 0o755);
     let (message, _, _) = failure(call(settings, "{}").await);
-    assert!(
-        message.ends_with("`/opt/no/perl`, which runs it, is missing"),
-        "{message}"
-    );
+    assert!(message.ends_with("`/opt/no/perl`, which runs it, is missing"), "{message}");
 
     let (tools, settings) = script("tool.sh", "", 0o755);
     fs::remove_file(tools.path().join("tool.sh")).unwrap();
     let (message, _, _) = failure(call(settings, "{}").await);
     assert!(message.ends_with("/tool.sh` does not exist"), "{message}");
 
-    let nothing = CommandSettings {
-        name: "tool".into(),
-        ..CommandSettings::default()
-    };
+    let nothing = CommandSettings { name: "tool".into(), ..CommandSettings::default() };
     let (message, _, _) = failure(call(nothing, "{}").await);
     assert_eq!(message, "`tool` has neither a command nor a script");
 }
@@ -241,8 +194,5 @@ async fn what_cannot_be_started_is_named() {
 async fn a_file_without_a_first_line_is_not_handed_to_a_shell() {
     let (_tools, settings) = script("tool.sh", "echo hello", 0o755);
     let (message, _, _) = failure(call(settings, "{}").await);
-    assert!(
-        message.ends_with("the system does not know its format"),
-        "{message}"
-    );
+    assert!(message.ends_with("the system does not know its format"), "{message}");
 }

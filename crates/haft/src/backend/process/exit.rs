@@ -78,17 +78,8 @@ mod tests {
 
     #[test]
     fn codes_and_signals_read_apart() {
-        assert_eq!(
-            Exit::from(ExitStatus::from_raw(3 << 8)).to_string(),
-            "exit code 3"
-        );
-        assert_eq!(
-            Exit::from(ExitStatus::from_raw(9)).to_string(),
-            "signal 9 (SIGKILL)"
-        );
-        assert_eq!(
-            Exit::from(ExitStatus::from_raw(64)).to_string(),
-            "signal 64"
-        );
+        assert_eq!(Exit::from(ExitStatus::from_raw(3 << 8)).to_string(), "exit code 3");
+        assert_eq!(Exit::from(ExitStatus::from_raw(9)).to_string(), "signal 9 (SIGKILL)");
+        assert_eq!(Exit::from(ExitStatus::from_raw(64)).to_string(), "signal 64");
     }
 }

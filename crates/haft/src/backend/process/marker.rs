@@ -32,11 +32,9 @@ impl Marker {
 
     /// The mark of a process of this Haft, found in its environment (entries end in NUL).
     pub(super) fn find(environment: &[u8]) -> Option<Self> {
-        let entry = environment.split(|&byte| byte == 0).find_map(|entry| {
-            entry
-                .strip_prefix(MARKER_VARIABLE.as_bytes())?
-                .strip_prefix(b"=")
-        })?;
+        let entry = environment
+            .split(|&byte| byte == 0)
+            .find_map(|entry| entry.strip_prefix(MARKER_VARIABLE.as_bytes())?.strip_prefix(b"="))?;
         std::str::from_utf8(entry)
             .ok()?
             .split(':')
@@ -60,20 +58,9 @@ mod tests {
         let marker = Marker::next();
         let value = marker.value().into_string().unwrap();
         let found = |environment: String| Marker::find(environment.as_bytes());
-        assert_eq!(
-            found(format!("A=1\0HAFT_TREE={value}\0B=2\0")),
-            Some(marker)
-        );
-        assert_eq!(
-            found(format!("HAFT_TREE=0123.1:{value}\0")),
-            Some(marker),
-            "nested"
-        );
-        assert_eq!(
-            found(format!("HAFT_TREE={value}ffff.1:\0")),
-            Some(marker),
-            "outer"
-        );
+        assert_eq!(found(format!("A=1\0HAFT_TREE={value}\0B=2\0")), Some(marker));
+        assert_eq!(found(format!("HAFT_TREE=0123.1:{value}\0")), Some(marker), "nested");
+        assert_eq!(found(format!("HAFT_TREE={value}ffff.1:\0")), Some(marker), "outer");
         assert_eq!(found(format!("OTHER={value}\0")), None);
         assert_eq!(found("HAFT_TREE=0123.1:\0".into()), None);
         assert_eq!(found(String::new()), None);

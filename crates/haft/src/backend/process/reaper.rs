@@ -38,22 +38,13 @@ pub async fn kill_all_remaining() -> Left {
 
 /// What is to be killed.
 pub(super) enum Quarry {
-    Tree {
-        marker: Marker,
-        group: Pid,
-        since: Start,
-    },
+    Tree { marker: Marker, group: Pid, since: Start },
     Everything,
 }
 
 /// Starts to kill `quarry` and tells `done` how it ended.
 pub(super) fn hunt(quarry: Quarry, done: Option<oneshot::Sender<Left>>) {
-    let hunt = Hunt {
-        quarry,
-        done,
-        deadline: Instant::now() + HUNT_MAX,
-        quiet_looks: 0,
-    };
+    let hunt = Hunt { quarry, done, deadline: Instant::now() + HUNT_MAX, quiet_looks: 0 };
     // The thread ends only with the process, so this cannot fail once the thread has started.
     if let Some(queue) = queue() {
         let _ = queue.send(hunt);
@@ -95,11 +86,7 @@ fn pursue(queue: &Receiver<Hunt>) {
             thread::sleep(LOOK_PAUSE);
         }
         hunts.extend(queue.try_iter());
-        let since = hunts
-            .iter()
-            .map(|hunt| hunt.quarry.since())
-            .min()
-            .unwrap_or(Start::EVER);
+        let since = hunts.iter().map(|hunt| hunt.quarry.since()).min().unwrap_or(Start::EVER);
         let processes = scan::processes(since);
         hunts.retain_mut(|hunt| match hunt.look(processes.as_deref()) {
             Some(left) => {
@@ -147,10 +134,7 @@ impl Hunt {
             Quarry::Tree { group, .. } => vec![group],
             Quarry::Everything => watchdog::groups(),
         };
-        groups
-            .iter()
-            .filter(|group| kill_process_group(**group, Signal::KILL).is_ok())
-            .count()
+        groups.iter().filter(|group| kill_process_group(**group, Signal::KILL).is_ok()).count()
     }
 
     fn end(&mut self, left: Left) {
@@ -179,16 +163,11 @@ fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
                     && group_is_ours(*marker, *group, processes))
         }
     };
-    let mut members: HashSet<i32> = processes
-        .iter()
-        .filter(|process| belongs(process))
-        .map(|process| process.pid)
-        .collect();
+    let mut members: HashSet<i32> =
+        processes.iter().filter(|process| belongs(process)).map(|process| process.pid).collect();
     loop {
         let known = members.len();
-        let children = processes
-            .iter()
-            .filter(|process| members.contains(&process.parent));
+        let children = processes.iter().filter(|process| members.contains(&process.parent));
         members.extend(children.map(|process| process.pid).collect::<Vec<_>>());
         if members.len() == known {
             return members;
@@ -212,19 +191,10 @@ mod tests {
     fn strangers_are_spared() {
         let ours = Marker::next();
         let other = Marker::next();
-        let process = |pid, parent, group, marker| Process {
-            pid,
-            parent,
-            group,
-            marker,
-        };
+        let process = |pid, parent, group, marker| Process { pid, parent, group, marker };
         let found = |processes: &[Process]| {
             let group = Pid::from_raw(10).unwrap();
-            let quarry = Quarry::Tree {
-                marker: ours,
-                group,
-                since: Start::EVER,
-            };
+            let quarry = Quarry::Tree { marker: ours, group, since: Start::EVER };
             let mut pids: Vec<i32> = members(&quarry, processes).into_iter().collect();
             pids.sort_unstable();
             pids
@@ -236,16 +206,8 @@ mod tests {
             process(20, 1, 20, Some(other)),
             process(21, 1, 21, None),
         ];
-        assert_eq!(
-            found(&processes),
-            [11, 14, 15],
-            "group, mark and descendants"
-        );
+        assert_eq!(found(&processes), [11, 14, 15], "group, mark and descendants");
         processes.push(process(10, 1, 10, None));
-        assert_eq!(
-            found(&processes),
-            [14, 15],
-            "the number of the group was given away"
-        );
+        assert_eq!(found(&processes), [14, 15], "the number of the group was given away");
     }
 }

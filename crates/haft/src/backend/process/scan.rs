@@ -64,32 +64,20 @@ fn children(pid: i32) -> Vec<i32> {
         threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
     lists
         .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
+            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
         })
         .collect()
 }
 
 fn process(pid: i32, since: Start) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let Stat {
-        state,
-        parent,
-        group,
-        start,
-    } = Stat::parse(&String::from_utf8_lossy(&stat))?;
+    let Stat { state, parent, group, start } = Stat::parse(&String::from_utf8_lossy(&stat))?;
     if matches!(state, 'Z' | 'X') || start < since {
         return None;
     }
     // Another user's environment cannot be read; such a process is none of ours.
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    Some(Process {
-        pid,
-        parent,
-        group,
-        marker: Marker::find(&environment),
-    })
+    Some(Process { pid, parent, group, marker: Marker::find(&environment) })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -121,12 +109,7 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_mislead() {
         let line = "7 (a) R (b) S 3 5 5 0 -1 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        let expected = Stat {
-            state: 'S',
-            parent: 3,
-            group: 5,
-            start: Start(4242),
-        };
+        let expected = Stat { state: 'S', parent: 3, group: 5, start: Start(4242) };
         assert_eq!(Stat::parse(line), Some(expected));
         assert_eq!(Stat::parse(""), None);
     }
@@ -134,12 +117,7 @@ mod tests {
     #[test]
     fn processes_older_than_the_tree_are_passed_over() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let seen = |since| {
-            processes(since)
-                .unwrap()
-                .iter()
-                .any(|process| process.pid == own)
-        };
+        let seen = |since| processes(since).unwrap().iter().any(|process| process.pid == own);
         assert!(seen(Start::EVER) && seen(Start::of(own)));
         assert!(!seen(Start(Start::of(own).0 + 1)));
     }

@@ -40,21 +40,13 @@ impl Tail {
     pub fn text(&self) -> String {
         let start = self.kept.len().saturating_sub(TAIL_BYTES_MAX);
         let text = String::from_utf8_lossy(&self.kept[start..]);
-        if self.cut || start > 0 {
-            format!("...{text}")
-        } else {
-            text.into_owned()
-        }
+        if self.cut || start > 0 { format!("...{text}") } else { text.into_owned() }
     }
 }
 
 /// The last line that is not empty, which usually says what went wrong.
 pub fn last_line(text: &str) -> Option<String> {
-    let line = text
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LINE_CHARS_MAX).collect())
 }
 
@@ -98,20 +90,14 @@ mod tests {
         tail.drain(flood.as_slice()).await;
         let text = tail.text();
         assert!(text.starts_with("...xxx") && text.ends_with("x\u{fffd}the end"));
-        assert_eq!(
-            text.len(),
-            "...".len() + TAIL_BYTES_MAX - 1 + "\u{fffd}".len()
-        );
+        assert_eq!(text.len(), "...".len() + TAIL_BYTES_MAX - 1 + "\u{fffd}".len());
     }
 
     #[test]
     fn the_last_line_that_is_not_empty_is_found() {
         assert_eq!(last_line("first\n  second \n\n").as_deref(), Some("second"));
         assert_eq!(last_line(" \n"), None);
-        assert_eq!(
-            last_line(&"é".repeat(1000)).unwrap().chars().count(),
-            LINE_CHARS_MAX
-        );
+        assert_eq!(last_line(&"é".repeat(1000)).unwrap().chars().count(), LINE_CHARS_MAX);
     }
 
     #[test]

@@ -15,10 +15,7 @@ use crate::backend::testing::{alive, exists, line_in, runs, until, until_gone};
 /// Starts `script` in a tree and waits for its first line, which begins with the marker.
 async fn start(script: &str) -> (ProcessTree, Vec<String>) {
     let mut shell = Command::new("sh");
-    shell
-        .args(["-c", script])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut tree = ProcessTree::spawn(&mut shell).unwrap();
     let mut lines = BufReader::new(tree.take_stdout().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
@@ -55,11 +52,7 @@ async fn an_awaited_kill_returns_when_nothing_is_left() {
     let pid = tree.id();
     let begun = Instant::now();
     assert_eq!(tree.kill().await, Left::Nothing);
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!((alive(&words[0]), exists(pid)), (0, false));
 }
 
@@ -68,9 +61,7 @@ async fn a_descendant_that_cleared_its_environment_and_left_the_group_dies_too()
     let (tree, words) = start("setsid env -i sleep 1000 & echo $HAFT_TREE $!; wait").await;
     let pid: i32 = words[1].parse().unwrap();
     until("it has left the group", || {
-        std::fs::read(format!("/proc/{pid}/cmdline"))
-            .unwrap()
-            .starts_with(b"sleep")
+        std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().starts_with(b"sleep")
     })
     .await;
     drop(tree);
@@ -89,10 +80,7 @@ async fn what_a_child_leaves_behind_when_it_ends_dies_with_the_tree() {
 #[tokio::test]
 async fn a_stranger_with_a_mark_of_another_instance_is_spared() {
     let mut stranger = Command::new("sleep");
-    stranger
-        .arg("1000")
-        .env(MARKER_VARIABLE, "0000.1:")
-        .kill_on_drop(true);
+    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1:").kill_on_drop(true);
     let mut stranger = stranger.spawn().unwrap();
     let (tree, _) = start(FAMILY).await;
     assert_eq!(tree.kill().await, Left::Nothing);
@@ -106,10 +94,7 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
     if let Some(directory) = env::var_os(VICTIM) {
         let (_tree, words) = start(FAMILY).await;
         let (_other, cleared) = start("echo $HAFT_TREE; exec env -i sleep 1000").await;
-        tell(
-            Path::new(&directory),
-            &format!("{} {}", words[0], cleared[0]),
-        );
+        tell(Path::new(&directory), &format!("{} {}", words[0], cleared[0]));
         return std::future::pending().await;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -117,23 +102,13 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
     let told = line_in(&directory.path().join("told")).await;
     let prefix = told.split('.').next().unwrap();
     let cleared = children_of(victim.id().unwrap());
-    assert!(
-        alive(prefix) >= 5 && cleared.len() >= 3,
-        "{told} {cleared:?}"
-    );
+    assert!(alive(prefix) >= 5 && cleared.len() >= 3, "{told} {cleared:?}");
     victim.start_kill().unwrap();
     assert_eq!(victim.wait().await.unwrap().signal(), Some(9));
     let killed = Instant::now();
     until_gone(prefix).await;
-    until("the children are gone", || {
-        !cleared.iter().any(|&pid| runs(pid))
-    })
-    .await;
-    assert!(
-        killed.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        killed.elapsed()
-    );
+    until("the children are gone", || !cleared.iter().any(|&pid| runs(pid))).await;
+    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
 }
 
 /// Kills everything of its process, so it needs a process of its own.
@@ -148,10 +123,8 @@ async fn at_the_end_everything_that_remains_is_killed() {
         return tell(Path::new(&directory), "done");
     }
     let directory = tempfile::tempdir().unwrap();
-    let mut victim = act_as_victim(
-        "at_the_end_everything_that_remains_is_killed",
-        directory.path(),
-    );
+    let mut victim =
+        act_as_victim("at_the_end_everything_that_remains_is_killed", directory.path());
     assert!(victim.wait().await.unwrap().success());
     assert_eq!(line_in(&directory.path().join("told")).await, "done");
 }
@@ -161,9 +134,7 @@ async fn at_the_end_everything_that_remains_is_killed() {
 async fn a_lost_watchdog_is_replaced() {
     if let Some(directory) = env::var_os(VICTIM) {
         let (_tree, _) = start(FAMILY).await;
-        let watchdog = children_of(std::process::id())
-            .into_iter()
-            .find(|&pid| is_watchdog(pid));
+        let watchdog = children_of(std::process::id()).into_iter().find(|&pid| is_watchdog(pid));
         let watchdog = rustix::process::Pid::from_raw(watchdog.unwrap()).unwrap();
         rustix::process::kill_process(watchdog, rustix::process::Signal::KILL).unwrap();
         until("the watchdog is dead", || !runs(watchdog.as_raw_pid())).await;

@@ -47,10 +47,7 @@ impl ProcessTree {
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         watchdog::start();
         let marker = Marker::next();
-        command
-            .process_group(0)
-            .env(MARKER_VARIABLE, marker.value())
-            .kill_on_drop(true);
+        command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
         let child = command.spawn()?;
         let group = child
             .id()
@@ -58,13 +55,7 @@ impl ProcessTree {
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
         watchdog::watch(group);
         let since = Start::of(group.as_raw_pid());
-        Ok(Self {
-            child,
-            marker,
-            group,
-            since,
-            leader: Leader::Uncollected,
-        })
+        Ok(Self { child, marker, group, since, leader: Leader::Uncollected })
     }
 
     /// The process id of the child, which is also the id of its group.
@@ -138,20 +129,8 @@ impl ProcessTree {
 
     fn hand_over(&mut self, done: Option<oneshot::Sender<Left>>) {
         self.leader = Leader::HandedOver;
-        let Self {
-            marker,
-            group,
-            since,
-            ..
-        } = *self;
-        reaper::hunt(
-            Quarry::Tree {
-                marker,
-                group,
-                since,
-            },
-            done,
-        );
+        let Self { marker, group, since, .. } = *self;
+        reaper::hunt(Quarry::Tree { marker, group, since }, done);
     }
 }
 

@@ -30,11 +30,7 @@ pub(super) fn forget(group: Pid) {
 
 /// Every group that is watched.
 pub(super) fn groups() -> Vec<Pid> {
-    watchdog()
-        .groups
-        .iter()
-        .filter_map(|&group| Pid::from_raw(group))
-        .collect()
+    watchdog().groups.iter().filter_map(|&group| Pid::from_raw(group)).collect()
 }
 
 struct Watchdog {
@@ -51,10 +47,8 @@ enum Helper {
 }
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
-    static WATCHDOG: Mutex<Watchdog> = Mutex::new(Watchdog {
-        groups: BTreeSet::new(),
-        helper: Helper::NotStarted,
-    });
+    static WATCHDOG: Mutex<Watchdog> =
+        Mutex::new(Watchdog { groups: BTreeSet::new(), helper: Helper::NotStarted });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -96,12 +90,7 @@ impl Watchdog {
 
 fn spawn_helper(groups: &BTreeSet<i32>) -> io::Result<Child> {
     let mut helper = Command::new("/bin/sh")
-        .args([
-            "-c",
-            include_str!("watchdog.sh"),
-            "haft-watchdog",
-            instance_prefix(),
-        ])
+        .args(["-c", include_str!("watchdog.sh"), "haft-watchdog", instance_prefix()])
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .current_dir("/")

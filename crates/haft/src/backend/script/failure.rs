@@ -35,10 +35,7 @@ pub(super) async fn no_answer(
 }
 
 fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFailure {
-    let how = exit.map_or_else(
-        || "closed its pipes".into(),
-        |exit| format!("ended with {exit}"),
-    );
+    let how = exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"));
     let remedy = match exit.and_then(Exit::signal) {
         Some(9) => "somebody killed the process; look whether the machine ran out of memory",
         _ => "return a value from the entrypoint instead of ending the process",
@@ -66,10 +63,7 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
     };
     ToolFailure::Execution {
         message: format!("`{name}` raised {}", exception(&problem)),
-        remedy: Some(format!(
-            "the traceback shows the line in `{}`",
-            script.display()
-        )),
+        remedy: Some(format!("the traceback shows the line in `{}`", script.display())),
         details: json!({
             "path": script,
             "exception": problem.kind,
@@ -102,12 +96,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
         Err(error) => return unreadable(&shown.to_string(), &error.to_string()),
     };
     let (message, remedy) = match &problem {
-        Problem {
-            file: Some(file),
-            line: Some(line),
-            text,
-            ..
-        } => (
+        Problem { file: Some(file), line: Some(line), text, .. } => (
             format!(
                 "the script `{shown}` cannot be loaded: {} in `{file}`, line {line}: `{}`",
                 exception(&problem),
@@ -120,10 +109,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
             "define it, as in `def run(args)`, or correct `entrypoint`".into(),
         ),
         Problem { .. } => (
-            format!(
-                "the script `{shown}` cannot be loaded: {}",
-                exception(&problem)
-            ),
+            format!("the script `{shown}` cannot be loaded: {}", exception(&problem)),
             "correct the script; the next call loads it again".into(),
         ),
     };
@@ -143,30 +129,19 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
 
 /// Something else than the runner's answer came through the pipe.
 pub(super) fn unreadable(name: &str, problem: &str) -> ToolFailure {
-    ToolFailure::Protocol {
-        message: format!("the answer of `{name}` cannot be read: {problem}"),
-    }
+    ToolFailure::Protocol { message: format!("the answer of `{name}` cannot be read: {problem}") }
 }
 
 /// The arguments are too long for one request.
 pub(super) fn unsendable(name: &str, problem: &impl Display) -> ToolFailure {
-    ToolFailure::execution(format!(
-        "the arguments of `{name}` cannot be sent: {problem}"
-    ))
+    ToolFailure::execution(format!("the arguments of `{name}` cannot be sent: {problem}"))
 }
 
 /// The tool was stopped for good.
 pub(super) fn stopped(name: &str) -> ToolFailure {
-    ToolFailure::Unavailable {
-        message: format!("`{name}` has been stopped"),
-        remedy: None,
-    }
+    ToolFailure::Unavailable { message: format!("`{name}` has been stopped"), remedy: None }
 }
 
 fn exception(Problem { kind, message, .. }: &Problem) -> String {
-    if message.is_empty() {
-        format!("`{kind}`")
-    } else {
-        format!("`{kind}`: {message}")
-    }
+    if message.is_empty() { format!("`{kind}`") } else { format!("`{kind}`: {message}") }
 }

@@ -146,9 +146,7 @@ async fn read_until(
 }
 
 fn length(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .fold(0, |length, &byte| length << 8 | usize::from(byte))
+    bytes.iter().fold(0, |length, &byte| length << 8 | usize::from(byte))
 }
 
 #[cfg(test)]
@@ -159,26 +157,11 @@ mod tests {
     async fn half_an_answer_and_garbage_are_told_apart() {
         let read = async |bytes: &[u8]| read_answer(&mut &*bytes).await;
         assert!(matches!(read(b"").await, Err(NoAnswer::Ended)));
-        assert!(matches!(
-            read(b"R\0\0\0\0\0\0\0\x02{").await,
-            Err(NoAnswer::Ended)
-        ));
-        assert!(matches!(
-            read(b"hello, world").await,
-            Err(NoAnswer::Garbled(_))
-        ));
-        assert!(matches!(
-            read(b"R\0\0\0\0\xff\0\0\0").await,
-            Err(NoAnswer::TooLong(_))
-        ));
-        assert!(matches!(
-            read(b"R\0\0\0\0\0\0\0\x01\xff").await,
-            Err(NoAnswer::Garbled(_))
-        ));
-        let answer = read(b"E\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}")
-            .await
-            .ok()
-            .unwrap();
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x02{").await, Err(NoAnswer::Ended)));
+        assert!(matches!(read(b"hello, world").await, Err(NoAnswer::Garbled(_))));
+        assert!(matches!(read(b"R\0\0\0\0\xff\0\0\0").await, Err(NoAnswer::TooLong(_))));
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x01\xff").await, Err(NoAnswer::Garbled(_))));
+        let answer = read(b"E\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}").await.ok().unwrap();
         assert_eq!((answer.kind, answer.body.as_str()), (Kind::Raised, "{}"));
         assert_eq!(answer.files.unwrap()[0].0, "a");
     }

@@ -57,12 +57,7 @@ impl PythonTool {
     /// is started before the first call.
     pub fn new(settings: PythonSettings, warm: Arc<WarmWorkers>) -> Self {
         let slots = Semaphore::new(settings.instances.max(1));
-        Self {
-            settings,
-            slots,
-            owner: Owner::new(),
-            warm,
-        }
+        Self { settings, slots, owner: Owner::new(), warm }
     }
 
     /// Runs the script once. Dropping the future kills the worker with everything it started.
@@ -99,9 +94,7 @@ impl PythonTool {
         }
         let python = &self.settings.python;
         let tools_dir = &self.settings.tools_dir;
-        let root = tools_dir
-            .canonicalize()
-            .unwrap_or_else(|_| tools_dir.clone());
+        let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
         let fresh = match self.warm.take_spare(python) {
             Some(spare) => Ok(spare),
             None => Worker::start(python, self.warm.tasks()),
@@ -124,12 +117,7 @@ impl PythonTool {
                 Ok(data) => Ok(answer::from_raw(data)),
                 Err(error) => Err(failure::unreadable(name, &error.to_string())),
             },
-            Kind::Raised => Err(failure::raised(
-                name,
-                script,
-                &answer.body,
-                &worker.stderr(),
-            )),
+            Kind::Raised => Err(failure::raised(name, script, &answer.body, &worker.stderr())),
             Kind::NotJson => Err(failure::not_json(name, script, &answer.body)),
             Kind::NotLoaded => {
                 return Err(failure::not_loaded(script, &answer.body, &worker.stderr()));

@@ -13,10 +13,8 @@ impl Stamp {
     /// The stamp of the file as it is now, or nothing if it is gone.
     pub(super) fn now(path: &str) -> Option<Self> {
         let file = fs::metadata(path).ok()?;
-        let modified_ns = file
-            .mtime()
-            .checked_mul(1_000_000_000)?
-            .checked_add(file.mtime_nsec())?;
+        let modified_ns =
+            file.mtime().checked_mul(1_000_000_000)?.checked_add(file.mtime_nsec())?;
         Some(Self(modified_ns, file.size(), file.ino()))
     }
 }

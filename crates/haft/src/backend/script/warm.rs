@@ -60,10 +60,7 @@ struct Idle {
 impl Owner {
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            stopped: AtomicBool::new(false),
-        }
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), stopped: AtomicBool::new(false) }
     }
 }
 
@@ -76,22 +73,14 @@ impl WarmWorkers {
     /// An empty shelf that keeps `workers_max` workers, each for `idle_max`.
     pub fn with_limits(idle_max: Duration, workers_max: usize) -> Arc<Self> {
         let shelf = Mutex::default();
-        Arc::new(Self {
-            idle_max,
-            workers_max,
-            shelf,
-            tasks: TaskTracker::new(),
-        })
+        Arc::new(Self { idle_max, workers_max, shelf, tasks: TaskTracker::new() })
     }
 
     /// Starts a process that waits for whichever tool is called first. A Python that cannot be
     /// started is reported by the call that needs it.
     pub fn prepare(&self, python: &str) {
         if let Ok(worker) = Worker::start(python, &self.tasks) {
-            self.lock().spare = Some(Spare {
-                python: python.to_owned(),
-                worker,
-            });
+            self.lock().spare = Some(Spare { python: python.to_owned(), worker });
         }
     }
 
@@ -157,16 +146,8 @@ impl WarmWorkers {
         let surplus = {
             let mut kept = self.lock();
             let until = Instant::now() + self.idle_max;
-            kept.idle.push(Idle {
-                owner: owner.id,
-                worker,
-                until,
-            });
-            if kept
-                .clearing
-                .as_ref()
-                .is_none_or(AbortOnDropHandle::is_finished)
-            {
+            kept.idle.push(Idle { owner: owner.id, worker, until });
+            if kept.clearing.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
                 let clearing = self.tasks.spawn(clear(Arc::downgrade(self)));
                 kept.clearing = Some(AbortOnDropHandle::new(clearing));
             }
@@ -197,10 +178,7 @@ impl WarmWorkers {
     }
 
     fn take_all_of(&self, owner: &Owner) -> Vec<Idle> {
-        self.lock()
-            .idle
-            .extract_if(.., |idle| idle.owner == owner.id)
-            .collect()
+        self.lock().idle.extract_if(.., |idle| idle.owner == owner.id).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf> {
@@ -222,11 +200,8 @@ async fn clear(warm: Weak<WarmWorkers>) {
         sleep_until(next).await;
         let Some(warm) = warm.upgrade() else { return };
         let now = Instant::now();
-        let expired: Vec<Idle> = warm
-            .lock()
-            .idle
-            .extract_if(.., |idle| idle.until <= now)
-            .collect();
+        let expired: Vec<Idle> =
+            warm.lock().idle.extract_if(.., |idle| idle.until <= now).collect();
         for Idle { worker, .. } in expired {
             warm.tasks.spawn(worker.retire());
         }

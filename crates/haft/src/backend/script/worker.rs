@@ -45,10 +45,7 @@ impl Worker {
     pub(super) fn start(python: &str, tasks: &TaskTracker) -> io::Result<Self> {
         let mut python = Command::new(python);
         python.args(["-c", START, RUNNER]);
-        python
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut python)?;
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
@@ -102,10 +99,7 @@ impl Worker {
     pub(super) fn is_current(&mut self, script: &Path) -> bool {
         let script_loaded = self.files.iter().any(|(path, _)| Path::new(path) == script);
         script_loaded
-            && self
-                .files
-                .iter()
-                .all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
+            && self.files.iter().all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
             && self.is_alive()
     }
 
@@ -143,10 +137,7 @@ impl Worker {
 
     /// How a worker that gave no answer ended, and its last words.
     pub(super) async fn last_words(mut self) -> (Option<Exit>, String) {
-        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait())
-            .await
-            .ok()
-            .and_then(Result::ok);
+        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait()).await.ok().and_then(Result::ok);
         // A grandchild may hold the pipe open for ever.
         let _ = timeout(LAST_WORDS_WAIT_MAX, &mut self.stderr_drain).await;
         (exit, self.stderr.text())
@@ -154,14 +145,8 @@ impl Worker {
 
     /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
     pub(super) async fn retire(self) {
-        let Self {
-            mut tree,
-            requests,
-            answers: _answers,
-            stderr: _,
-            stderr_drain: _drain,
-            ..
-        } = self;
+        let Self { mut tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } =
+            self;
         drop(requests);
         let _ = timeout(RETIRE_WAIT_MAX, tree.wait()).await;
         tree.kill().await;

@@ -37,20 +37,9 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     }
     let definition = definition(&name.value, &raw, problems);
     let program = program(&name.value, &raw, problems);
-    let settings = tool::settings(
-        raw.max_instances,
-        raw.timeout,
-        raw.parallel_capable,
-        None,
-        raw.on_limit,
-    );
-    Some(LocalTool {
-        definition,
-        settings,
-        program: program?,
-        tools_dir: folder,
-        place,
-    })
+    let settings =
+        tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, None, raw.on_limit);
+    Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
 }
 
 fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDefinition {
@@ -70,11 +59,7 @@ fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDe
     ToolDefinition {
         name: name.to_owned(),
         title: None,
-        description: raw
-            .description
-            .as_ref()
-            .map(|at| at.value.clone())
-            .unwrap_or_default(),
+        description: raw.description.as_ref().map(|at| at.value.clone()).unwrap_or_default(),
         input_schema: input.unwrap_or_else(any_object),
         output_schema,
     }
@@ -85,11 +70,7 @@ fn any_object() -> Value {
 }
 
 fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<LocalProgram> {
-    let Some(At {
-        value: config,
-        place,
-    }) = &raw.config
-    else {
+    let Some(At { value: config, place }) = &raw.config else {
         problems.error(
             &raw.place.below("config"),
             format!("tool `{tool}` does not say what runs it"),
@@ -98,18 +79,18 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
         return None;
     };
     let script = config.script_path.as_ref();
-    if let Some(At { value, place }) = script {
-        if let Err(problem) = script_path::check_spelling(&value.text) {
-            problems.error(
-                place,
-                format!(
-                    "tool `{tool}`: the script path `{}` is refused: {problem}",
-                    value.text.escape_debug()
-                ),
-                "name a file inside the tools directory, such as `weather.py`",
-            );
-            return None;
-        }
+    if let Some(At { value, place }) = script
+        && let Err(problem) = script_path::check_spelling(&value.text)
+    {
+        problems.error(
+            place,
+            format!(
+                "tool `{tool}`: the script path `{}` is refused: {problem}",
+                value.text.escape_debug()
+            ),
+            "name a file inside the tools directory, such as `weather.py`",
+        );
+        return None;
     }
     match (runtime(config), script) {
         (LocalRuntime::Python, Some(script)) => {
@@ -124,10 +105,7 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
                     "delete it, or set \"runtime\": \"command\"",
                 );
             }
-            let entrypoint = config
-                .entrypoint
-                .as_ref()
-                .map_or("run", |at| at.value.as_str());
+            let entrypoint = config.entrypoint.as_ref().map_or("run", |at| at.value.as_str());
             Some(LocalProgram::Python {
                 script_path: script.value.text.clone(),
                 entrypoint: entrypoint.to_owned(),
@@ -159,10 +137,7 @@ fn missing_script(tool: &str, place: &Place, problems: &mut Problems) {
 }
 
 fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
-    let words = config
-        .command
-        .iter()
-        .flat_map(|at| at.value.0.iter().cloned());
+    let words = config.command.iter().flat_map(|at| at.value.0.iter().cloned());
     let args = config.args.iter().flat_map(|at| at.value.iter().cloned());
     LocalProgram::Command {
         command: words.map(Into::into).collect(),
@@ -172,24 +147,14 @@ fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
 }
 
 fn has_command(config: &RawLocalConfig) -> bool {
-    config
-        .command
-        .as_ref()
-        .is_some_and(|at| !at.value.0.is_empty())
+    config.command.as_ref().is_some_and(|at| !at.value.0.is_empty())
 }
 
 /// Where the entry does not say: a command if it names one, else what the script's ending tells.
 fn runtime(config: &RawLocalConfig) -> LocalRuntime {
-    let ending = |at: &At<Text>| {
-        at.value
-            .text
-            .rsplit_once('.')
-            .map(|(_, ending)| ending.to_owned())
-    };
-    match (
-        &config.runtime,
-        config.script_path.as_ref().and_then(ending).as_deref(),
-    ) {
+    let ending =
+        |at: &At<Text>| at.value.text.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    match (&config.runtime, config.script_path.as_ref().and_then(ending).as_deref()) {
         (Some(runtime), _) => runtime.value,
         (None, _) if has_command(config) => LocalRuntime::Command,
         (None, Some("py") | None) => LocalRuntime::Python,

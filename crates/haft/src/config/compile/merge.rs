@@ -42,6 +42,7 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
         servers: Vec::new(),
         local: Vec::new(),
     };
+    let (mut server_index, mut local_index) = (Index::new(), Index::new());
     for mut layer in layers {
         let servers = layer.config.servers.take();
         let tools = layer.config.tools.take();
@@ -50,22 +51,15 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
         let (dialect, folder) = (layer.dialect, &layer.folder);
         for (name, raw) in servers.map(|servers| servers.value.0).unwrap_or_default() {
             let runs_in_folder = layer.runs_in_folder;
-            let server = ServerSource {
-                name,
-                raw,
-                dialect,
-                folder: folder.clone(),
-                runs_in_folder,
-            };
-            add_server(&mut merged.servers, server, problems);
+            let server =
+                ServerSource { name, raw, dialect, folder: folder.clone(), runs_in_folder };
+            add_server(&mut merged.servers, &mut server_index, server, problems);
         }
         for raw in layer.local {
             add_local(
                 &mut merged.local,
-                LocalSource {
-                    raw,
-                    folder: folder.clone(),
-                },
+                &mut local_index,
+                LocalSource { raw, folder: folder.clone() },
                 problems,
             );
         }
@@ -73,41 +67,43 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
     merged
 }
 
-fn add_server(servers: &mut Vec<ServerSource>, new: ServerSource, problems: &mut Problems) {
-    match servers
-        .iter_mut()
-        .find(|known| known.name.value == new.name.value)
-    {
-        Some(known) => {
-            replaced(
-                "server",
-                &new.name.value,
-                &new.name.place,
-                &known.name.place,
-                problems,
-            );
-            *known = new;
-        }
-        None => servers.push(new),
+/// Where each name stands, so that a file with very many of them is merged in one pass.
+type Index = HashMap<String, usize>;
+
+fn add_server(
+    servers: &mut Vec<ServerSource>,
+    index: &mut Index,
+    new: ServerSource,
+    problems: &mut Problems,
+) {
+    if let Some(&at) = index.get(&new.name.value) {
+        let known = &mut servers[at];
+        replaced("server", &new.name.value, &new.name.place, &known.name.place, problems);
+        *known = new;
+    } else {
+        index.insert(new.name.value.clone(), servers.len());
+        servers.push(new);
     }
 }
 
-fn add_local(tools: &mut Vec<LocalSource>, new: LocalSource, problems: &mut Problems) {
-    let name = |tool: &LocalSource| tool.raw.name.as_ref().map(|name| name.value.clone());
-    let same = |known: &&mut LocalSource| name(&new).is_some() && name(known) == name(&new);
-    match tools.iter_mut().find(same) {
-        Some(known) => {
-            let name = name(&new).unwrap_or_default();
-            replaced(
-                "local tool",
-                &name,
-                &new.raw.place,
-                &known.raw.place,
-                problems,
-            );
+fn add_local(
+    tools: &mut Vec<LocalSource>,
+    index: &mut Index,
+    new: LocalSource,
+    problems: &mut Problems,
+) {
+    let name = new.raw.name.as_ref().map(|name| name.value.clone());
+    let known = name.as_ref().and_then(|name| index.get(name).copied());
+    match (name, known) {
+        (Some(name), Some(at)) => {
+            let known = &mut tools[at];
+            replaced("local tool", &name, &new.raw.place, &known.raw.place, problems);
             *known = new;
         }
-        None => tools.push(new),
+        (name, _) => {
+            index.extend(name.map(|name| (name, tools.len())));
+            tools.push(new);
+        }
     }
 }
 
@@ -115,34 +111,19 @@ fn add_tools(config: &mut RawConfig, new: Option<At<Vec<RawTool>>>, problems: &m
     let Some(At { value: new, place }) = new else {
         return;
     };
-    let tools = &mut config
-        .tools
-        .get_or_insert_with(|| At {
-            value: Vec::new(),
-            place,
-        })
-        .value;
+    let tools = &mut config.tools.get_or_insert_with(|| At { value: Vec::new(), place }).value;
     let key = |tool: &RawTool| {
         let text = |at: &Option<At<String>>| at.as_ref().map(|at| at.value.clone());
         (text(&tool.name), text(&tool.mcp))
     };
-    let mut known: HashMap<_, usize> = tools
-        .iter()
-        .enumerate()
-        .map(|(at, tool)| (key(tool), at))
-        .collect();
+    let mut known: HashMap<_, usize> =
+        tools.iter().enumerate().map(|(at, tool)| (key(tool), at)).collect();
     for tool in new {
         let (name, server) = key(&tool);
         match known.get(&(name.clone(), server.clone())) {
             Some(&at) if name.is_some() => {
                 let name = name.unwrap_or_default();
-                replaced(
-                    "entry of `tools`",
-                    &name,
-                    &tool.place,
-                    &tools[at].place,
-                    problems,
-                );
+                replaced("entry of `tools`", &name, &tool.place, &tools[at].place, problems);
                 tools[at] = tool;
             }
             _ => {
@@ -158,10 +139,7 @@ fn replaced(what: &str, name: &str, new: &Place, known: &Place, problems: &mut P
     if new.file == known.file {
         problems.error(
             new,
-            format!(
-                "the {what} `{name}` is there twice (first in line {})",
-                known.line
-            ),
+            format!("the {what} `{name}` is there twice (first in line {})", known.line),
             "rename or delete one of the two",
         );
     } else {

@@ -32,23 +32,14 @@ pub(super) fn compile(
     base: &Path,
     problems: &mut Problems,
 ) -> Config {
-    let Merged {
-        config,
-        servers,
-        local,
-    } = merged;
+    let Merged { config, servers, local } = merged;
     reserved(&config, problems);
     let defaults = defaults(config.defaults.map(|at| at.value));
-    let servers = servers
-        .into_iter()
-        .filter_map(|server| server::compile(server, problems))
-        .collect();
+    let servers: Vec<_> =
+        servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
     let tools = tool::compile(tools, &servers, problems);
-    let local = local
-        .into_iter()
-        .filter_map(|tool| local::compile(tool, problems))
-        .collect();
+    let local = local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
     let registry_dir = config
         .registry
         .and_then(|registry| registry.value.dir)
@@ -73,14 +64,11 @@ fn defaults(raw: Option<RawDefaults>) -> Defaults {
         max_concurrent: pick(raw.max_concurrent.map(count), 10),
         on_limit: pick(raw.on_limit, OnLimit::Wait),
         queue_max: pick(raw.queue_max.map(count), 1000),
-        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_secs(300)),
+        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_mins(5)),
         on_name_collision: pick(raw.on_name_collision, NameCollision::LastWins),
         unresolved_env: pick(raw.unresolved_env, UnresolvedEnv::Error),
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
-        python: pick(
-            raw.python.map(|text| text.map(Into::into)),
-            "python3".into(),
-        ),
+        python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
         output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
     }
 }
@@ -97,11 +85,7 @@ fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
 
 /// Sections that belong to features this version does not have: said, not swallowed.
 fn reserved(config: &super::raw::RawConfig, problems: &mut Problems) {
-    let sections = [
-        ("builtin", &config.builtin),
-        ("agent", &config.agent),
-        ("api", &config.api),
-    ];
+    let sections = [("builtin", &config.builtin), ("agent", &config.agent), ("api", &config.api)];
     for (name, section) in sections {
         if let Some(section) = section {
             problems.warn(
@@ -121,10 +105,7 @@ fn path(raw: Option<At<super::node::Text>>, base: &Path, default: &str) -> Setti
 }
 
 fn explicit<T, U>(at: At<T>, change: impl FnOnce(T) -> U) -> Setting<U> {
-    Setting {
-        value: change(at.value),
-        origin: Origin::Explicit(at.place),
-    }
+    Setting { value: change(at.value), origin: Origin::Explicit(at.place) }
 }
 
 /// What was written, or the default.

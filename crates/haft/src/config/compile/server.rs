@@ -11,6 +11,7 @@ use crate::config::model::{Origin, Reconnect, ServerConfig, Setting, ToolFilter,
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
+use crate::config::secret::Opaque;
 
 mod endpoint;
 
@@ -18,11 +19,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     let name = source.name.value.clone();
     let place = source.name.place.clone();
     if name.is_empty() || name.chars().any(char::is_control) {
-        problems.error(
-            &place,
-            "a server needs a name",
-            "name it, such as `customers`",
-        );
+        problems.error(&place, "a server needs a name", "name it, such as `customers`");
         return None;
     }
     let endpoint = endpoint::compile(&source, problems);
@@ -31,10 +28,8 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     let filter = filter(&raw, problems);
     let default_tool_config = default_tools(raw.default_tool_config, problems);
     let mode = pick(raw.mode, Mode::Dynamic);
-    let start = pick_or(raw.start, || Setting {
-        value: dialect.start(),
-        origin: Origin::Format(dialect),
-    });
+    let start =
+        pick_or(raw.start, || Setting { value: dialect.start(), origin: Origin::Format(dialect) });
     if (mode.value, start.value) == (Mode::Strict, Start::Lazy) {
         problems.warn(
             &place,
@@ -42,16 +37,8 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
             "set `start: eager` to have them checked at start",
         );
     }
-    if let Some(config) = raw
-        .config
-        .as_ref()
-        .filter(|config| !config.value.is_object())
-    {
-        problems.error(
-            &config.place,
-            "`config` is not a map",
-            "write `key: value` lines",
-        );
+    if let Some(config) = raw.config.as_ref().filter(|config| !config.value.is_object()) {
+        problems.error(&config.place, "`config` is not a map", "write `key: value` lines");
     }
     let request_timeout = pick_or(raw.request_timeout.map(span), || Setting {
         value: Duration::from_secs(dialect.request_timeout_secs()),
@@ -70,7 +57,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         reconnect: reconnect(raw.reconnect.map(|at| at.value), problems),
         connect_timeout: pick(raw.connect_timeout.map(span), Duration::from_secs(30)),
         request_timeout,
-        sse_read_timeout: pick(raw.sse_read_timeout.map(span), Duration::from_secs(300)),
+        sse_read_timeout: pick(raw.sse_read_timeout.map(span), Duration::from_mins(5)),
         terminate_on_close: pick(raw.terminate_on_close, true),
         load_tools: pick(raw.load_tools, true),
         load_prompts: pick(raw.load_prompts, true),
@@ -80,7 +67,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         filter,
         tool_prefix: pick(raw.tool_prefix, ToolPrefix::None),
         protocol: pick(raw.protocol, Protocol::Auto),
-        config: raw.config.map(|at| at.value),
+        config: raw.config.map(|at| Opaque::new(at.value)),
         disabled: pick(raw.disabled, false),
     })
 }
@@ -92,13 +79,7 @@ fn connect_failure(
 ) -> Setting<ConnectFailure> {
     let required = raw.required.as_ref().filter(|required| required.value);
     match (required, raw.on_connect_failure.clone()) {
-        (
-            Some(required),
-            Some(At {
-                value: ConnectFailure::Skip,
-                ..
-            }),
-        ) => {
+        (Some(required), Some(At { value: ConnectFailure::Skip, .. })) => {
             problems.error(
                 &required.place,
                 "`required: true` contradicts `on_connect_failure: skip`",
@@ -111,10 +92,9 @@ fn connect_failure(
             origin: Origin::Explicit(required.place.clone()),
         },
         (None, Some(choice)) => explicit(choice, |value| value),
-        (None, None) => Setting {
-            value: dialect.connect_failure(),
-            origin: Origin::Format(dialect),
-        },
+        (None, None) => {
+            Setting { value: dialect.connect_failure(), origin: Origin::Format(dialect) }
+        }
     }
 }
 
@@ -149,13 +129,7 @@ fn default_tools(
             "delete `name`, or move the entry to `tools`",
         );
     }
-    tool::settings(
-        raw.max_instances,
-        raw.timeout,
-        raw.parallel_capable,
-        raw.approval,
-        raw.on_limit,
-    )
+    tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, raw.approval, raw.on_limit)
 }
 
 fn reconnect(raw: Option<RawReconnect>, problems: &mut Problems) -> Reconnect {

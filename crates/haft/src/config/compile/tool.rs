@@ -12,21 +12,15 @@ use crate::config::read::nearest;
 
 pub(super) fn compile(
     raw: Vec<RawTool>,
-    servers: &Vec<ServerConfig>,
+    servers: &[ServerConfig],
     problems: &mut Problems,
 ) -> Vec<ToolEntry> {
-    raw.into_iter()
-        .filter_map(|tool| entry(tool, servers, problems))
-        .collect()
+    raw.into_iter().filter_map(|tool| entry(tool, servers, problems)).collect()
 }
 
 fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Option<ToolEntry> {
     let Some(name) = raw.name.filter(|name| !name.value.is_empty()) else {
-        problems.error(
-            &raw.place,
-            "an entry of `tools` has no `name`",
-            "add `name: ...`",
-        );
+        problems.error(&raw.place, "an entry of `tools` has no `name`", "add `name: ...`");
         return None;
     };
     if let Some(mcp) = &raw.mcp {
@@ -36,11 +30,7 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
                 || "name a server of `servers`, or delete `mcp`".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            problems.error(
-                &mcp.place,
-                format!("no server is named `{}`", mcp.value),
-                remedy,
-            );
+            problems.error(&mcp.place, format!("no server is named `{}`", mcp.value), remedy);
         }
     }
     Some(ToolEntry {

@@ -8,24 +8,12 @@ use crate::config::read::{FromNode, Reader, record};
 use crate::config::{At, Place};
 
 /// Keys of a tool entry that a native server does not have.
-const OWN_KEYS: [&str; 7] = [
-    "name",
-    "type",
-    "server",
-    "timeout",
-    "defer_loading",
-    "is_retrieval",
-    "registry_name",
-];
+const OWN_KEYS: [&str; 7] =
+    ["name", "type", "server", "timeout", "defer_loading", "is_retrieval", "registry_name"];
 
 /// Types of tools that such files may have and Haft does not run.
-const OTHER_TYPES: [&str; 5] = [
-    "vectorstore",
-    "hierarchical_document",
-    "function",
-    "prompt",
-    "plugin",
-];
+const OTHER_TYPES: [&str; 5] =
+    ["vectorstore", "hierarchical_document", "function", "prompt", "plugin"];
 
 record! {
     struct RawOwn("a tool of `type: mcp`", Reject) {
@@ -56,23 +44,20 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
             });
         }
     }
-    let Some(tools) = root
-        .get("tools")
-        .filter(|tools| tools.value != NodeValue::Null)
-    else {
+    let Some(tools) = root.get("tools").filter(|tools| tools.value != NodeValue::Null) else {
         return;
     };
     let place = reader.inside("tools", |reader| reader.place(tools));
     if !matches!(tools.value, NodeValue::List(_)) {
         reader.inside("tools", |reader| {
-            reader.expected(tools, "a list", "one `- ` line for each tool")
+            reader.expected(tools, "a list", "one `- ` line for each tool");
         });
         return;
     }
     let mut servers = Vec::new();
     for (at, tool) in tools.items().iter().enumerate() {
         reader.inside(format!("tools[{at}]"), |reader| {
-            servers.extend(server(tool, reader))
+            servers.extend(server(tool, reader));
         });
     }
     set_servers(layer, servers, place);
@@ -88,11 +73,7 @@ fn server(tool: &Node, reader: &mut Reader<'_>) -> Option<(At<String>, RawServer
         }
         Some(other) => {
             let problem = format!("`{other}` is not a type of tool");
-            reader.error(
-                tool.get("type").unwrap_or(tool),
-                problem,
-                "did you mean `type: mcp`?",
-            );
+            reader.error(tool.get("type").unwrap_or(tool), problem, "did you mean `type: mcp`?");
             return None;
         }
         None => {
@@ -148,21 +129,9 @@ fn shorthand(server: &mut RawServer, package: At<Text>, reader: &mut Reader<'_>,
         return;
     }
     let place: Place = package.place.clone();
-    let word = |text: &str| Text {
-        text: text.into(),
-        shown: None,
-    };
+    let word = |text: &str| Text { text: text.into(), shown: None };
     let mut args = vec![word("-y"), package.value];
-    args.extend(
-        server
-            .args
-            .take()
-            .map(|args| args.value)
-            .unwrap_or_default(),
-    );
-    server.command = Some(At {
-        value: word("npx"),
-        place: place.clone(),
-    });
+    args.extend(server.args.take().map(|args| args.value).unwrap_or_default());
+    server.command = Some(At { value: word("npx"), place: place.clone() });
     server.args = Some(At { value: args, place });
 }

@@ -1,5 +1,7 @@
 //! The clients that share the key `mcpServers`: Claude, Cursor, mcphost, Inspector.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::tools_json::Argv;
@@ -73,10 +75,8 @@ struct Headers {
 impl FromNode for Headers {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         if !matches!(node.value, NodeValue::List(_)) {
-            return Named::read(node, reader).map(|Named(headers)| Self {
-                headers,
-                is_list: false,
-            });
+            return Named::read(node, reader)
+                .map(|Named(headers)| Self { headers, is_list: false });
         }
         let lines = Vec::<At<Text>>::read(node, reader)?;
         let mut headers = Vec::new();
@@ -85,26 +85,14 @@ impl FromNode for Headers {
                 reader.error(node, "a header has no colon", "write \"Name: value\"");
                 continue;
             };
-            let shown = line
-                .shown
-                .as_deref()
-                .and_then(|shown| shown.split_once(':'));
+            let shown = line.shown.as_deref().and_then(|shown| shown.split_once(':'));
             let value = Text {
                 text: value.trim().to_owned(),
                 shown: shown.map(|(_, shown)| shown.trim().to_owned()),
             };
-            headers.push((
-                At {
-                    value: name.trim().to_owned(),
-                    place,
-                },
-                value,
-            ));
+            headers.push((At { value: name.trim().to_owned(), place }, value));
         }
-        Some(Self {
-            headers,
-            is_list: true,
-        })
+        Some(Self { headers, is_list: true })
     }
     fn schema() -> Value {
         Named::<Text>::schema()
@@ -119,17 +107,15 @@ pub(super) fn read(
     around: &Surroundings<'_>,
 ) {
     let dialect = layer.dialect;
-    let mut servers = root
-        .get("mcpServers")
-        .map(|node| section(node, dialect, reader))
-        .unwrap_or_default();
+    let mut servers =
+        root.get("mcpServers").map(|node| section(node, dialect, reader)).unwrap_or_default();
     for project in root.get("projects").map(Node::entries).unwrap_or_default() {
         let Some(node) = project.value.get("mcpServers") else {
             continue;
         };
         let path = format!("projects.{}", project.key);
         let found = reader.inside(path, |reader| section(node, dialect, reader));
-        if project.key == around.cwd {
+        if Path::new(&project.key) == Path::new(around.cwd) {
             servers.extend(found);
         }
     }
@@ -141,9 +127,7 @@ fn section(node: &Node, dialect: Dialect, reader: &mut Reader<'_>) -> Vec<(At<St
     reader.inside("mcpServers", |reader| {
         let entries = Named::<RawEntry>::read(node, reader).unwrap_or_default();
         let servers = entries.0.into_iter().filter_map(|(name, entry)| {
-            reader.inside(name.value.clone(), |reader| {
-                native(name, entry, dialect, node, reader)
-            })
+            reader.inside(name.value.clone(), |reader| native(name, entry, dialect, node, reader))
         });
         servers.collect()
     })
@@ -158,27 +142,21 @@ fn native(
 ) -> Option<(At<String>, RawServer)> {
     let kind = entry.kind.as_ref().map(|kind| kind.value);
     if kind == Some(Kind::Builtin) {
-        let problem = format!(
-            "server `{}` is built into its client and cannot be used here",
-            name.value
-        );
+        let problem =
+            format!("server `{}` is built into its client and cannot be used here", name.value);
         reader.warn(node, problem, "Haft runs without it");
         return None;
     }
-    if let Some(headers) = entry
-        .headers
-        .as_ref()
-        .filter(|headers| headers.value.is_list)
+    if let Some(headers) = entry.headers.as_ref().filter(|headers| headers.value.is_list)
+        && dialect != Dialect::Mcphost
     {
-        if dialect != Dialect::Mcphost {
-            let place = &headers.place;
-            reader.error_at(
-                place,
-                "expected a map of headers, found a list",
-                "write {\"Name\": \"value\"}",
-            );
-            return None;
-        }
+        let place = &headers.place;
+        reader.error_at(
+            place,
+            "expected a map of headers, found a list",
+            "write {\"Name\": \"value\"}",
+        );
+        return None;
     }
     if dialect == Dialect::Claude && entry.url.is_some() && kind.is_none() {
         reader.error(
@@ -205,9 +183,7 @@ fn native(
         env: entry.env,
         env_file: entry.env_file,
         url: entry.url,
-        headers: entry
-            .headers
-            .map(|headers| headers.map(|it| Named(it.headers))),
+        headers: entry.headers.map(|headers| headers.map(|it| Named(it.headers))),
         connect_timeout: millis(entry.connection_timeout),
         request_timeout: millis(entry.request_timeout.or(entry.timeout)),
         protocol: entry.protocol,
@@ -228,23 +204,13 @@ type Args = Option<At<Vec<Text>>>;
 
 /// mcphost writes the whole command line as one list.
 fn argv(command: Option<At<Argv>>, args: Args) -> (Option<At<Text>>, Args) {
-    let Some(At {
-        value: Argv(words),
-        place,
-    }) = command
-    else {
+    let Some(At { value: Argv(words), place }) = command else {
         return (None, args);
     };
     let mut words = words.into_iter();
     // An empty list stays visible as an empty program, which is refused at its place.
-    let program = words.next().unwrap_or_else(|| Text {
-        text: String::new(),
-        shown: None,
-    });
-    let program = Some(At {
-        value: program,
-        place: place.clone(),
-    });
+    let program = words.next().unwrap_or_else(|| Text { text: String::new(), shown: None });
+    let program = Some(At { value: program, place: place.clone() });
     let mut all: Vec<Text> = words.collect();
     let place: Place = args.as_ref().map_or(place, |args| args.place.clone());
     all.extend(args.map(|args| args.value).unwrap_or_default());

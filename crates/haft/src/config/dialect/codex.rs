@@ -80,10 +80,9 @@ struct EnvName(String);
 impl FromNode for EnvName {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         match &node.value {
-            NodeValue::Map(_) => node
-                .get("name")
-                .and_then(Node::as_text)
-                .map(|name| Self(name.into())),
+            NodeValue::Map(_) => {
+                node.get("name").and_then(Node::as_text).map(|name| Self(name.into()))
+            }
             _ => String::read(node, reader).map(Self),
         }
     }
@@ -114,67 +113,38 @@ pub(super) fn read(
                 (name, native(entry, reader, around))
             })
             .collect();
-        layer.config.tools = Some(At {
-            value: tools,
-            place: place.clone(),
-        });
+        layer.config.tools = Some(At { value: tools, place: place.clone() });
         set_servers(layer, servers, place);
     });
 }
 
 fn native(entry: RawEntry, reader: &mut Reader<'_>, around: &Surroundings<'_>) -> RawServer {
     let place = entry.place;
-    let mut headers = entry
-        .http_headers
-        .map(|headers| headers.value.0)
-        .unwrap_or_default();
-    for (header, name) in entry
-        .env_http_headers
-        .map(|it| it.value.0)
-        .unwrap_or_default()
-    {
+    let mut headers = entry.http_headers.map(|headers| headers.value.0).unwrap_or_default();
+    for (header, name) in entry.env_http_headers.map(|it| it.value.0).unwrap_or_default() {
         let value = around.variable(&name, &header.place, reader);
         headers.extend(value.map(|value| (header, value)));
     }
-    if let Some(At { value: name, place }) = entry.bearer_token_env_var {
-        if let Some(token) = around.variable(&name, &place, reader) {
-            let bearer = Text {
-                text: format!("Bearer {}", token.text),
-                shown: token.shown.map(|shown| format!("Bearer {shown}")),
-            };
-            headers.push((
-                At {
-                    value: "Authorization".to_owned(),
-                    place,
-                },
-                bearer,
-            ));
-        }
+    if let Some(At { value: name, place }) = entry.bearer_token_env_var
+        && let Some(token) = around.variable(&name, &place, reader)
+    {
+        let bearer = Text {
+            text: format!("Bearer {}", token.text),
+            shown: token.shown.map(|shown| format!("Bearer {shown}")),
+        };
+        headers.push((At { value: "Authorization".to_owned(), place }, bearer));
     }
     let mut env = entry.env.map(|env| env.value.0).unwrap_or_default();
     // Codex hands these on where they are set; an unset one is no mistake.
     for EnvName(name) in entry.env_vars.map(|names| names.value).unwrap_or_default() {
         if let Some(value) = around.variables.environment.get(&name) {
-            let value = Text {
-                text: value.clone(),
-                shown: Some(format!("${{{name}}}")),
-            };
-            env.push((
-                At {
-                    value: name,
-                    place: place.clone(),
-                },
-                EnvValue(Some(value)),
-            ));
+            let value = Text { text: value.clone(), shown: Some(format!("${{{name}}}")) };
+            env.push((At { value: name, place: place.clone() }, EnvValue(Some(value))));
         }
     }
-    let startup = entry
-        .startup_timeout_sec
-        .or(entry.startup_timeout_ms.map(|ms| {
-            ms.map(|Milliseconds(duration): Milliseconds| {
-                Span(duration.max(Duration::from_millis(1)))
-            })
-        }));
+    let startup = entry.startup_timeout_sec.or(entry.startup_timeout_ms.map(|ms| {
+        ms.map(|Milliseconds(duration): Milliseconds| Span(duration.max(Duration::from_millis(1))))
+    }));
     let default = RawToolDefault {
         parallel_capable: entry.parallel,
         approval: entry.approval.map(|mode| mode.map(approval)),
@@ -197,10 +167,7 @@ fn native(entry: RawEntry, reader: &mut Reader<'_>, around: &Surroundings<'_>) -
             .map(|required| required.map(|_| ConnectFailure::Exit)),
         tool_allowlist: entry.enabled_tools,
         tool_denylist: entry.disabled_tools,
-        default_tool_config: has_default.then(|| At {
-            value: default,
-            place: place.clone(),
-        }),
+        default_tool_config: has_default.then(|| At { value: default, place: place.clone() }),
         ..RawServer::empty(place)
     }
 }
@@ -225,8 +192,5 @@ fn approval(mode: ApprovalMode) -> Approval {
 }
 
 fn named<T>(entries: Vec<(At<String>, T)>, place: &Place) -> Option<At<Named<T>>> {
-    (!entries.is_empty()).then(|| At {
-        value: Named(entries),
-        place: place.clone(),
-    })
+    (!entries.is_empty()).then(|| At { value: Named(entries), place: place.clone() })
 }

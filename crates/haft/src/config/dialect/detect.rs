@@ -1,24 +1,21 @@
 //! Tells a file's format by its name and its keys.
 
 use super::Dialect;
-use crate::config::node::Node;
+use crate::config::node::{Node, NodeValue};
 use crate::config::parse::Syntax;
 
 /// Root keys that only the native format has.
-const NATIVE_KEYS: [&str; 7] = [
-    "defaults",
-    "registry",
-    "log",
-    "state_dir",
-    "builtin",
-    "agent",
-    "api",
-];
+const NATIVE_KEYS: [&str; 7] =
+    ["defaults", "registry", "log", "state_dir", "builtin", "agent", "api"];
 
 /// The format of a file, or nothing where no format fits.
 pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
     let has = |key: &str| root.get(key).is_some();
     let file_name = path.rsplit('/').next().unwrap_or(path);
+    if root.value == NodeValue::Null && file_name.starts_with("haft.") {
+        // Someone commented everything out: every setting has a default.
+        return Some(Dialect::Native);
+    }
     if !root.is_map() {
         return None;
     }
@@ -35,9 +32,7 @@ pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
         return Some(client(path, root));
     }
     if has("mcp_servers")
-        || root
-            .get("tools")
-            .is_some_and(|tools| tools.get("mcp_servers").is_some())
+        || root.get("tools").is_some_and(|tools| tools.get("mcp_servers").is_some())
     {
         return Some(Dialect::McpServers);
     }
@@ -73,41 +68,25 @@ pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
 fn uses_native_server_keys(root: &Node) -> bool {
     let servers = root.get("servers").map(Node::entries).unwrap_or_default();
     let native = ["transport", "mode", "env_file", "default_tool_config"];
-    servers
-        .iter()
-        .any(|server| native.iter().any(|key| server.value.get(key).is_some()))
+    servers.iter().any(|server| native.iter().any(|key| server.value.get(key).is_some()))
 }
 
 /// Which of the tools that share the key `mcpServers`.
 fn client(path: &str, root: &Node) -> Dialect {
-    let servers = root
-        .get("mcpServers")
-        .map(Node::entries)
-        .unwrap_or_default();
+    let servers = root.get("mcpServers").map(Node::entries).unwrap_or_default();
     let has = |keys: &[&str]| {
-        servers
-            .iter()
-            .any(|server| keys.iter().any(|key| server.value.get(key).is_some()))
+        servers.iter().any(|server| keys.iter().any(|key| server.value.get(key).is_some()))
     };
     let lists = servers.iter().any(|server| {
-        ["command", "headers"].iter().any(|key| {
-            server
-                .value
-                .get(key)
-                .is_some_and(|node| !node.items().is_empty())
-        })
+        ["command", "headers"]
+            .iter()
+            .any(|key| server.value.get(key).is_some_and(|node| !node.items().is_empty()))
     });
     if lists || has(&["environment", "allowedTools", "excludedTools"]) {
         Dialect::Mcphost
     } else if path.contains(".cursor/") || has(&["envFile", "auth"]) {
         Dialect::Cursor
-    } else if has(&[
-        "connectionTimeout",
-        "requestTimeout",
-        "protocolEra",
-        "roots",
-        "taskTtl",
-    ]) {
+    } else if has(&["connectionTimeout", "requestTimeout", "protocolEra", "roots", "taskTtl"]) {
         Dialect::Inspector
     } else {
         Dialect::Claude

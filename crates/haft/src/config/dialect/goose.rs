@@ -86,10 +86,7 @@ fn native(
         "streamable_http" => Transport::Http,
         "sse" => Transport::Sse,
         "builtin" | "platform" | "frontend" | "inline_python" => {
-            let problem = format!(
-                "an extension of `type: {}` runs only inside goose",
-                kind.value
-            );
+            let problem = format!("an extension of `type: {}` runs only inside goose", kind.value);
             reader.warn_at(&place, problem, "Haft runs without it");
             return None;
         }
@@ -105,17 +102,12 @@ fn native(
             env.push((name, EnvValue(Some(value))));
         }
     }
-    let allowed = entry
-        .available_tools
-        .filter(|tools| !tools.value.is_empty());
+    let allowed = entry.available_tools.filter(|tools| !tools.value.is_empty());
     Some(RawServer {
         transport: Some(kind.map(|_| transport)),
         command: entry.cmd,
         args: entry.args,
-        env: (!env.is_empty()).then(|| At {
-            value: Named(env),
-            place: place.clone(),
-        }),
+        env: (!env.is_empty()).then(|| At { value: Named(env), place: place.clone() }),
         url: entry.uri,
         headers: entry.headers,
         request_timeout: entry.timeout,

@@ -39,10 +39,7 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let Some(Named(entries)) = Named::<RawEntry>::read(root, reader) else {
         return;
     };
-    let servers = entries
-        .into_iter()
-        .map(|(name, entry)| (name, native(entry)))
-        .collect();
+    let servers = entries.into_iter().map(|(name, entry)| (name, native(entry))).collect();
     set_servers(layer, servers, place);
 }
 

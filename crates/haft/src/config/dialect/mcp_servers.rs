@@ -33,16 +33,8 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     } else {
         RawRoot::read(root, reader).and_then(|root| root.mcp_servers)
     };
-    let is_there = root
-        .get("tools")
-        .unwrap_or(root)
-        .get("mcp_servers")
-        .is_some();
+    let is_there = root.get("tools").unwrap_or(root).get("mcp_servers").is_some();
     if root.is_map() && !is_there {
-        reader.error(
-            root,
-            "the file has no `mcp_servers`",
-            "write {\"mcp_servers\": {}}",
-        );
+        reader.error(root, "the file has no `mcp_servers`", "write {\"mcp_servers\": {}}");
     }
 }

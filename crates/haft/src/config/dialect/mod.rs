@@ -11,7 +11,7 @@ mod toolbox;
 mod tools_json;
 mod vscode;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use detect::detect;
 pub use tools_json::{RawLocalConfig, RawLocalTool, Schema as RawSchema};
@@ -75,20 +75,12 @@ impl Dialect {
 
     /// What a failed connection means where a file does not say.
     pub fn connect_failure(self) -> ConnectFailure {
-        if self == Self::Toolbox {
-            ConnectFailure::Exit
-        } else {
-            ConnectFailure::Skip
-        }
+        if self == Self::Toolbox { ConnectFailure::Exit } else { ConnectFailure::Skip }
     }
 
     /// When servers are connected where a file does not say.
     pub fn start(self) -> Start {
-        if self == Self::AgentYaml {
-            Start::Lazy
-        } else {
-            Start::Eager
-        }
+        if self == Self::AgentYaml { Start::Lazy } else { Start::Eager }
     }
 
     /// Seconds a request may take where a file does not say: what the format's own tool allows.
@@ -112,6 +104,35 @@ impl Dialect {
     /// Whether `${...}` in its texts refers to variables. Codex and goose take texts literally.
     pub(super) fn expands_variables(self) -> bool {
         !matches!(self, Self::Codex | Self::Goose)
+    }
+
+    /// Whether Haft reads what lies at a path of the file. Clients keep a lot beside their servers,
+    /// and what looks like a variable there is none of Haft's business.
+    pub(super) fn reads(self, path: &[String], cwd: &str) -> bool {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        match self {
+            Self::Claude | Self::Cursor | Self::Mcphost | Self::Inspector => match path[..] {
+                [] | ["projects" | "mcpServers"] => true,
+                ["projects", folder] => Path::new(folder) == Path::new(cwd),
+                ["projects", _, section, ..] | [section, ..] => section == "mcpServers",
+            },
+            Self::AgentYaml => path.first().is_none_or(|section| *section == "tools"),
+            Self::McpServers => match path[..] {
+                [] | ["tools"] => true,
+                ["tools", section, ..] | [section, ..] => section == "mcp_servers",
+            },
+            Self::Toolbox => match path[..] {
+                [] | ["myai"] => true,
+                ["myai", section, ..] => section == "toolbox",
+                [section, ..] => ["toolbox", "max_concurrent", "tools", "mcps"].contains(&section),
+            },
+            Self::Native
+            | Self::ToolsJson
+            | Self::Vscode
+            | Self::Codex
+            | Self::Goose
+            | Self::Langchain => true,
+        }
     }
 }
 
@@ -142,10 +163,7 @@ impl Surroundings<'_> {
     fn variable(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
         let shown = format!("${{{name}}}");
         if let Some(value) = self.variables.environment.get(name) {
-            return Some(Text {
-                text: value.clone(),
-                shown: Some(shown),
-            });
+            return Some(Text { text: value.clone(), shown: Some(shown) });
         }
         let problem = format!("Environment variable '{name}' not found");
         match self.variables.unresolved {
@@ -181,19 +199,13 @@ pub fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>, around: &Su
 
 /// Parts of a map in two: the entries with the given keys, and the others.
 fn part(node: &Node, keys: &[&str]) -> (Node, Node) {
-    let (taken, rest): (Vec<Entry>, Vec<Entry>) = node
-        .entries()
-        .iter()
-        .cloned()
-        .partition(|entry| keys.contains(&entry.key.as_str()));
+    let (taken, rest): (Vec<Entry>, Vec<Entry>) =
+        node.entries().iter().cloned().partition(|entry| keys.contains(&entry.key.as_str()));
     let map = |entries| Node::new(NodeValue::Map(entries), node.mark);
     (map(taken), map(rest))
 }
 
 /// Adds servers to the layer.
 fn set_servers(layer: &mut Layer, servers: Vec<(At<String>, RawServer)>, place: Place) {
-    layer.config.servers = Some(At {
-        value: Named(servers),
-        place,
-    });
+    layer.config.servers = Some(At { value: Named(servers), place });
 }

@@ -32,19 +32,13 @@ struct ToolboxServer(At<String>, RawServer);
 
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let toolbox = if let Some(myai) = root.get("myai") {
-        reader
-            .inside("myai", |reader| RawMyai::read(myai, reader))
-            .and_then(|myai| myai.toolbox)
+        reader.inside("myai", |reader| RawMyai::read(myai, reader)).and_then(|myai| myai.toolbox)
     } else if let Some(toolbox) = root.get("toolbox") {
         reader.inside("toolbox", |reader| At::<RawToolbox>::read(toolbox, reader))
     } else {
         At::<RawToolbox>::read(root, reader)
     };
-    let Some(At {
-        value: toolbox,
-        place,
-    }) = toolbox
-    else {
+    let Some(At { value: toolbox, place }) = toolbox else {
         return;
     };
     if let Some(max_concurrent) = toolbox.max_concurrent {
@@ -52,20 +46,12 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
             max_concurrent: Some(max_concurrent),
             ..RawDefaults::empty(place.clone())
         };
-        layer.config.defaults = Some(At {
-            value: defaults,
-            place: place.clone(),
-        });
+        layer.config.defaults = Some(At { value: defaults, place: place.clone() });
     }
     layer.config.tools = toolbox.tools;
     layer.config.servers = toolbox.mcps.map(|mcps| {
         mcps.map(|servers| {
-            Named(
-                servers
-                    .into_iter()
-                    .map(|ToolboxServer(name, server)| (name, server))
-                    .collect(),
-            )
+            Named(servers.into_iter().map(|ToolboxServer(name, server)| (name, server)).collect())
         })
     });
 }
@@ -91,12 +77,7 @@ impl FromNode for ToolboxServer {
 /// What the toolbox format demands of each server beyond the native one.
 fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>) {
     if server.transport.is_none() && node.get("transport").is_none() {
-        let words = [
-            Transport::Http.word(),
-            Transport::Sse.word(),
-            "streamable_http",
-            "websocket",
-        ];
+        let words = [Transport::Http.word(), Transport::Sse.word(), "streamable_http", "websocket"];
         reader.error(
             node,
             format!("MCP server '{name}' does not say its `transport`"),
@@ -110,10 +91,15 @@ fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>)
             "add `mode: strict` (as before: every tool must be configured) or `mode: dynamic` with \
              a `default_tool_config`",
         ),
-        Some(mode) if mode.value == Mode::Dynamic && server.default_tool_config.is_none() => {
-            if node.get("default_tool_config").is_none_or(|it| it.value == NodeValue::Null) {
-                reader.error(
-                    node,
+        Some(mode)
+            if mode.value == Mode::Dynamic
+                && server.default_tool_config.is_none()
+                && node.get("default_tool_config").is_none_or(|it| it.value == NodeValue::Null) =>
+        {
+            // Where a variable made the server dynamic, that is what has to be known.
+            let by_variable = node.get("mode").filter(|mode| mode.variable.is_some());
+            reader.error(
+                    by_variable.unwrap_or(node),
                     format!(
                         "MCP server '{name}' is configured with mode='dynamic' but missing required \
                          field 'default_tool_config': default_tool_config is required when mode is \
@@ -121,7 +107,6 @@ fn require(name: &str, server: &RawServer, node: &Node, reader: &mut Reader<'_>)
                     ),
                     "add `default_tool_config: {max_instances: 10, timeout: 30s}`, or use `mode: strict`",
                 );
-            }
         }
         _ => {}
     }

@@ -120,10 +120,8 @@ fn is_short_form(map: &Map<String, Value>) -> bool {
 
 fn long_form(map: Map<String, Value>) -> Value {
     let required: Vec<String> = map.keys().cloned().collect();
-    let properties: Map<String, Value> = map
-        .into_iter()
-        .map(|(key, kind)| (key, json!({ "type": kind })))
-        .collect();
+    let properties: Map<String, Value> =
+        map.into_iter().map(|(key, kind)| (key, json!({ "type": kind }))).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
@@ -132,15 +130,8 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         return;
     };
     let Some(tools) = read.tools else {
-        if root
-            .get("tools")
-            .is_none_or(|tools| tools.value == NodeValue::Null)
-        {
-            reader.error(
-                root,
-                "the file has no list `tools`",
-                "write {\"tools\": []}",
-            );
+        if root.get("tools").is_none_or(|tools| tools.value == NodeValue::Null) {
+            reader.error(root, "the file has no list `tools`", "write {\"tools\": []}");
         }
         return;
     };
@@ -148,30 +139,16 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     for mut tool in tools.value {
         split_function(&mut tool);
         match &tool.kind {
-            Some(At {
-                value: EntryKind::Mcp,
-                ..
-            }) => settings.push(mcp_settings(tool)),
-            Some(At {
-                value: EntryKind::Local,
-                ..
-            })
-            | None => layer.local.push(tool),
+            Some(At { value: EntryKind::Mcp, .. }) => settings.push(mcp_settings(tool)),
+            Some(At { value: EntryKind::Local, .. }) | None => layer.local.push(tool),
         }
     }
-    layer.config.tools = Some(At {
-        value: settings,
-        place: tools.place,
-    });
+    layer.config.tools = Some(At { value: settings, place: tools.place });
 }
 
 /// `function: "greet"` names the entrypoint; `"hello.py:greet"` and `"hello.py"` the script too.
 fn split_function(tool: &mut RawLocalTool) {
-    let Some(At {
-        value: function,
-        place,
-    }) = tool.function.take()
-    else {
+    let Some(At { value: function, place }) = tool.function.take() else {
         return;
     };
     let (script, entrypoint) = match function.text.rsplit_once(':') {
@@ -179,32 +156,17 @@ fn split_function(tool: &mut RawLocalTool) {
         None if function.text.contains('.') => (Some(function.text.as_str()), None),
         None => (None, Some(function.text.as_str())),
     };
-    let empty = || At {
-        value: RawLocalConfig::empty(place.clone()),
-        place: place.clone(),
-    };
+    let empty = || At { value: RawLocalConfig::empty(place.clone()), place: place.clone() };
     let config = &mut tool.config.get_or_insert_with(empty).value;
     if let Some(script) = script {
-        let text = Text {
-            text: script.to_owned(),
-            shown: None,
-        };
-        config.script_path = Some(At {
-            value: text,
-            place: place.clone(),
-        });
+        let text = Text { text: script.to_owned(), shown: None };
+        config.script_path = Some(At { value: text, place: place.clone() });
     }
     if let Some(entrypoint) = entrypoint {
-        config.entrypoint = Some(At {
-            value: entrypoint.to_owned(),
-            place: place.clone(),
-        });
+        config.entrypoint = Some(At { value: entrypoint.to_owned(), place: place.clone() });
     }
     if tool.kind.is_none() {
-        tool.kind = Some(At {
-            value: EntryKind::Local,
-            place,
-        });
+        tool.kind = Some(At { value: EntryKind::Local, place });
     }
 }
 

@@ -61,32 +61,15 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
             reader.error_at(&input.place, "an input has no `id`", "add \"id\": \"...\"");
         }
     }
-    let Some(At {
-        value: Named(entries),
-        place,
-    }) = read.servers
-    else {
+    let Some(At { value: Named(entries), place }) = read.servers else {
         return;
     };
-    let servers = entries
-        .into_iter()
-        .map(|(name, entry)| (name, native(entry)))
-        .collect();
+    let servers = entries.into_iter().map(|(name, entry)| (name, native(entry))).collect();
     set_servers(layer, servers, place);
 }
 
 fn native(entry: RawEntry) -> RawServer {
-    let RawEntry {
-        place,
-        kind,
-        command,
-        args,
-        cwd,
-        env,
-        env_file,
-        url,
-        headers,
-    } = entry;
+    let RawEntry { place, kind, command, args, cwd, env, env_file, url, headers } = entry;
     RawServer {
         transport: kind,
         command,

@@ -34,19 +34,11 @@ fn document(text: &str, is_loose: bool) -> Result<Option<Value<'_>>, SyntaxError
         allow_extended_string_escapes: false,
     };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &options);
-    parsed
-        .map(|document| document.value)
-        .map_err(|error| SyntaxError {
-            mark: Mark {
-                line: count(error.line_display()),
-                column: count(error.column_display()),
-            },
-            problem: format!(
-                "this is not valid JSON: {}",
-                lower_first(&error.kind().to_string())
-            ),
-            remedy: "mend the JSON there".into(),
-        })
+    parsed.map(|document| document.value).map_err(|error| SyntaxError {
+        mark: Mark { line: count(error.line_display()), column: count(error.column_display()) },
+        problem: format!("this is not valid JSON: {}", lower_first(&error.kind().to_string())),
+        remedy: "mend the JSON there".into(),
+    })
 }
 
 fn node(value: Value<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, SyntaxError> {
@@ -58,10 +50,9 @@ fn node(value: Value<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, S
         Value::NullKeyword(_) => NodeValue::Null,
         Value::BooleanLit(literal) => NodeValue::Bool(literal.value),
         Value::NumberLit(literal) => NodeValue::Number(literal.value.to_owned()),
-        Value::StringLit(literal) => NodeValue::Text(Text {
-            text: literal.value.into_owned(),
-            shown: None,
-        }),
+        Value::StringLit(literal) => {
+            NodeValue::Text(Text { text: literal.value.into_owned(), shown: None })
+        }
         Value::Array(array) => NodeValue::List(
             array
                 .elements
@@ -81,11 +72,7 @@ fn node(value: Value<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, S
                 if let Some(first) = seen.insert(key.clone(), mark) {
                     return Err(duplicate_key(&key, mark, first));
                 }
-                entries.push(Entry {
-                    key,
-                    mark,
-                    value: node(property.value, lines, depth + 1)?,
-                });
+                entries.push(Entry { key, mark, value: node(property.value, lines, depth + 1)? });
             }
             NodeValue::Map(entries)
         }
@@ -96,11 +83,6 @@ fn node(value: Value<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<Node, S
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
-        first
-            .to_lowercase()
-            .chain(chars)
-            .collect::<String>()
-            .trim_end_matches('.')
-            .to_owned()
+        first.to_lowercase().chain(chars).collect::<String>().trim_end_matches('.').to_owned()
     })
 }

@@ -12,7 +12,7 @@ use super::node::{Mark, Node};
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Deepest nesting of maps and lists.
 pub const DEPTH_MAX: usize = 64;
-/// Most values in one file, aliases expanded.
+/// Most values in one file, aliases expanded. JSON and TOML are counted before they are parsed.
 pub const NODES_MAX: usize = 1_000_000;
 
 /// The syntax of a file.
@@ -29,9 +29,7 @@ pub enum Syntax {
 impl Syntax {
     /// The syntax that a file's name promises. Anything unknown is read as YAML, which holds JSON.
     pub fn of(file_name: &str) -> Self {
-        let extension = file_name
-            .rsplit_once('.')
-            .map_or("", |(_, extension)| extension);
+        let extension = file_name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_ascii_lowercase().as_str() {
             "json" | "jsonc" => Self::Json,
             "toml" => Self::Toml,
@@ -55,8 +53,8 @@ pub struct SyntaxError {
 pub fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
     match syntax {
         Syntax::Yaml => yaml::parse(text),
-        Syntax::Json => json::parse(text),
-        Syntax::Toml => toml::parse(text),
+        Syntax::Json => check_size(text).and_then(|()| json::parse(text)),
+        Syntax::Toml => check_size(text).and_then(|()| toml::parse(text)),
     }
 }
 
@@ -84,6 +82,20 @@ fn duplicate_key(key: &str, mark: Mark, first: Mark) -> SyntaxError {
     }
 }
 
+/// Refuses a text that can hold more values than fit the budget, before it is parsed. Counts what
+/// separates values, in texts too: a file of that size is no configuration either way.
+fn check_size(text: &str) -> Result<(), SyntaxError> {
+    let separators = text.bytes().filter(|byte| b",[{=".contains(byte)).count();
+    if separators <= NODES_MAX {
+        return Ok(());
+    }
+    Err(SyntaxError {
+        mark: Mark::default(),
+        problem: format!("the document has more than {NODES_MAX} values"),
+        remedy: "split it".into(),
+    })
+}
+
 /// Lines and columns of byte offsets, for parsers that only know offsets.
 struct LineIndex<'a> {
     text: &'a str,
@@ -95,14 +107,9 @@ struct LineIndex<'a> {
 
 impl<'a> LineIndex<'a> {
     fn new(text: &'a str) -> Self {
-        let starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(at, _)| at + 1))
-            .collect();
-        Self {
-            text,
-            starts,
-            last: Cell::new((0, 1)),
-        }
+        let starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { text, starts, last: Cell::new((0, 1)) }
     }
 
     fn mark(&self, offset: usize) -> Mark {
@@ -112,16 +119,9 @@ impl<'a> LineIndex<'a> {
             (known, column) if (start..=offset).contains(&known) => (known, column),
             _ => (start, 1),
         };
-        let column = column
-            + self
-                .text
-                .get(from..offset)
-                .map_or(0, |text| text.chars().count());
+        let column = column + self.text.get(from..offset).map_or(0, |text| text.chars().count());
         self.last.set((offset, column));
-        Mark {
-            line: count(line),
-            column: count(column),
-        }
+        Mark { line: count(line), column: count(column) }
     }
 }
 

@@ -9,10 +9,7 @@ use crate::config::node::{Entry, Node, NodeValue, Text};
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     let lines = LineIndex::new(text);
     let table = DeTable::parse(text).map_err(|error| SyntaxError {
-        mark: error
-            .span()
-            .map(|span| lines.mark(span.start))
-            .unwrap_or_default(),
+        mark: error.span().map(|span| lines.mark(span.start)).unwrap_or_default(),
         problem: format!("this is not valid TOML: {}", error.message()),
         remedy: "mend the TOML there".into(),
     })?;
@@ -26,11 +23,7 @@ fn map(table: DeTable<'_>, lines: &LineIndex<'_>, depth: usize) -> Result<NodeVa
         .map(|(key, value)| {
             let mark = lines.mark(key.span().start);
             let value = node(value, lines, depth + 1)?;
-            Ok(Entry {
-                key: key.into_inner().into_owned(),
-                mark,
-                value,
-            })
+            Ok(Entry { key: key.into_inner().into_owned(), mark, value })
         })
         .collect::<Result<Vec<_>, SyntaxError>>()?;
     // The parser hands tables over sorted by key; the order of the file is the one users know.
@@ -48,22 +41,13 @@ fn node(
         return Err(too_deep(mark));
     }
     let value = match value.into_inner() {
-        DeValue::String(text) => NodeValue::Text(Text {
-            text: text.into_owned(),
-            shown: None,
-        }),
+        DeValue::String(text) => NodeValue::Text(Text { text: text.into_owned(), shown: None }),
         DeValue::Integer(number) => NodeValue::Number(number.to_string()),
         DeValue::Float(number) => NodeValue::Number(number.to_string()),
         DeValue::Boolean(yes) => NodeValue::Bool(yes),
-        DeValue::Datetime(time) => NodeValue::Text(Text {
-            text: time.to_string(),
-            shown: None,
-        }),
+        DeValue::Datetime(time) => NodeValue::Text(Text { text: time.to_string(), shown: None }),
         DeValue::Array(items) => NodeValue::List(
-            items
-                .into_iter()
-                .map(|item| node(item, lines, depth + 1))
-                .collect::<Result<_, _>>()?,
+            items.into_iter().map(|item| node(item, lines, depth + 1)).collect::<Result<_, _>>()?,
         ),
         DeValue::Table(table) => map(table, lines, depth)?,
     };

@@ -8,12 +8,8 @@ use super::{DEPTH_MAX, NODES_MAX, SyntaxError, count, duplicate_key, too_deep};
 use crate::config::node::{Entry, Mark, Node, NodeValue, Text};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let mut builder = Builder {
-        text,
-        events: Parser::new_from_str(text),
-        anchors: HashMap::new(),
-        nodes: 0,
-    };
+    let mut builder =
+        Builder { text, events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0 };
     builder.document().or_else(|error| {
         // Documentation prints JSON sections without the braces around them.
         let is_json_section = text.trim_start().starts_with('"');
@@ -96,8 +92,7 @@ impl<'a> Builder<'a> {
         };
         let node = Node::new(value, mark(span));
         if anchor > 0 {
-            self.anchors
-                .insert(anchor, (node.clone(), self.nodes - before + 1));
+            self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
         }
         Ok(node)
     }
@@ -137,22 +132,15 @@ impl<'a> Builder<'a> {
             let (event, span) = self.next()?;
             let value = self.value(event, span, depth + 1)?;
             if key == "<<" {
-                let sources = if value.is_map() {
-                    std::slice::from_ref(&value)
-                } else {
-                    value.items()
-                };
+                let sources =
+                    if value.is_map() { std::slice::from_ref(&value) } else { value.items() };
                 merged.extend(sources.iter().flat_map(Node::entries).cloned());
                 continue;
             }
             if let Some(first) = seen.insert(key.clone(), key_mark) {
                 return Err(duplicate_key(&key, key_mark, first));
             }
-            entries.push(Entry {
-                key,
-                mark: key_mark,
-                value,
-            });
+            entries.push(Entry { key, mark: key_mark, value });
         }
         for entry in merged {
             if seen.insert(entry.key.clone(), entry.mark).is_none() {
@@ -175,15 +163,9 @@ impl<'a> Builder<'a> {
     }
 
     fn syntax_error(&self, error: &ScanError) -> SyntaxError {
-        let at = Mark {
-            line: count(error.marker().line()),
-            column: count(error.marker().col() + 1),
-        };
-        let line = self
-            .text
-            .lines()
-            .nth(at.line.saturating_sub(1) as usize)
-            .unwrap_or_default();
+        let at =
+            Mark { line: count(error.marker().line()), column: count(error.marker().col() + 1) };
+        let line = self.text.lines().nth(at.line.saturating_sub(1) as usize).unwrap_or_default();
         let remedy = if line.contains(": @")
             || line.contains("- @")
             || line.contains(", @")
@@ -208,17 +190,11 @@ impl<'a> Builder<'a> {
 }
 
 fn mark(span: Span) -> Mark {
-    Mark {
-        line: count(span.start.line()),
-        column: count(span.start.col() + 1),
-    }
+    Mark { line: count(span.start.line()), column: count(span.start.col() + 1) }
 }
 
 fn quoted(text: &str) -> NodeValue {
-    NodeValue::Text(Text {
-        text: text.to_owned(),
-        shown: None,
-    })
+    NodeValue::Text(Text { text: text.to_owned(), shown: None })
 }
 
 /// The core schema of YAML 1.2. `yes`, `no`, `on`, `off` are texts there.
@@ -235,8 +211,6 @@ pub(super) fn scalar(text: &str) -> NodeValue {
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && digits
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
         && text.parse::<f64>().is_ok_and(f64::is_finite)
 }

@@ -49,14 +49,8 @@ fn ends_possibly(key: &[u8]) -> bool {
 
 /// Whether `key` ends with `end`, in any case and with any separators in between.
 fn ends_like(key: &[u8], end: &str) -> bool {
-    let mut key = key
-        .iter()
-        .rev()
-        .filter(|byte| !matches!(byte, b'-' | b'_' | b'.' | b' '));
-    end.bytes().rev().all(|byte| {
-        key.next()
-            .is_some_and(|found| found.eq_ignore_ascii_case(&byte))
-    })
+    let mut key = key.iter().rev().filter(|byte| !matches!(byte, b'-' | b'_' | b'.' | b' '));
+    end.bytes().rev().all(|byte| key.next().is_some_and(|found| found.eq_ignore_ascii_case(&byte)))
 }
 
 #[cfg(test)]

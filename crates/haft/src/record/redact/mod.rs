@@ -66,20 +66,13 @@ impl Redactor {
 
     /// Redacts a JSON text. The answer has the same structure and order; only strings change.
     pub fn json<'t>(&self, json: &'t str) -> Cow<'t, str> {
-        if self.is_suspicious(json) {
-            json::redact(self, json)
-        } else {
-            Cow::Borrowed(json)
-        }
+        if self.is_suspicious(json) { json::redact(self, json) } else { Cow::Borrowed(json) }
     }
 
     /// Whether redaction might change `json`. Each of the looks is a fast scan; as one pattern they
     /// take ten times as long, because the engine then has to step byte by byte.
     fn is_suspicious(&self, json: &str) -> bool {
-        self.0
-            .known_in_json
-            .as_ref()
-            .is_some_and(|known| known.is_match(json))
+        self.0.known_in_json.as_ref().is_some_and(|known| known.is_match(json))
             || self.0.hints.iter().any(|hint| hint.is_match(json))
             || keys::any_secret(json)
     }

@@ -20,10 +20,8 @@ const SHAPES: [&str; 7] = [
 ///
 /// They are apart because of speed: literals are found many bytes at a time, but not together
 /// with a word that may be in any case.
-const HINTS: [&str; 2] = [
-    r"\\u|://[^/]*@|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ",
-    r"(?i-u:bearer)",
-];
+const HINTS: [&str; 2] =
+    [r"\\u|://[^/]*@|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ", r"(?i-u:bearer)"];
 
 /// The token shapes, for text.
 pub(super) fn shapes() -> Regex {
@@ -32,9 +30,7 @@ pub(super) fn shapes() -> Regex {
 
 /// The known secrets, for text: plain, and as they look in JSON that is quoted in the text.
 pub(super) fn known(secrets: &[String]) -> Option<Regex> {
-    let spellings = secrets
-        .iter()
-        .flat_map(|secret| [escape(secret), in_json(secret)]);
+    let spellings = secrets.iter().flat_map(|secret| [escape(secret), in_json(secret)]);
     (!secrets.is_empty()).then(|| compile(&spellings.collect::<Vec<_>>().join("|")))
 }
 

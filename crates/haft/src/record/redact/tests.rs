@@ -10,13 +10,7 @@ use super::Redactor;
 
 /// Made once: compiling the patterns takes longer than a thousand uses.
 static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
-    let secrets = [
-        "hunter22",
-        "hunter22-longer",
-        "pa\"ss\\wd/1\n",
-        "비밀번호하나둘",
-        "short",
-    ];
+    let secrets = ["hunter22", "hunter22-longer", "pa\"ss\\wd/1\n", "비밀번호하나둘", "short"];
     Redactor::new(secrets.map(String::from))
 });
 
@@ -33,10 +27,7 @@ fn known_secrets_go_wherever_they_stand_in_a_string() {
         r#"{"a":"x hunter22 y","b":["hunter22-longer"]}"#,
         r#"{"a":"x *** y","b":["***"]}"#,
     );
-    assert_redacted(
-        r#"{"key hunter22":"비밀번호하나둘"}"#,
-        r#"{"key ***":"***"}"#,
-    );
+    assert_redacted(r#"{"key hunter22":"비밀번호하나둘"}"#, r#"{"key ***":"***"}"#);
 }
 
 #[test]
@@ -80,10 +71,7 @@ fn values_of_secret_keys_go() {
         "Set-Cookie",
         "pass\\u0077ord",
     ] {
-        assert_redacted(
-            &format!(r#"{{"{key}" : "v"}}"#),
-            &format!(r#"{{"{key}" : "***"}}"#),
-        );
+        assert_redacted(&format!(r#"{{"{key}" : "v"}}"#), &format!(r#"{{"{key}" : "***"}}"#));
     }
 }
 
@@ -105,24 +93,15 @@ fn keys_that_only_resemble_are_left_and_so_are_values_that_are_no_strings() {
 #[test]
 fn token_shapes_go_and_what_is_around_them_stays() {
     let cases = [
-        (
-            "Authorization: Bearer abc.def-123=",
-            "Authorization: Bearer ***",
-        ),
+        ("Authorization: Bearer abc.def-123=", "Authorization: Bearer ***"),
         ("use sk-proj-abcdefghij0123456789 here", "use *** here"),
         ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "***"),
         ("github_pat_11ABCDEFG0abcdefghij_klmnop", "***"),
         ("xoxb-123456789012-abcdef, xoxp-123456789012", "***, ***"),
         ("id AKIAIOSFODNN7EXAMPLE.", "id ***."),
-        (
-            "postgres://kim:pa@ss@db:5432/x?y=z",
-            "postgres://kim:***@db:5432/x?y=z",
-        ),
+        ("postgres://kim:pa@ss@db:5432/x?y=z", "postgres://kim:***@db:5432/x?y=z"),
         ("redis://:pass1@host", "redis://:***@host"),
-        (
-            "a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b",
-            "a *** b",
-        ),
+        ("a -----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- b", "a *** b"),
         ("cut: -----BEGIN PRIVATE KEY-----\nMII", "cut: ***"),
     ];
     for (before, after) in cases {
@@ -143,10 +122,7 @@ fn ordinary_text_has_no_token_shapes() {
         "AKIA",
         "see https://example.com/x?y=1 or kim@example.com",
     ] {
-        assert!(
-            matches!(REDACTOR.text(text), Cow::Borrowed(same) if same == text),
-            "{text}"
-        );
+        assert!(matches!(REDACTOR.text(text), Cow::Borrowed(same) if same == text), "{text}");
     }
 }
 

@@ -7,10 +7,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 fn options(dir: &Path, on_failure: OnLogFailure) -> LogOptions {
-    LogOptions {
-        on_failure,
-        ..LogOptions::new(dir)
-    }
+    LogOptions { on_failure, ..LogOptions::new(dir) }
 }
 
 fn fill_disk(dir: &Path) {
@@ -24,11 +21,7 @@ fn make_room(dir: &Path) {
 
 /// Small limits, and no retries behind the test's back.
 fn limits(backlog_entries_max: usize) -> Limits {
-    Limits {
-        backlog_entries_max,
-        retry_every: Duration::from_hours(1),
-        ..Limits::default()
-    }
+    Limits { backlog_entries_max, retry_every: Duration::from_hours(1), ..Limits::default() }
 }
 
 fn open_limited(options: LogOptions, limits: Limits) -> ExecutionLog {
@@ -37,13 +30,8 @@ fn open_limited(options: LogOptions, limits: Limits) -> ExecutionLog {
 
 #[track_caller]
 fn assert_full(outcome: Result<(), LogError>) {
-    let Err(LogError::Write { path, source }) = outcome else {
-        panic!("{outcome:?}")
-    };
-    assert_eq!(
-        (path.ends_with(TODAY), source.kind()),
-        (true, ErrorKind::StorageFull)
-    );
+    let Err(LogError::Write { path, source }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((path.ends_with(TODAY), source.kind()), (true, ErrorKind::StorageFull));
 }
 
 #[tokio::test]
@@ -55,13 +43,7 @@ async fn a_full_disk_refuses_calls_until_there_is_room() {
     assert_full(append(&log, "e1", NOON).await);
     assert_full(log.ready());
     assert_full(log.close().await);
-    let LogHealth::Failing {
-        since,
-        entries_kept: 1,
-        entries_lost: 0,
-        ..
-    } = log.health()
-    else {
+    let LogHealth::Failing { since, entries_kept: 1, entries_lost: 0, .. } = log.health() else {
         panic!("{:?}", log.health())
     };
     assert_eq!(since, at(NOON));
@@ -83,14 +65,7 @@ async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     }
     let health = log.health();
     assert!(
-        matches!(
-            health,
-            LogHealth::Failing {
-                entries_kept: 3,
-                entries_lost: 2,
-                ..
-            }
-        ),
+        matches!(health, LogHealth::Failing { entries_kept: 3, entries_lost: 2, .. }),
         "{health:?}"
     );
 
@@ -98,31 +73,18 @@ async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     log.close().await.unwrap();
     append(&log, "e6", NOON).await.unwrap();
     assert_eq!(ids(dir.path()), ["e1", "e2", "e3", "e6"]);
-    assert!(matches!(
-        log.health(),
-        LogHealth::Working { entries_lost: 2 }
-    ));
+    assert!(matches!(log.health(), LogHealth::Working { entries_lost: 2 }));
 }
 
 #[tokio::test]
 async fn the_backlog_is_bounded_in_bytes_and_recovers_even_if_nothing_fits() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits {
-        backlog_bytes_max: 100,
-        ..limits(10)
-    };
+    let limits = Limits { backlog_bytes_max: 100, ..limits(10) };
     let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits);
     fill_disk(dir.path());
     assert_full(append(&log, "too big to keep", NOON).await);
     assert_full(log.ready());
-    assert!(matches!(
-        log.health(),
-        LogHealth::Failing {
-            entries_kept: 0,
-            entries_lost: 1,
-            ..
-        }
-    ));
+    assert!(matches!(log.health(), LogHealth::Failing { entries_kept: 0, entries_lost: 1, .. }));
     make_room(dir.path());
     log.ready().unwrap();
     append(&log, "e2", NOON).await.unwrap();
@@ -132,10 +94,7 @@ async fn the_backlog_is_bounded_in_bytes_and_recovers_even_if_nothing_fits() {
 #[tokio::test]
 async fn a_log_that_fails_recovers_by_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits {
-        retry_every: Duration::from_millis(1),
-        ..Limits::default()
-    };
+    let limits = Limits { retry_every: Duration::from_millis(1), ..Limits::default() };
     let log = open_limited(options(dir.path(), OnLogFailure::Degrade), limits);
     fill_disk(dir.path());
     append(&log, "e1", NOON).await.unwrap();
@@ -161,22 +120,13 @@ async fn a_removed_directory_is_made_again() {
 #[tokio::test]
 async fn a_file_that_was_moved_away_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits {
-        path_check_every: Duration::ZERO,
-        ..limits(10)
-    };
+    let limits = Limits { path_check_every: Duration::ZERO, ..limits(10) };
     let log = open_limited(LogOptions::new(dir.path()), limits);
     append(&log, "e1", NOON).await.unwrap();
     fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
     append(&log, "e2", NOON).await.unwrap();
     assert_eq!(ids(dir.path()), ["e2"]);
-    assert_eq!(
-        fs::read_to_string(dir.path().join("moved"))
-            .unwrap()
-            .lines()
-            .count(),
-        1
-    );
+    assert_eq!(fs::read_to_string(dir.path().join("moved")).unwrap().lines().count(), 1);
 }
 
 #[tokio::test]
@@ -221,14 +171,8 @@ async fn a_line_cut_off_by_a_crash_does_not_spoil_the_next() {
     append(&log, "e1", NOON).await.unwrap();
     append(&log, "e2", NOON).await.unwrap();
     let mut calls = read(dir.path(), &Filter::default()).unwrap();
-    let found: Vec<String> = calls
-        .by_ref()
-        .map(|call| call.unwrap().execution_id)
-        .collect();
-    assert_eq!(
-        (found, calls.malformed()),
-        (vec!["e1".into(), "e2".into()], 1)
-    );
+    let found: Vec<String> = calls.by_ref().map(|call| call.unwrap().execution_id).collect();
+    assert_eq!((found, calls.malformed()), (vec!["e1".into(), "e2".into()], 1));
     let text = fs::read_to_string(dir.path().join(TODAY)).unwrap();
     assert_eq!(text.lines().count(), 3, "{text}");
 }
@@ -239,9 +183,6 @@ async fn only_the_owner_may_read_the_log() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     open(LogOptions::new(dir.path()));
-    let mode = fs::metadata(dir.path().join(TODAY))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(dir.path().join(TODAY)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -6,12 +6,7 @@ use std::io::Write;
 use super::*;
 
 fn poll(follow: &mut Follow) -> Vec<String> {
-    follow
-        .poll()
-        .unwrap()
-        .into_iter()
-        .map(|call| call.execution_id)
-        .collect()
+    follow.poll().unwrap().into_iter().map(|call| call.execution_id).collect()
 }
 
 const TOMORROW: &str = "2026-07-16T00:00:01Z";
@@ -97,10 +92,7 @@ async fn follow_does_not_replay_older_files() {
 async fn follow_filters() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(LogOptions::new(dir.path()));
-    let filter = Filter {
-        execution_id: Some("e2".into()),
-        ..Filter::default()
-    };
+    let filter = Filter { execution_id: Some("e2".into()), ..Filter::default() };
     let mut follow = Follow::new(dir.path(), filter).unwrap();
     append(&log, "e1", NOON).await.unwrap();
     append(&log, "e2", NOON).await.unwrap();

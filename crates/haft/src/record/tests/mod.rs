@@ -60,26 +60,18 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
 
 async fn append(log: &ExecutionLog, execution_id: &str, timestamp: &str) -> Result<(), LogError> {
     let input = raw("{}");
-    log.append(&Entry {
-        timestamp: at(timestamp),
-        ..entry(execution_id, &input)
-    })
-    .await
+    log.append(&Entry { timestamp: at(timestamp), ..entry(execution_id, &input) }).await
 }
 
 /// The ids in the log, in order.
 fn ids(dir: &Path) -> Vec<String> {
-    read(dir, &Filter::default())
-        .unwrap()
-        .map(|call| call.unwrap().execution_id)
-        .collect()
+    read(dir, &Filter::default()).unwrap().map(|call| call.unwrap().execution_id).collect()
 }
 
 fn names(dir: &Path) -> Vec<String> {
     let files = fs::read_dir(dir).unwrap();
-    let mut names: Vec<String> = files
-        .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

@@ -6,53 +6,20 @@ async fn three_days(dir: &Path) {
     let log = open(LogOptions::new(dir));
     let input = raw("{}");
     for (execution_id, timestamp, tool, status, session) in [
-        (
-            "e1",
-            "2026-07-13T10:00:00Z",
-            "weather",
-            Status::Success,
-            Some("s1"),
-        ),
-        (
-            "e2",
-            "2026-07-14T10:00:00Z",
-            "weather",
-            Status::Error,
-            Some("s2"),
-        ),
+        ("e1", "2026-07-13T10:00:00Z", "weather", Status::Success, Some("s1")),
+        ("e2", "2026-07-14T10:00:00Z", "weather", Status::Error, Some("s2")),
         ("e3", "2026-07-14T11:00:00Z", "maps", Status::Success, None),
-        (
-            "e4",
-            "2026-07-15T10:00:00Z",
-            "weather",
-            Status::Success,
-            Some("s1"),
-        ),
-        (
-            "e5",
-            "2026-07-15T11:00:00Z",
-            "maps",
-            Status::Error,
-            Some("s1"),
-        ),
+        ("e4", "2026-07-15T10:00:00Z", "weather", Status::Success, Some("s1")),
+        ("e5", "2026-07-15T11:00:00Z", "maps", Status::Error, Some("s1")),
     ] {
         let timestamp = at(timestamp);
-        let call = Entry {
-            timestamp,
-            tool,
-            session,
-            status,
-            ..entry(execution_id, &input)
-        };
+        let call = Entry { timestamp, tool, session, status, ..entry(execution_id, &input) };
         log.append(&call).await.unwrap();
     }
 }
 
 fn found(dir: &Path, filter: &Filter) -> Vec<String> {
-    read(dir, filter)
-        .unwrap()
-        .map(|call| call.unwrap().execution_id)
-        .collect()
+    read(dir, filter).unwrap().map(|call| call.unwrap().execution_id).collect()
 }
 
 /// Proves S2-KE-05.
@@ -64,92 +31,18 @@ async fn every_filter_narrows_the_answer() {
     let text = |text: &str| Some(text.to_owned());
     let cases = [
         (all.clone(), vec!["e1", "e2", "e3", "e4", "e5"]),
-        (
-            Filter {
-                execution_id: text("e3"),
-                ..all.clone()
-            },
-            vec!["e3"],
-        ),
-        (
-            Filter {
-                tool: text("weather"),
-                ..all.clone()
-            },
-            vec!["e1", "e2", "e4"],
-        ),
-        (
-            Filter {
-                status: Some(Status::Error),
-                ..all.clone()
-            },
-            vec!["e2", "e5"],
-        ),
-        (
-            Filter {
-                session: text("s1"),
-                ..all.clone()
-            },
-            vec!["e1", "e4", "e5"],
-        ),
-        (
-            Filter {
-                since: Some(at("2026-07-14T11:00:00Z")),
-                ..all.clone()
-            },
-            vec!["e3", "e4", "e5"],
-        ),
-        (
-            Filter {
-                until: Some(at("2026-07-14T11:00:00Z")),
-                ..all.clone()
-            },
-            vec!["e1", "e2"],
-        ),
-        (
-            Filter {
-                limit: Some(2),
-                ..all.clone()
-            },
-            vec!["e4", "e5"],
-        ),
-        (
-            Filter {
-                limit: Some(3),
-                ..all.clone()
-            },
-            vec!["e3", "e4", "e5"],
-        ),
-        (
-            Filter {
-                limit: Some(9),
-                ..all.clone()
-            },
-            vec!["e1", "e2", "e3", "e4", "e5"],
-        ),
-        (
-            Filter {
-                limit: Some(0),
-                ..all.clone()
-            },
-            vec![],
-        ),
-        (
-            Filter {
-                limit: Some(2),
-                tool: text("weather"),
-                ..all.clone()
-            },
-            vec!["e2", "e4"],
-        ),
-        (
-            Filter {
-                tool: text("weather"),
-                status: Some(Status::Error),
-                ..all
-            },
-            vec!["e2"],
-        ),
+        (Filter { execution_id: text("e3"), ..all.clone() }, vec!["e3"]),
+        (Filter { tool: text("weather"), ..all.clone() }, vec!["e1", "e2", "e4"]),
+        (Filter { status: Some(Status::Error), ..all.clone() }, vec!["e2", "e5"]),
+        (Filter { session: text("s1"), ..all.clone() }, vec!["e1", "e4", "e5"]),
+        (Filter { since: Some(at("2026-07-14T11:00:00Z")), ..all.clone() }, vec!["e3", "e4", "e5"]),
+        (Filter { until: Some(at("2026-07-14T11:00:00Z")), ..all.clone() }, vec!["e1", "e2"]),
+        (Filter { limit: Some(2), ..all.clone() }, vec!["e4", "e5"]),
+        (Filter { limit: Some(3), ..all.clone() }, vec!["e3", "e4", "e5"]),
+        (Filter { limit: Some(9), ..all.clone() }, vec!["e1", "e2", "e3", "e4", "e5"]),
+        (Filter { limit: Some(0), ..all.clone() }, vec![]),
+        (Filter { limit: Some(2), tool: text("weather"), ..all.clone() }, vec!["e2", "e4"]),
+        (Filter { tool: text("weather"), status: Some(Status::Error), ..all }, vec!["e2"]),
     ];
     for (filter, expected) in cases {
         assert_eq!(found(dir.path(), &filter), expected, "{filter:?}");
@@ -178,35 +71,17 @@ async fn lines_that_are_no_entries_are_counted_and_skipped() {
     three_days(dir.path()).await;
     let path = dir.path().join("tools-2026-07-14.jsonl");
     let good = fs::read_to_string(&path).unwrap();
-    fs::write(
-        &path,
-        format!("{{\"cut\":\n\n{good}\u{7}\n[1]\n{}", &good[..40]),
-    )
-    .unwrap();
+    fs::write(&path, format!("{{\"cut\":\n\n{good}\u{7}\n[1]\n{}", &good[..40])).unwrap();
     for limit in [None, Some(100)] {
-        let mut calls = read(
-            dir.path(),
-            &Filter {
-                limit,
-                ..Filter::default()
-            },
-        )
-        .unwrap();
-        assert_eq!(
-            (calls.by_ref().count(), calls.malformed()),
-            (5, 4),
-            "{limit:?}"
-        );
+        let mut calls = read(dir.path(), &Filter { limit, ..Filter::default() }).unwrap();
+        assert_eq!((calls.by_ref().count(), calls.malformed()), (5, 4), "{limit:?}");
     }
 }
 
 #[test]
 fn a_log_that_does_not_exist_has_no_entries() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(
-        found(&dir.path().join("none"), &Filter::default()),
-        Vec::<String>::new()
-    );
+    assert_eq!(found(&dir.path().join("none"), &Filter::default()), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -214,10 +89,6 @@ async fn a_call_read_back_serializes_to_its_line() {
     let dir = tempfile::tempdir().unwrap();
     three_days(dir.path()).await;
     let text = fs::read_to_string(dir.path().join("tools-2026-07-13.jsonl")).unwrap();
-    let call = read(dir.path(), &Filter::default())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+    let call = read(dir.path(), &Filter::default()).unwrap().next().unwrap().unwrap();
     assert_eq!(serde_json::to_string(&call).unwrap(), text.trim_end());
 }

@@ -9,11 +9,7 @@ use super::*;
 async fn a_new_day_starts_a_new_file() {
     let dir = tempfile::tempdir().unwrap();
     let clock = clock();
-    let log = ExecutionLog::open(
-        LogOptions::new(dir.path()),
-        Redactor::new([]),
-        clock.clone(),
-    );
+    let log = ExecutionLog::open(LogOptions::new(dir.path()), Redactor::new([]), clock.clone());
     let log = log.unwrap();
     for id in ["e1", "e2", "e3"] {
         append(&log, id, &clock.now().to_string()).await.unwrap();
@@ -53,11 +49,7 @@ async fn files_of_thirty_days_ago_go_when_the_log_opens_and_when_the_day_turns()
     let dir = tempfile::tempdir().unwrap();
     touch(
         dir.path(),
-        &[
-            "tools-2020-01-01.jsonl",
-            "tools-2026-06-15.jsonl",
-            "tools-2026-06-16.jsonl",
-        ],
+        &["tools-2020-01-01.jsonl", "tools-2026-06-15.jsonl", "tools-2026-06-16.jsonl"],
     );
     let log = open(LogOptions::new(dir.path()));
     assert_eq!(names(dir.path()), ["tools-2026-06-16.jsonl", TODAY]);
@@ -69,20 +61,13 @@ async fn files_of_thirty_days_ago_go_when_the_log_opens_and_when_the_day_turns()
 #[tokio::test]
 async fn other_files_are_never_touched() {
     let dir = tempfile::tempdir().unwrap();
-    let others = [
-        "notes.txt",
-        "tools-2020-01-01.jsonl.gz",
-        "tools-20200101.jsonl",
-        "tools-old.jsonl",
-    ];
+    let others =
+        ["notes.txt", "tools-2020-01-01.jsonl.gz", "tools-20200101.jsonl", "tools-old.jsonl"];
     touch(dir.path(), &others);
     fs::create_dir(dir.path().join("tools-2020-01-02.jsonl")).unwrap();
     open(LogOptions::new(dir.path()));
     let left = names(dir.path());
-    assert!(
-        others.iter().all(|other| left.contains(&(*other).into())),
-        "{left:?}"
-    );
+    assert!(others.iter().all(|other| left.contains(&(*other).into())), "{left:?}");
     assert!(left.contains(&"tools-2020-01-02.jsonl".into()));
 }
 
@@ -110,15 +95,9 @@ async fn no_retention_setting_deletes_todays_file_or_panics() {
     for retain_days in [0, 1, u32::MAX] {
         let dir = tempfile::tempdir().unwrap();
         touch(dir.path(), &["tools-2026-07-14.jsonl"]);
-        open(LogOptions {
-            retain_days,
-            ..LogOptions::new(dir.path())
-        });
-        let kept = if retain_days > 1 {
-            vec!["tools-2026-07-14.jsonl", TODAY]
-        } else {
-            vec![TODAY]
-        };
+        open(LogOptions { retain_days, ..LogOptions::new(dir.path()) });
+        let kept =
+            if retain_days > 1 { vec!["tools-2026-07-14.jsonl", TODAY] } else { vec![TODAY] };
         assert_eq!(names(dir.path()), kept, "retain_days: {retain_days}");
     }
 }

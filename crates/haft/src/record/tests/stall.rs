@@ -14,12 +14,8 @@ fn hang(dir: &Path) -> fs::File {
     fs::remove_file(&path).unwrap();
     mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut pipe = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(flags)
-        .open(&path)
-        .unwrap();
+    let mut pipe =
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path).unwrap();
     let chunk = [b'x'; 4096];
     while pipe.write(&chunk).is_ok() {}
     pipe
@@ -36,21 +32,12 @@ async fn unhang(mut pipe: fs::File, log: &ExecutionLog) -> String {
     }
     log.close().await.unwrap();
     let _ = pipe.read_to_end(&mut text);
-    String::from_utf8(text)
-        .unwrap()
-        .trim_start_matches('x')
-        .to_owned()
+    String::from_utf8(text).unwrap().trim_start_matches('x').to_owned()
 }
 
 fn open_watched(dir: &Path, on_failure: OnLogFailure) -> ExecutionLog {
-    let limits = Limits {
-        stall_after: Duration::from_millis(20),
-        ..Limits::default()
-    };
-    let options = LogOptions {
-        on_failure,
-        ..LogOptions::new(dir)
-    };
+    let limits = Limits { stall_after: Duration::from_millis(20), ..Limits::default() };
+    let options = LogOptions { on_failure, ..LogOptions::new(dir) };
     ExecutionLog::open_with(options, limits, Redactor::new([]), clock()).unwrap()
 }
 
@@ -64,30 +51,15 @@ async fn a_disk_that_hangs_is_noticed_and_the_only_worker_goes_on() {
     let error = append(&log, "e1", NOON).await.unwrap_err();
     assert!(matches!(error, LogError::Stalled { .. }), "{error}");
     assert!(matches!(log.ready().unwrap_err(), LogError::Stalled { .. }));
-    assert!(matches!(
-        log.close().await.unwrap_err(),
-        LogError::Stalled { .. }
-    ));
+    assert!(matches!(log.close().await.unwrap_err(), LogError::Stalled { .. }));
     append(&log, "e2", NOON).await.unwrap_err();
-    assert!(matches!(
-        log.health(),
-        LogHealth::Failing {
-            entries_kept: 2,
-            entries_lost: 0,
-            ..
-        }
-    ));
+    assert!(matches!(log.health(), LogHealth::Failing { entries_kept: 2, entries_lost: 0, .. }));
 
     let text = unhang(pipe, &log).await;
-    let lines: Vec<LoggedCall> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<LoggedCall> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
-        lines
-            .iter()
-            .map(|call| call.execution_id.as_str())
-            .collect::<Vec<_>>(),
+        lines.iter().map(|call| call.execution_id.as_str()).collect::<Vec<_>>(),
         ["e1", "e2"]
     );
     log.ready().unwrap();

@@ -10,11 +10,7 @@ async fn a_line_holds_every_field_in_order() {
     let input = raw(r#"{"z":1.10,"a":123456789012345678901234567890}"#);
     let data = raw(r#"{"celsius":21}"#);
     let content = [Content::text(r#"{"celsius":21}"#)];
-    let outcome = Outcomes {
-        tool: Outcome::Ok,
-        schema: Outcome::Ok,
-        ..Outcomes::default()
-    };
+    let outcome = Outcomes { tool: Outcome::Ok, schema: Outcome::Ok, ..Outcomes::default() };
     let call = Entry {
         server: Some("maps"),
         session: Some("s1"),
@@ -59,11 +55,7 @@ async fn a_failed_call_is_recorded_with_its_input_error_and_answer() {
         ..entry("e1", &input)
     };
     log.append(&call).await.unwrap();
-    let found = read(dir.path(), &Filter::default())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+    let found = read(dir.path(), &Filter::default()).unwrap().next().unwrap().unwrap();
     assert_eq!(found.input.get(), input.get());
     assert_eq!(found.output.unwrap().get(), "[1]");
     assert_eq!(
@@ -78,21 +70,9 @@ async fn an_answer_without_structure_is_recorded_as_its_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(LogOptions::new(dir.path()));
     let input = raw("{}");
-    log.append(&Entry {
-        content: &[Content::text("hi")],
-        ..entry("e1", &input)
-    })
-    .await
-    .unwrap();
-    let found = read(dir.path(), &Filter::default())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        found.output.unwrap().get(),
-        r#"[{"type":"text","text":"hi"}]"#
-    );
+    log.append(&Entry { content: &[Content::text("hi")], ..entry("e1", &input) }).await.unwrap();
+    let found = read(dir.path(), &Filter::default()).unwrap().next().unwrap().unwrap();
+    assert_eq!(found.output.unwrap().get(), r#"[{"type":"text","text":"hi"}]"#);
     assert!(found.content.is_none());
 }
 
@@ -104,10 +84,7 @@ async fn an_input_of_several_lines_makes_one_line() {
     log.append(&entry("e1", &input)).await.unwrap();
     let text = fs::read_to_string(dir.path().join(TODAY)).unwrap();
     assert_eq!(text.lines().count(), 1);
-    assert!(
-        text.contains(r#""input":{"b":"x  \n y","a":[1.0,2]}"#),
-        "{text}"
-    );
+    assert!(text.contains(r#""input":{"b":"x  \n y","a":[1.0,2]}"#), "{text}");
 }
 
 #[tokio::test]
@@ -116,18 +93,10 @@ async fn secrets_do_not_reach_the_file() {
     let redactor = Redactor::new(["canary-value".to_string()]);
     let log = ExecutionLog::open(LogOptions::new(dir.path()), redactor, clock()).unwrap();
     let input = raw(r#"{"password":"p","note":"canary-value","max_tokens":9}"#);
-    log.append(&Entry {
-        caller: Some("canary-value"),
-        ..entry("e1", &input)
-    })
-    .await
-    .unwrap();
+    log.append(&Entry { caller: Some("canary-value"), ..entry("e1", &input) }).await.unwrap();
     let text = fs::read_to_string(dir.path().join(TODAY)).unwrap();
     assert!(text.contains(r#""caller":"***""#), "{text}");
-    assert!(
-        text.contains(r#""input":{"password":"***","note":"***","max_tokens":9}"#),
-        "{text}"
-    );
+    assert!(text.contains(r#""input":{"password":"***","note":"***","max_tokens":9}"#), "{text}");
 }
 
 async fn append_a_thousand_at_once(options: LogOptions) {
@@ -146,10 +115,7 @@ async fn append_a_thousand_at_once(options: LogOptions) {
     found.sort();
     found.dedup();
     assert_eq!(found.len(), 1000);
-    assert_eq!(
-        fs::read_to_string(dir.join(TODAY)).unwrap().lines().count(),
-        1000
-    );
+    assert_eq!(fs::read_to_string(dir.join(TODAY)).unwrap().lines().count(), 1000);
 }
 
 /// Proves S2-SC-006.
@@ -170,10 +136,7 @@ async fn a_thousand_calls_on_one_thread_make_a_thousand_lines() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_calls_synced_to_disk_make_a_thousand_lines() {
     let dir = tempfile::tempdir().unwrap();
-    let options = LogOptions {
-        durability: Durability::Disk,
-        ..LogOptions::new(dir.path())
-    };
+    let options = LogOptions { durability: Durability::Disk, ..LogOptions::new(dir.path()) };
     append_a_thousand_at_once(options).await;
 }
 
@@ -186,9 +149,7 @@ async fn two_writers_of_one_file_do_not_mix_their_lines() {
         let log = open(LogOptions::new(dir.path()));
         tasks.spawn(async move {
             for number in 0..300 {
-                append(&log, &format!("w{writer}-{number}"), NOON)
-                    .await
-                    .unwrap();
+                append(&log, &format!("w{writer}-{number}"), NOON).await.unwrap();
             }
         });
     }

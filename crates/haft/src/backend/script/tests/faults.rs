@@ -21,10 +21,7 @@ async fn a_missing_script_is_named() {
 async fn a_script_path_that_leads_out_is_refused_at_the_call() {
     let bench = Bench::with("", |settings| settings.script_path = "../tool.py".into());
     let (message, _, _) = bench.failure("{}").await;
-    assert_eq!(
-        message,
-        "the script path `../tool.py` is refused: it contains `..`"
-    );
+    assert_eq!(message, "the script path `../tool.py` is refused: it contains `..`");
 }
 
 #[tokio::test]
@@ -38,10 +35,7 @@ async fn a_syntax_error_names_file_line_and_text() {
             "the script `{path}` cannot be loaded: `SyntaxError`: invalid syntax in `{path}`, line 2: `def run(:`"
         )
     );
-    assert_eq!(
-        remedy,
-        format!("correct line 2 of `{path}`; the next call loads it again")
-    );
+    assert_eq!(remedy, format!("correct line 2 of `{path}`; the next call loads it again"));
     assert_eq!(
         (details["line"].as_u64(), details["file"].as_str()),
         (Some(2), Some(path.as_str()))
@@ -62,10 +56,7 @@ async fn an_error_while_loading_is_told_with_its_traceback() {
         )
     );
     let traceback = details["traceback"].as_str().unwrap();
-    assert!(
-        traceback.contains(&format!("File \"{path}\", line 1, in <module>")),
-        "{traceback}"
-    );
+    assert!(traceback.contains(&format!("File \"{path}\", line 1, in <module>")), "{traceback}");
     assert_eq!(traceback.matches("File ").count(), 1, "{traceback}");
 }
 
@@ -73,17 +64,8 @@ async fn an_error_while_loading_is_told_with_its_traceback() {
 async fn a_missing_entrypoint_is_named() {
     let bench = Bench::new("def main(args): pass\nrun = 3");
     let (message, remedy, _) = bench.failure("{}").await;
-    assert_eq!(
-        message,
-        format!(
-            "the script `{}` has no function `run`",
-            bench.path("tool.py")
-        )
-    );
-    assert_eq!(
-        remedy,
-        "define it, as in `def run(args)`, or correct `entrypoint`"
-    );
+    assert_eq!(message, format!("the script `{}` has no function `run`", bench.path("tool.py")));
+    assert_eq!(remedy, "define it, as in `def run(args)`, or correct `entrypoint`");
 }
 
 /// Proves the exception row of the faults: type, message, and the frames of the tool only.
@@ -111,21 +93,9 @@ async fn an_exception_is_told_with_the_frames_of_the_tool() {
 #[tokio::test]
 async fn what_json_cannot_hold_is_named() {
     for (value, kind, problem) in [
-        (
-            "{1, 2}",
-            "set",
-            "Object of type set is not JSON serializable",
-        ),
-        (
-            "{'a': [object()]}",
-            "dict",
-            "Object of type object is not JSON serializable",
-        ),
-        (
-            "[float('nan')]",
-            "list",
-            "Out of range float values are not JSON compliant",
-        ),
+        ("{1, 2}", "set", "Object of type set is not JSON serializable"),
+        ("{'a': [object()]}", "dict", "Object of type object is not JSON serializable"),
+        ("[float('nan')]", "list", "Out of range float values are not JSON compliant"),
         ("'\\ud800'", "str", "surrogates not allowed"),
     ] {
         let bench = Bench::new(&format!("def run(args): return {value}"));
@@ -139,12 +109,7 @@ async fn what_json_cannot_hold_is_named() {
 #[tokio::test]
 async fn a_script_that_ends_its_process_is_told_with_code_and_stderr() {
     for (script, message, code, signal) in [
-        (
-            "import sys\ndef run(args): sys.exit(3)",
-            "exit code 3 before it answered",
-            Some(3),
-            None,
-        ),
+        ("import sys\ndef run(args): sys.exit(3)", "exit code 3 before it answered", Some(3), None),
         (
             "import sys\ndef run(args): sys.exit('no luck')",
             "exit code 1 before it answered: no luck",
@@ -169,19 +134,11 @@ async fn a_script_that_ends_its_process_is_told_with_code_and_stderr() {
             None,
             Some(6),
         ),
-        (
-            "raise SystemExit(4)",
-            "exit code 4 before it answered",
-            Some(4),
-            None,
-        ),
+        ("raise SystemExit(4)", "exit code 4 before it answered", Some(4), None),
     ] {
         let (told, _, details) = Bench::new(script).failure("{}").await;
         assert_eq!(told, format!("`tool` ended with {message}"));
-        assert_eq!(
-            (details["exit_code"].as_i64(), details["signal"].as_i64()),
-            (code, signal)
-        );
+        assert_eq!((details["exit_code"].as_i64(), details["signal"].as_i64()), (code, signal));
     }
 }
 
@@ -222,17 +179,9 @@ async fn megabytes_pass_in_both_directions() {
 #[tokio::test]
 async fn an_answer_over_the_limit_is_refused_and_the_next_call_works() {
     let bench = Bench::new("def run(args):\n    return 'x' * args['size']");
-    let (message, remedy, _) = bench
-        .failure(&format!(r#"{{"size":{ANSWER_BYTES_MAX}}}"#))
-        .await;
-    assert_eq!(
-        message,
-        "`tool` answered 16777218 bytes of JSON; 16777216 bytes are the limit"
-    );
-    assert_eq!(
-        remedy,
-        "let the tool answer less, or write a file and answer its path"
-    );
+    let (message, remedy, _) = bench.failure(&format!(r#"{{"size":{ANSWER_BYTES_MAX}}}"#)).await;
+    assert_eq!(message, "`tool` answered 16777218 bytes of JSON; 16777216 bytes are the limit");
+    assert_eq!(remedy, "let the tool answer less, or write a file and answer its path");
     assert_eq!(bench.data(r#"{"size":1}"#).await, r#""x""#);
 }
 
@@ -247,8 +196,5 @@ async fn a_missing_interpreter_is_named_with_the_path_that_was_searched() {
             "the program `python-of-nowhere` could not be started: it is in no directory of PATH (`{path}`)"
         )
     );
-    assert_eq!(
-        remedy,
-        "install `python-of-nowhere`, or give its whole path in `command`"
-    );
+    assert_eq!(remedy, "install `python-of-nowhere`, or give its whole path in `command`");
 }

@@ -47,11 +47,7 @@ async fn a_dropped_call_leaves_no_process() {
     };
     let dropped = Instant::now();
     until_gone(&mark).await;
-    assert!(
-        dropped.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        dropped.elapsed()
-    );
+    assert!(dropped.elapsed() < Duration::from_secs(1), "{:?}", dropped.elapsed());
     assert_eq!(bench.data(&arguments(false)).await, "null");
 }
 
@@ -117,11 +113,8 @@ async fn with_one_instance_calls_take_turns() {
     let script = "import os\ndef run(args):\n    os.mkdir(args['room'])\n    os.rmdir(args['room'])\n    return os.getpid()";
     let bench = Bench::with(script, |settings| settings.instances = 1);
     let arguments = serde_json::json!({ "room": bench.tools.path().join("room") }).to_string();
-    let (a, b, c) = tokio::join!(
-        bench.data(&arguments),
-        bench.data(&arguments),
-        bench.data(&arguments)
-    );
+    let (a, b, c) =
+        tokio::join!(bench.data(&arguments), bench.data(&arguments), bench.data(&arguments));
     assert_eq!(HashSet::from([a, b, c]).len(), 1, "one worker did it all");
 }
 

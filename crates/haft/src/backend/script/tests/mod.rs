@@ -47,11 +47,7 @@ impl Bench {
         };
         change(&mut settings);
         let warm = Arc::clone(warm);
-        Self {
-            tools,
-            tool: PythonTool::new(settings, Arc::clone(&warm)),
-            warm,
-        }
+        Self { tools, tool: PythonTool::new(settings, Arc::clone(&warm)), warm }
     }
 
     fn write(&self, file: &str, text: &str) {
@@ -60,13 +56,7 @@ impl Bench {
 
     /// The real path of a file in the tools directory, as messages show it.
     fn path(&self, file: &str) -> String {
-        self.tools
-            .path()
-            .canonicalize()
-            .unwrap()
-            .join(file)
-            .display()
-            .to_string()
+        self.tools.path().canonicalize().unwrap().join(file).display().to_string()
     }
 
     async fn call(&self, arguments: &str) -> Result<ToolOutput, ToolFailure> {
@@ -81,23 +71,15 @@ impl Bench {
 
     /// The JSON of a successful answer, exactly as it came.
     async fn data(&self, arguments: &str) -> String {
-        self.call(arguments)
-            .await
-            .unwrap()
-            .data
-            .unwrap()
-            .get()
-            .to_owned()
+        self.call(arguments).await.unwrap().data.unwrap().get().to_owned()
     }
 
     /// Message, remedy and details of a failed call.
     async fn failure(&self, arguments: &str) -> (String, String, Value) {
         match self.call(arguments).await.unwrap_err() {
-            ToolFailure::Execution {
-                message,
-                remedy,
-                details,
-            } => (message, remedy.unwrap_or_default(), details),
+            ToolFailure::Execution { message, remedy, details } => {
+                (message, remedy.unwrap_or_default(), details)
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -28,13 +28,7 @@ async fn an_edit_of_a_helper_counts_from_the_next_call() {
         assert_eq!(bench.data("{}").await, format!("[{version},11]"));
     }
     fs::remove_file(bench.tools.path().join("helper.py")).unwrap();
-    assert!(
-        bench
-            .failure("{}")
-            .await
-            .0
-            .contains("No module named 'helper'")
-    );
+    assert!(bench.failure("{}").await.0.contains("No module named 'helper'"));
 }
 
 /// A replaced file (as editors and deployments write them) has another inode.
@@ -43,10 +37,6 @@ async fn a_file_moved_over_the_script_counts() {
     let bench = Bench::new("def run(args): return 1");
     assert_eq!(bench.data("{}").await, "1");
     bench.write("next.py", "def run(args): return 2");
-    fs::rename(
-        bench.tools.path().join("next.py"),
-        bench.tools.path().join("tool.py"),
-    )
-    .unwrap();
+    fs::rename(bench.tools.path().join("next.py"), bench.tools.path().join("tool.py")).unwrap();
     assert_eq!(bench.data("{}").await, "2");
 }

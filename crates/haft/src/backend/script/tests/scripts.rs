@@ -41,15 +41,9 @@ async fn another_entrypoint_and_a_helper_beside_the_script() {
          def forecast(args):\n    return [units.name(), __file__, sys.argv[1:], sys.stdin.read()]\n\
          if __name__ == '__main__':\n    raise Exception('not to be run')",
     );
-    let expected = format!(
-        r#"["celsius","{}",["--fast"],""]"#,
-        bench.path("sub/weather.py")
-    );
+    let expected = format!(r#"["celsius","{}",["--fast"],""]"#, bench.path("sub/weather.py"));
     assert_eq!(bench.data("{}").await, expected);
-    assert!(
-        !bench.tools.path().join("sub/__pycache__").exists(),
-        "no litter"
-    );
+    assert!(!bench.tools.path().join("sub/__pycache__").exists(), "no litter");
 }
 
 #[tokio::test]
@@ -73,11 +67,7 @@ async fn a_function_gets_as_much_as_it_asks_for() {
             r#"[0,{"a":1}]"#,
         ),
     ] {
-        assert_eq!(
-            Bench::new(script).data(r#"{"a":1}"#).await,
-            expected,
-            "{script}"
-        );
+        assert_eq!(Bench::new(script).data(r#"{"a":1}"#).await, expected, "{script}");
     }
 }
 
@@ -92,10 +82,7 @@ async fn arguments_and_answers_keep_their_form() {
 
 #[tokio::test]
 async fn a_string_is_shown_as_text() {
-    let output = Bench::new("def run(args):\n    return 'two\\nlines'")
-        .call("{}")
-        .await
-        .unwrap();
+    let output = Bench::new("def run(args):\n    return 'two\\nlines'").call("{}").await.unwrap();
     assert_eq!(text(&output), "two\nlines");
     assert_eq!(output.data.unwrap().get(), r#""two\nlines""#);
 }
@@ -112,14 +99,8 @@ async fn a_script_sees_what_the_runtime_sees() {
     for (name, value) in std::env::vars().filter(|(name, _)| !by_shells.contains(&name.as_str())) {
         assert_eq!(answer[0][&name].as_str(), Some(value.as_str()), "{name}");
     }
-    assert_eq!(
-        answer[1].as_str(),
-        std::env::current_dir().unwrap().to_str()
-    );
-    assert_eq!(
-        answer[2].as_u64(),
-        Some(rustix::process::getuid().as_raw().into())
-    );
+    assert_eq!(answer[1].as_str(), std::env::current_dir().unwrap().to_str());
+    assert_eq!(answer[2].as_u64(), Some(rustix::process::getuid().as_raw().into()));
 }
 
 /// Proves S2-EC-03: a trusted script reads and writes whatever the process may.

@@ -13,32 +13,20 @@ use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::EnvValue;
 use crate::config::raw::RawServer;
 use crate::config::read::Named;
-use crate::config::secret::{Secret, ServerUrl};
+use crate::config::secret::{Secret, ServerUrl, without_secrets};
+use crate::config::source::read_file;
 
 pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
     let place = &source.name.place;
-    let command = raw
-        .command
-        .as_ref()
-        .filter(|command| !command.value.text.trim().is_empty());
-    let url = raw
-        .url
-        .as_ref()
-        .filter(|url| !url.value.text.trim().is_empty());
-    let transport = raw
-        .transport
-        .as_ref()
-        .map(|at| at.value)
-        .unwrap_or_else(|| guess(command, url));
+    let command = raw.command.as_ref().filter(|command| !command.value.text.trim().is_empty());
+    let url = raw.url.as_ref().filter(|url| !url.value.text.trim().is_empty());
+    let transport = raw.transport.as_ref().map_or_else(|| guess(command, url), |at| at.value);
     match (transport, command, url) {
         (_, Some(_), Some(url)) => {
             problems.error(
                 &url.place,
-                format!(
-                    "server `{}` has both a `command` and a `url`",
-                    source.name.value
-                ),
+                format!("server `{}` has both a `command` and a `url`", source.name.value),
                 "keep `command` for a local server or `url` for a remote one",
             );
             None
@@ -47,10 +35,23 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
         (Transport::Stdio, None, _) => {
             let Keys { command, url } = keys(source.dialect);
             let place = raw.command.as_ref().map_or(place, |empty| &empty.place);
+            let remedy = if source.name.place.file.starts_with('$') {
+                "no file has a server of this name: mend the name in the variable, or set the \
+                 server's command or url too"
+                    .to_owned()
+            } else {
+                format!(
+                    "name a program in `{command}`, such as npx with the arguments -y and a \
+                     package; a remote server has a `{url}` instead"
+                )
+            };
             problems.error(
                 place,
-                format!("server `{}`: '{command}' is required for stdio transport", source.name.value),
-                format!("name a program in `{command}`, such as npx with the arguments -y and a package; a remote server has a `{url}` instead"),
+                format!(
+                    "server `{}`: '{command}' is required for stdio transport",
+                    source.name.value
+                ),
+                remedy,
             );
             None
         }
@@ -79,14 +80,8 @@ struct Keys {
 
 fn keys(dialect: Dialect) -> Keys {
     match dialect {
-        Dialect::Goose => Keys {
-            command: "cmd",
-            url: "uri",
-        },
-        _ => Keys {
-            command: "command",
-            url: "url",
-        },
+        Dialect::Goose => Keys { command: "cmd", url: "uri" },
+        _ => Keys { command: "command", url: "url" },
     }
 }
 
@@ -101,25 +96,13 @@ fn guess(command: Option<&At<Text>>, url: Option<&At<Text>>) -> Transport {
 
 fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
-    without_effect(
-        raw.headers.as_ref().map(|at| &at.place),
-        "headers",
-        "stdio",
-        problems,
-    );
+    without_effect(raw.headers.as_ref().map(|at| &at.place), "headers", "stdio", problems);
     let env = environment(raw, &source.folder, problems);
     let encoding = encoding(raw.encoding.as_ref(), problems);
-    let cwd = raw
-        .cwd
-        .as_ref()
-        .map(|cwd| source.folder.join(&cwd.value.text));
+    let cwd = raw.cwd.as_ref().map(|cwd| source.folder.join(&cwd.value.text));
     Some(Endpoint::Stdio(Box::new(StdioEndpoint {
         command: raw.command.clone()?.value.into(),
-        args: raw
-            .args
-            .iter()
-            .flat_map(|args| args.value.iter().cloned().map(Into::into))
-            .collect(),
+        args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
         cwd: cwd.or_else(|| source.runs_in_folder.then(|| source.folder.clone())),
         env,
         inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
@@ -136,20 +119,15 @@ fn environment(
     let mut variables: Vec<(String, Option<Secret>)> = Vec::new();
     if let Some(At { value: file, place }) = &raw.env_file {
         let path = folder.join(&file.text);
-        let parsed = std::fs::read_to_string(&path)
-            .map_err(|error| error.to_string())
-            .and_then(|text| env_file::parse(&text));
+        let parsed = read_file(&path).and_then(|text| env_file::parse(&text));
         match parsed {
-            Ok(parsed) => variables.extend(
-                parsed
-                    .into_iter()
-                    .map(|(name, value)| (name, Some(Secret::new(value)))),
-            ),
+            Ok(parsed) => variables
+                .extend(parsed.into_iter().map(|(name, value)| (name, Some(Secret::new(value))))),
             Err(problem) => problems.error(
                 place,
                 format!(
                     "the env file `{}` cannot be read: {problem}",
-                    path.display()
+                    folder.join(file.shown()).display()
                 ),
                 "mend the path (it is relative to this file) or the file",
             ),
@@ -159,10 +137,7 @@ fn environment(
         if name.value.is_empty() || name.value.contains(['=', '\0']) {
             problems.error(
                 &name.place,
-                format!(
-                    "`{}` cannot be the name of a variable",
-                    name.value.escape_debug()
-                ),
+                format!("`{}` cannot be the name of a variable", name.value.escape_debug()),
                 "use letters, digits and `_`",
             );
             continue;
@@ -179,24 +154,16 @@ fn encoding(raw: Option<&At<Text>>, problems: &mut Problems) -> Option<Setting<&
         return Some(Setting::default("UTF-8"));
     };
     // Python's spellings (`latin-1`, `utf_8`) are as common in these files as the web's labels.
-    let label = value
-        .text
-        .to_lowercase()
-        .replace('_', "-")
-        .replace("latin-1", "latin1");
-    match encoding_rs::Encoding::for_label(label.as_bytes()) {
-        Some(encoding) => Some(Setting {
-            value: encoding.name(),
-            origin: Origin::Explicit(place.clone()),
-        }),
-        None => {
-            problems.error(
-                place,
-                format!("`{}` is not a known text encoding", value.text),
-                "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
-            );
-            None
-        }
+    let label = value.text.to_lowercase().replace('_', "-").replace("latin-1", "latin1");
+    if let Some(encoding) = encoding_rs::Encoding::for_label(label.as_bytes()) {
+        Some(Setting { value: encoding.name(), origin: Origin::Explicit(place.clone()) })
+    } else {
+        problems.error(
+            place,
+            format!("`{}` is not a known text encoding", value.shown()),
+            "use a name such as `utf-8`, `latin-1`, `utf-16le` or `shift_jis`",
+        );
+        None
     }
 }
 
@@ -212,10 +179,7 @@ fn remote_endpoint(
     }
     let headers = headers(raw.headers.as_ref(), problems);
     let url = check_url(source, transport, url, problems)?;
-    let remote = RemoteEndpoint {
-        url,
-        headers: headers?,
-    };
+    let remote = RemoteEndpoint { url, headers: headers? };
     match transport {
         Transport::Http => Some(Endpoint::Http(remote)),
         Transport::Sse => Some(Endpoint::Sse(remote)),
@@ -231,33 +195,28 @@ fn check_url(
     problems: &mut Problems,
 ) -> Option<ServerUrl> {
     let server = &source.name.value;
-    let schemes = if transport == Transport::Websocket {
-        ["ws", "wss"]
-    } else {
-        ["http", "https"]
-    };
-    let shown = without_user(value.shown.as_ref().unwrap_or(&value.text));
-    let remedy = format!(
-        "write {}://HOST/PATH or {}://HOST/PATH",
-        schemes[0], schemes[1]
-    );
+    let schemes = if transport == Transport::Websocket { ["ws", "wss"] } else { ["http", "https"] };
+    let shown = without_secrets(value.shown());
+    let remedy = format!("write {}://HOST/PATH or {}://HOST/PATH", schemes[0], schemes[1]);
     match url::Url::parse(value.text.trim()) {
         Ok(url) if source.dialect == Dialect::AgentYaml && is_open_and_remote(&url) => {
-            let shown = ServerUrl::new(url);
+            let shown = ServerUrl::written(url, value);
             let problem = format!(
                 "server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`"
             );
             problems.error(place, problem, "use https://, or a server on localhost");
             None
         }
-        Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => Some(ServerUrl::new(url)),
+        Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => {
+            Some(ServerUrl::written(url, value))
+        }
         Ok(url) => {
             let scheme = url.scheme();
             problems.error(
                 place,
                 format!(
                     "server `{server}`: `{}` is no address for {transport}: its scheme is `{scheme}`",
-                    ServerUrl::new(url.clone())
+                    ServerUrl::written(url.clone(), value)
                 ),
                 remedy,
             );
@@ -271,14 +230,6 @@ fn check_url(
             );
             None
         }
-    }
-}
-
-/// What stands before the `@` may be a password, also in an address that cannot be parsed.
-fn without_user(url: &str) -> String {
-    match (url.find("//"), url.rfind('@')) {
-        (Some(start), Some(end)) if start < end => format!("{}//***{}", &url[..start], &url[end..]),
-        _ => url.to_owned(),
     }
 }
 
@@ -298,19 +249,13 @@ fn headers(
     for (name, value) in raw.iter().flat_map(|headers| &headers.value.0) {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         let problem = if name.value.is_empty() || !name.value.bytes().all(token) {
-            format!(
-                "`{}` cannot be the name of a header",
-                name.value.escape_debug()
-            )
+            format!("`{}` cannot be the name of a header", name.value.escape_debug())
         } else if value.text.chars().any(|c| c.is_control() && c != '\t') {
             format!(
                 "the value of header `{}` contains a line break or control character",
                 name.value
             )
-        } else if headers
-            .iter()
-            .any(|(known, _)| known.eq_ignore_ascii_case(&name.value))
-        {
+        } else if headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name.value)) {
             format!("the header `{}` is given twice", name.value)
         } else {
             headers.push((name.value.clone(), Secret::new(value.text.clone())));
@@ -324,21 +269,9 @@ fn headers(
 
 fn stdio_only(raw: &RawServer) -> [(&'static str, Option<&Place>); 6] {
     [
-        (
-            "args",
-            raw.args
-                .as_ref()
-                .filter(|args| !args.value.is_empty())
-                .map(|at| &at.place),
-        ),
+        ("args", raw.args.as_ref().filter(|args| !args.value.is_empty()).map(|at| &at.place)),
         ("cwd", raw.cwd.as_ref().map(|at| &at.place)),
-        (
-            "env",
-            raw.env
-                .as_ref()
-                .filter(|env| !env.value.0.is_empty())
-                .map(|at| &at.place),
-        ),
+        ("env", raw.env.as_ref().filter(|env| !env.value.0.is_empty()).map(|at| &at.place)),
         ("env_file", raw.env_file.as_ref().map(|at| &at.place)),
         ("inherit_env", raw.inherit_env.as_ref().map(|at| &at.place)),
         ("encoding", raw.encoding.as_ref().map(|at| &at.place)),

@@ -1,0 +1,73 @@
+//! Help and completions.
+
+use testkit::Workspace;
+
+use crate::{run, transcript};
+
+/// Proves S0-86 for the command line: every command explains itself.
+#[test]
+fn every_command_has_help() {
+    let workspace = Workspace::new();
+    let commands: [(&str, &[&str]); 15] = [
+        ("haft", &[]),
+        ("check", &["check"]),
+        ("config", &["config"]),
+        ("config_show", &["config", "show"]),
+        ("config_schema", &["config", "schema"]),
+        ("tools", &["tools"]),
+        ("tools_list", &["tools", "list"]),
+        ("tools_show", &["tools", "show"]),
+        ("tools_call", &["tools", "call"]),
+        ("call", &["call"]),
+        ("explain", &["explain"]),
+        ("servers_list", &["servers", "list"]),
+        ("log", &["log"]),
+        ("log_show", &["log", "show"]),
+        ("completions", &["completions"]),
+    ];
+    for (name, command) in commands {
+        let finished = run(&workspace, &[command, &["--help"]].concat());
+        assert_eq!((finished.code, finished.stderr.as_str()), (0, ""), "{name}");
+        insta::assert_snapshot!(format!("help_{name}"), finished.stdout);
+    }
+}
+
+/// Proves S0-86: without a command, with an unknown one, and with a wrong value.
+#[test]
+fn a_wrong_command_line_says_what_is_expected() {
+    let workspace = Workspace::new();
+    let lines: [&[&str]; 7] = [
+        &["cal"],
+        &["call"],
+        &["tools"],
+        &["check", "--log-level", "loud"],
+        &["check", "--config-format", "ini"],
+        &["check", "--input", "x"],
+        &["log", "--since", "soon"],
+    ];
+    let mut text = String::new();
+    for line in lines {
+        let finished = run(&workspace, line);
+        assert_eq!(finished.code, 2, "{line:?}");
+        text += &format!("$ haft {}\n{}\n", line.join(" "), transcript(&workspace, &finished));
+    }
+    insta::assert_snapshot!(text);
+    let bare = run(&workspace, &[]);
+    assert_eq!(bare.code, 2);
+    assert!(bare.stderr.contains("Usage: haft"), "{}", bare.stderr);
+}
+
+/// Completion scripts know the commands.
+#[test]
+fn completions_are_printed_for_the_common_shells() {
+    let workspace = Workspace::new();
+    for (shell, sign) in
+        [("bash", "complete -F"), ("zsh", "#compdef haft"), ("fish", "complete -c haft")]
+    {
+        let finished = run(&workspace, &["completions", shell]);
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        for word in [sign, "explain", "log-level"] {
+            assert!(finished.stdout.contains(word), "{shell} has no {word}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The command `haft`, run from outside.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
+#![allow(clippy::format_push_string, reason = "the texts a test builds are small")]
+
+mod call;
+mod check;
+mod config;
+mod exit_codes;
+mod help;
+mod interrupt;
+mod log;
+mod logging;
+mod terminal;
+mod tools;
+
+use testkit::{Finished, Program, Workspace};
+
+/// Tools that every test of calling needs: one that answers, one that fails, one that waits.
+const TOOLS_JSON: &str = r#"{"tools": [
+  {"name": "greet", "description": "Greets by name.\nSecond line.", "type": "local",
+   "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false},
+   "output_schema": {"type": "object"}, "parallel_capable": true, "config": {"script_path": "greet.py"}},
+  {"name": "echo", "description": "Gives its arguments back.", "type": "local", "config": {"command": ["cat"]}},
+  {"name": "fail", "description": "Fails.", "type": "local", "config": {"script_path": "fail.py"}},
+  {"name": "wait", "description": "Waits for a minute.", "type": "local", "timeout": "2m", "config": {"script_path": "wait.py"}}
+]}"#;
+
+const WAIT_PY: &str = "import os, subprocess, time\n\ndef run(args):\n    child = subprocess.Popen(['sleep', '60'])\n    with open('pids.tmp', 'w') as file:\n        file.write(f'{os.getpid()} {child.pid}')\n    os.rename('pids.tmp', args['pids'])\n    time.sleep(60)\n";
+
+/// A workspace with `haft.yaml` and a registry of local tools.
+fn toolbox() -> Workspace {
+    Workspace::with(&[
+        ("haft.yaml", "registry: {dir: tools}\n"),
+        ("tools/tools.json", TOOLS_JSON),
+        ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
+        (
+            "tools/greet.py",
+            "def run(args):\n    return {'greeting': f\"Hello, {args['name']}!\"}\n",
+        ),
+        ("tools/fail.py", "def run(args):\n    raise ValueError('the cause')\n"),
+        ("tools/wait.py", WAIT_PY),
+    ])
+}
+
+/// `haft` with arguments, about to be run.
+fn haft(workspace: &Workspace, args: &[&str]) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_haft"), workspace).args(args)
+}
+
+/// Runs `haft` to its end.
+fn run(workspace: &Workspace, args: &[&str]) -> Finished {
+    haft(workspace, args).run()
+}
+
+/// Exit code and both streams in one text, for a snapshot.
+fn transcript(workspace: &Workspace, finished: &Finished) -> String {
+    let Finished { code, stdout, stderr } = finished;
+    workspace.stable(&format!("exit code {code}\n--- stdout\n{stdout}--- stderr\n{stderr}"))
+}

@@ -1,0 +1,186 @@
+//! Running a program from outside: explicit environment, captured output, nothing left behind.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{DEADLINE, Workspace, eventually};
+
+/// A program about to be run in a workspace. It sees PATH, HOME and what the test gives it.
+#[derive(Debug)]
+pub struct Program {
+    binary: PathBuf,
+    args: Vec<String>,
+    environment: Vec<(String, String)>,
+    stdin: String,
+    folder: PathBuf,
+}
+
+/// How a program ended and what it printed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its exit code; 128 and the signal's number where a signal ended it, as shells say.
+    pub code: i32,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Program {
+    /// A program in the folder of a workspace.
+    pub fn new(binary: impl Into<PathBuf>, workspace: &Workspace) -> Self {
+        Self {
+            binary: binary.into(),
+            args: Vec::new(),
+            environment: Vec::new(),
+            stdin: String::new(),
+            folder: workspace.path().to_path_buf(),
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets what it reads from standard input; nothing by default.
+    #[must_use]
+    pub fn stdin(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.stdin);
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Finished {
+        self.start().finish()
+    }
+
+    /// Starts it and leaves it running.
+    pub fn start(self) -> Running {
+        let mut command = Command::new(&self.binary);
+        command.args(&self.args).current_dir(&self.folder);
+        command.env_clear();
+        for name in ["PATH", "HOME"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command.envs(self.environment);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        // The program may end without reading; that is no failure of the test.
+        let mut stdin = child.stdin.take().expect("a pipe");
+        drop(stdin.write_all(self.stdin.as_bytes()));
+        drop(stdin);
+        let stdout = Lines::read(child.stdout.take().expect("a pipe"));
+        let stderr = rest(child.stderr.take().expect("a pipe"));
+        Running { child, stdout, stderr: Some(stderr) }
+    }
+}
+
+/// A program under way. Killed when the test lets go of it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: Lines,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    /// Waits for the next line of standard output.
+    pub fn line(&self) -> String {
+        self.stdout.next()
+    }
+
+    /// Sends SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits for its end.
+    pub fn finish(mut self) -> Finished {
+        let status = eventually("the program ends", || self.child.try_wait().expect("its status"));
+        let stderr = self.stderr.take().map(JoinHandle::join);
+        Finished {
+            code: code(status),
+            stdout: self.stdout.rest(),
+            stderr: stderr.and_then(Result::ok).unwrap_or_default(),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), signal).expect("the signal is sent");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail where the program has ended, which is the usual case.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    let signalled = || 128 + status.signal().unwrap_or_default();
+    status.code().unwrap_or_else(signalled)
+}
+
+/// Standard output, line by line, read by a thread so that waiting can end.
+#[derive(Debug)]
+struct Lines(Receiver<String>);
+
+impl Lines {
+    fn read(pipe: ChildStdout) -> Self {
+        let (sender, receiver) = channel();
+        std::thread::spawn(move || {
+            let mut pipe = BufReader::new(pipe);
+            let mut line = Vec::new();
+            while pipe.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+        Self(receiver)
+    }
+
+    fn next(&self) -> String {
+        self.0.recv_timeout(DEADLINE).expect("a line in time")
+    }
+
+    fn rest(&self) -> String {
+        let start = Instant::now();
+        let left = || DEADLINE.saturating_sub(start.elapsed());
+        std::iter::from_fn(|| self.0.recv_timeout(left()).ok()).collect()
+    }
+}
+
+fn rest(mut pipe: ChildStderr) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        drop(pipe.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
