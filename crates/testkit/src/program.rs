@@ -116,6 +116,11 @@ impl Running {
         self.signal(Signal::TERM);
     }
 
+    /// Sends SIGKILL, which no program can answer.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
     /// Waits for its end.
     pub fn finish(mut self) -> Finished {
         let status = eventually("the program ends", || self.child.try_wait().expect("its status"));

@@ -42,7 +42,15 @@ fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
 /// Asks the person at the terminal.
 fn ask(input: &InputRequest) -> Option<String> {
     let hint = if input.password { " (shown as you type)" } else { "" };
-    eprint!("{}{hint}: ", haft::text::printable(&input.description));
+    let options = if input.options.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", haft::text::printable(&input.options.join(", ")))
+    };
+    let default =
+        input.default.as_ref().map(|default| format!(" [{}]", haft::text::printable(default)));
+    let description = haft::text::printable(&input.description);
+    eprint!("{description}{options}{}{hint}: ", default.unwrap_or_default());
     std::io::stderr().flush().ok()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).ok()?;

@@ -82,6 +82,10 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         None => (None, args.filter),
     };
     let dir = match &args.dir {
+        Some(dir) if !dir.is_dir() => {
+            let message = format!("there is no folder `{}`", dir.display());
+            return Err(Failure::new(EXIT_RUNTIME, message, "mend `--dir`").into());
+        }
         Some(dir) => dir.clone(),
         None => configuration(global)?.log.dir.value,
     };

@@ -47,6 +47,19 @@ fn sigterm_cancels_a_call_and_leaves_no_process() {
     assert_cancelled(Running::terminate);
 }
 
+/// Nothing survives `kill -9` of Haft itself: neither the worker nor what it started.
+#[test]
+fn a_killed_haft_leaves_no_process() {
+    let workspace = toolbox();
+    let (calling, pids) = slow_call(&workspace);
+    calling.kill();
+    let finished = calling.finish();
+    assert_eq!(finished.stdout, "");
+    for pid in pids {
+        eventually("the process is gone", || (!is_running(pid)).then_some(()));
+    }
+}
+
 /// A reader that has enough (`| head -1`) ends the program without a word.
 #[test]
 fn a_broken_pipe_is_quiet() {

@@ -11,7 +11,7 @@ use super::node::{Node, NodeValue};
 use super::overrides::apply_toolbox;
 use super::place::{Place, Problems};
 use super::raw::RawConfig;
-use super::read::Reader;
+use super::read::{Reader, list};
 use super::source::Source;
 
 pub(super) fn layer(
@@ -83,6 +83,8 @@ fn inputs(root: &Node) -> Vec<InputRequest> {
             Some(InputRequest {
                 description: text(input, "description").unwrap_or_else(|| id.clone()),
                 password: input.get("password").is_some_and(|it| it.value == NodeValue::Bool(true)),
+                options: choices(input),
+                default: text(input, "default"),
                 id,
             })
         })
@@ -98,12 +100,27 @@ fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Resul
     };
     let variable = input_variable(id);
     let given = options.inputs.get(id).or_else(|| options.environment.get(&variable));
-    given.cloned().or_else(|| options.ask.and_then(|ask| ask(request))).ok_or_else(|| {
-        (
+    let answer = given.cloned().or_else(|| options.ask.and_then(|ask| ask(request)));
+    let Some(answer) = answer.or_else(|| request.default.clone()) else {
+        return Err((
             format!("the input `{id}` ({}) has no value", request.description),
             format!("give it with `--input {id}=VALUE`, or set {variable}"),
-        )
-    })
+        ));
+    };
+    if request.options.is_empty() || request.options.contains(&answer) {
+        return Ok(answer);
+    }
+    let remedy = format!("use one of {}", list(&request.options));
+    Err((format!("the value of the input `{id}` is none of its options"), remedy))
+}
+
+/// The answers an input offers: texts, or `{label, value}`.
+fn choices(input: &Node) -> Vec<String> {
+    let options = input.get("options").map(Node::items).unwrap_or_default();
+    let value = |option: &Node| {
+        option.as_text().or_else(|| option.get("value")?.as_text()).map(ToOwned::to_owned)
+    };
+    options.iter().filter_map(value).collect()
 }
 
 /// Variables that VS Code and Cursor predefine.

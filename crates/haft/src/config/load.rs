@@ -61,6 +61,10 @@ pub struct InputRequest {
     pub description: String,
     /// Whether the answer is a secret.
     pub password: bool,
+    /// The answers to choose from, where there is a choice.
+    pub options: Vec<String>,
+    /// The answer where nobody gives another.
+    pub default: Option<String>,
 }
 
 pub(super) fn load(options: &LoadOptions<'_>) -> Result<Config, ConfigError> {

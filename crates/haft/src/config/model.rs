@@ -1,5 +1,6 @@
 //! The configuration as Haft runs it: complete, checked, each value with its origin.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub struct ServerConfig {
     pub place: Place,
     /// The format of that file.
     pub dialect: Dialect,
+    /// Where the parts of its endpoint stand, by key: `url`, `headers.Authorization`, `env.A`.
+    pub(super) written: HashMap<String, Place>,
     /// What it is for.
     pub description: Option<String>,
     /// How it is reached.

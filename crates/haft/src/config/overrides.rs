@@ -101,7 +101,11 @@ fn stamp(node: &mut Node, source: &Arc<str>) {
                 stamp(&mut entry.value, source);
             }
         }
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Text(_) => {}
+        // What a variable holds may be a secret: where texts are shown, its name is.
+        NodeValue::Text(text) => {
+            text.shown = Some(format!("${{{}}}", source.trim_start_matches('$')))
+        }
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
     }
 }
 

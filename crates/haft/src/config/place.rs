@@ -165,8 +165,13 @@ impl Problems {
 }
 
 impl Kept {
+    /// In the order of the files, and within a file from top to bottom.
     fn finish(self) -> Vec<Problem> {
         let Self { mut problems, left_out } = self;
+        let mut files: Vec<Arc<str>> = problems.iter().map(|it| it.place.file.clone()).collect();
+        files.dedup();
+        let rank = |file: &Arc<str>| files.iter().position(|known| known == file);
+        problems.sort_by_key(|it| (rank(&it.place.file), it.place.line, it.place.column));
         if let (1.., Some(last)) = (left_out, problems.last()) {
             let rest = Problem {
                 severity: last.severity,

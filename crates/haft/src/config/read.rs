@@ -31,6 +31,15 @@ pub enum Unknown {
     Warn,
 }
 
+/// How reading a field went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// It has a value, or was left out.
+    Fine,
+    /// What stands there was reported, so that it must not be reported as missing too.
+    Broken,
+}
+
 /// Keys that older formats had, with what to tell those who still use them.
 const REMOVED: &[(&str, &str)] = &[(
     "instance_counts",
@@ -120,9 +129,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one field of a record. `null` counts as left out.
-    pub fn field<T: FromNode>(&mut self, entry: &Entry, slot: &mut Option<At<T>>) {
+    pub fn field<T: FromNode>(&mut self, entry: &Entry, slot: &mut Option<At<T>>) -> Read {
         if entry.value.value == NodeValue::Null {
-            return;
+            return Read::Fine;
         }
         self.inside(&entry.key, |reader| {
             if slot.is_some() {
@@ -132,6 +141,7 @@ impl<'a> Reader<'a> {
             }
             *slot = At::read(&entry.value, reader);
         });
+        if slot.is_some() { Read::Fine } else { Read::Broken }
     }
 
     /// Notes an unknown key, with the nearest known one.
@@ -325,13 +335,16 @@ macro_rules! record {
             /// Where the record stands. Not every record has a problem to report about itself.
             #[allow(dead_code)]
             pub place: $crate::config::place::Place,
+            /// Keys whose values could not be read and were reported.
+            #[allow(dead_code)]
+            pub broken: Vec<&'static str>,
             $( $(#[doc = $doc])+ pub $field: Option<$crate::config::place::At<$type>>, )*
         }
 
         impl $name {
             /// A record in which nothing is set.
             pub fn empty(place: $crate::config::place::Place) -> Self {
-                Self { place, $($field: None,)* }
+                Self { place, broken: Vec::new(), $($field: None,)* }
             }
         }
 
@@ -347,7 +360,12 @@ macro_rules! record {
                 let mut record = Self::empty(reader.place(node));
                 for entry in node.entries() {
                     match entry.key.as_str() {
-                        $( $key $(| $alias)* => reader.field(entry, &mut record.$field), )*
+                        $( $key $(| $alias)* => {
+                            let read = reader.field(entry, &mut record.$field);
+                            if read == $crate::config::read::Read::Broken {
+                                record.broken.push($key);
+                            }
+                        } )*
                         _ => reader.unknown(
                             entry, $what, &[$($key),*], $crate::config::read::Unknown::$unknown,
                         ),

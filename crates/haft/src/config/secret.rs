@@ -201,6 +201,13 @@ impl Opaque {
         &self.0
     }
 
+    /// Every text in the settings.
+    pub fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        collect_texts(&self.0, &mut texts);
+        texts
+    }
+
     /// The settings with every text masked.
     pub fn shown(&self) -> Value {
         masked(&self.0)
@@ -210,6 +217,15 @@ impl Opaque {
 impl fmt::Debug for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.shown())
+    }
+}
+
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(map) => map.values().for_each(|value| collect_texts(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -9,7 +9,7 @@ use super::model::{
     Config, Endpoint, LocalProgram, LocalTool, Origin, RemoteEndpoint, ServerConfig, Setting,
     StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
 };
-use super::secret::{Masked, ServerUrl};
+use super::secret::{Masked, Opaque, ServerUrl};
 use crate::error::human;
 
 /// One effective value.
@@ -77,14 +77,13 @@ impl Rows {
 
     fn server(&mut self, server: &ServerConfig) {
         let at = |key: &str| format!("servers.{}.{key}", server.name);
-        let place = Origin::Explicit(server.place.clone());
-        self.add(at("transport"), json!(server.endpoint.transport()), &place);
+        self.transport(server);
         match &server.endpoint {
-            Endpoint::Stdio(stdio) => self.stdio(&at, stdio, &place),
+            Endpoint::Stdio(stdio) => self.stdio(server, stdio),
             Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
-                self.add(at("url"), json!(remote.url.to_string()), &place);
+                self.written(server, "url", json!(remote.url.to_string()));
                 for (name, secret) in &remote.headers {
-                    self.add(at(&format!("headers.{name}")), json!(secret.to_string()), &place);
+                    self.written(server, &format!("headers.{name}"), json!(secret.to_string()));
                 }
             }
         }
@@ -117,24 +116,51 @@ impl Rows {
         self.plain(at("tool_prefix"), &server.tool_prefix);
         self.plain(at("protocol"), &server.protocol);
         if let Some(config) = &server.config {
-            self.add(at("config"), config.shown(), &place);
+            self.written(server, "config", config.shown());
         }
         self.plain(at("disabled"), &server.disabled);
     }
 
-    fn stdio(&mut self, at: &dyn Fn(&str) -> String, stdio: &StdioEndpoint, place: &Origin) {
-        self.add(at("command"), json!(stdio.command.shown()), place);
+    /// A transport that nobody wrote follows from the command or the address.
+    fn transport(&mut self, server: &ServerConfig) {
+        let path = format!("servers.{}.transport", server.name);
+        let origin = match (server.written.get("transport"), &server.endpoint) {
+            (Some(place), _) => Origin::Explicit(place.clone()),
+            (None, Endpoint::Stdio(_)) => Origin::Implied("there is a command"),
+            (None, _) => Origin::Implied("there is a url"),
+        };
+        self.add(path, json!(server.endpoint.transport()), &origin);
+    }
+
+    fn stdio(&mut self, server: &ServerConfig, stdio: &StdioEndpoint) {
+        let at = |key: &str| format!("servers.{}.{key}", server.name);
+        self.written(server, "command", json!(stdio.command.shown()));
         let args: Vec<_> = stdio.args.iter().map(Masked::shown).collect();
-        self.add(at("args"), json!(args), place);
+        self.written(server, "args", json!(args));
         if let Some(cwd) = &stdio.cwd {
-            self.add(at("cwd"), json!(cwd), place);
+            self.written(server, "cwd", json!(cwd));
         }
         for (name, secret) in &stdio.env {
             let shown = secret.as_ref().map(ToString::to_string);
-            self.add(at(&format!("env.{name}")), json!(shown), place);
+            self.written(server, &format!("env.{name}"), json!(shown));
         }
         self.plain(at("inherit_env"), &stdio.inherit_env);
         self.plain(at("encoding"), &stdio.encoding);
+    }
+
+    /// A part of the endpoint, with its own line where it has one: variables of an `env_file` stand
+    /// in that file, and the folder of a server may follow from its file's.
+    fn written(&mut self, server: &ServerConfig, key: &str, value: Value) {
+        let place = server.written.get(key);
+        let place =
+            place.or_else(|| server.written.get("env_file").filter(|_| key.starts_with("env.")));
+        let origin = match (place, key) {
+            (Some(place), _) => Origin::Explicit(place.clone()),
+            (None, "args") => Origin::Default,
+            (None, "cwd") => Origin::Format(server.dialect),
+            (None, _) => Origin::Explicit(server.place.clone()),
+        };
+        self.add(format!("servers.{}.{key}", server.name), value, &origin);
     }
 
     fn tool(&mut self, tool: &ToolEntry) {
@@ -212,6 +238,8 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
             }
         }
     }
+    secrets
+        .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
     for tool in &config.local {
         if let LocalProgram::Command { command, args, .. } = &tool.program {
             let hidden = command.iter().chain(args).filter(|word| word.hides());

@@ -239,9 +239,32 @@ fn vs_codes_inputs_are_answered() {
     assert_eq!(run(&[], &variables[..1]), both("asked", "variable"));
     assert_eq!(run(&[("region", "option")], &[]), both("option", "asked"));
     let requests = asked.borrow();
-    let request =
-        InputRequest { id: "api-key".into(), description: "The key".into(), password: true };
+    let request = InputRequest {
+        id: "api-key".into(),
+        description: "The key".into(),
+        password: true,
+        options: Vec::new(),
+        default: None,
+    };
     assert_eq!(requests.last(), Some(&request));
+}
+
+/// Proves S3-REF-1: an input's default answers for it, and its options bound the answer.
+#[test]
+fn an_inputs_default_and_options_count() {
+    let text = r#"{"inputs": [{"id": "region", "type": "pickString", "description": "Region",
+        "options": ["eu", {"label": "America", "value": "us"}], "default": "eu"}],
+        "servers": {"t": {"command": "x", "args": ["${input:region}"]}}}"#;
+    let workspace = Workspace::with(&[(".vscode/mcp.json", text)]);
+    let files = [".vscode/mcp.json"];
+    let region = |variables: &[(&str, &str)]| {
+        load(&workspace, &files, variables).map(|config| args(&config.servers[0])[0].to_owned())
+    };
+    assert_eq!(region(&[]).unwrap(), "eu");
+    assert_eq!(region(&[("INPUT_REGION", "us")]).unwrap(), "us");
+    let error = region(&[("INPUT_REGION", "moon")]).unwrap_err().to_string();
+    assert!(error.contains("the value of the input `region` is none of its options"), "{error}");
+    assert!(error.contains("use one of `eu`, `us`"), "{error}");
 }
 
 /// Proves S3-REF-1: an input without an answer, and one that is not defined, say what to do.

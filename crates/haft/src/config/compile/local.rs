@@ -17,18 +17,21 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     let LocalSource { raw, folder } = source;
     let place = raw.place.clone();
     let Some(name) = raw.name.clone().filter(|name| !name.value.is_empty()) else {
+        if raw.broken.contains(&"name") {
+            return None;
+        }
         let place = raw.name.as_ref().map_or(&place, |empty| &empty.place);
         problems.error(place, "a tool has no `name`", "add \"name\": \"...\"");
         return None;
     };
-    if raw.kind.is_none() {
+    if raw.kind.is_none() && !raw.broken.contains(&"type") {
         problems.error(
             &place.below("type"),
             format!("tool `{}` does not say its `type`", name.value),
             "add \"type\": \"local\"",
         );
     }
-    if raw.description.is_none() {
+    if raw.description.is_none() && !raw.broken.contains(&"description") {
         problems.warn(
             &place,
             format!("tool `{}` has no `description`", name.value),
@@ -70,6 +73,9 @@ fn any_object() -> Value {
 }
 
 fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<LocalProgram> {
+    if raw.broken.contains(&"config") {
+        return None;
+    }
     let Some(At { value: config, place }) = &raw.config else {
         problems.error(
             &raw.place.below("config"),
@@ -78,6 +84,9 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
         );
         return None;
     };
+    if ["script_path", "command", "runtime"].iter().any(|key| config.broken.contains(key)) {
+        return None;
+    }
     let script = config.script_path.as_ref();
     if let Some(At { value, place }) = script
         && let Err(problem) = script_path::check_spelling(&value.text)

@@ -1,5 +1,6 @@
 //! One MCP server: what it needs must be there, what contradicts itself is refused.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::merge::ServerSource;
@@ -23,6 +24,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         return None;
     }
     let endpoint = endpoint::compile(&source, problems);
+    let written = written(&source.raw);
     let ServerSource { raw, dialect, .. } = source;
     let on_connect_failure = connect_failure(&raw, dialect, problems);
     let filter = filter(&raw, problems);
@@ -48,6 +50,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         name,
         place,
         dialect,
+        written,
         description: raw.description.map(|at| at.value),
         endpoint: endpoint?,
         mode,
@@ -70,6 +73,27 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         config: raw.config.map(|at| Opaque::new(at.value)),
         disabled: pick(raw.disabled, false),
     })
+}
+
+/// Where the parts of the endpoint stand.
+fn written(raw: &RawServer) -> HashMap<String, Place> {
+    let whole = [
+        ("transport", raw.transport.as_ref().map(|at| &at.place)),
+        ("command", raw.command.as_ref().map(|at| &at.place)),
+        ("args", raw.args.as_ref().map(|at| &at.place)),
+        ("cwd", raw.cwd.as_ref().map(|at| &at.place)),
+        ("env_file", raw.env_file.as_ref().map(|at| &at.place)),
+        ("url", raw.url.as_ref().map(|at| &at.place)),
+        ("config", raw.config.as_ref().map(|at| &at.place)),
+    ];
+    let whole = whole.into_iter().filter_map(|(key, place)| Some((key.to_owned(), place?.clone())));
+    let env = raw.env.iter().flat_map(|env| &env.value.0).map(|(name, _)| ("env", name));
+    let headers =
+        raw.headers.iter().flat_map(|headers| &headers.value.0).map(|(name, _)| ("headers", name));
+    let named = env
+        .chain(headers)
+        .map(|(section, name)| (format!("{section}.{}", name.value), name.place.clone()));
+    whole.chain(named).collect()
 }
 
 fn connect_failure(

@@ -20,6 +20,9 @@ pub(super) fn compile(
 
 fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Option<ToolEntry> {
     let Some(name) = raw.name.filter(|name| !name.value.is_empty()) else {
+        if raw.broken.contains(&"name") {
+            return None;
+        }
         problems.error(&raw.place, "an entry of `tools` has no `name`", "add `name: ...`");
         return None;
     };

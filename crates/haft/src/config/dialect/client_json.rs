@@ -191,6 +191,7 @@ fn native(
         tool_denylist: entry.excluded,
         disabled: entry.disabled,
         description: entry.description,
+        broken: entry.broken,
         ..RawServer::empty(entry.place)
     };
     Some((name, server))

@@ -152,6 +152,7 @@ fn native(entry: RawEntry, reader: &mut Reader<'_>, around: &Surroundings<'_>) -
     };
     let has_default = default.parallel_capable.is_some() || default.approval.is_some();
     RawServer {
+        broken: entry.broken,
         command: entry.command,
         args: entry.args,
         cwd: entry.cwd,

@@ -103,7 +103,13 @@ fn native(
         }
     }
     let allowed = entry.available_tools.filter(|tools| !tools.value.is_empty());
+    let native = |key| match key {
+        "cmd" => "command",
+        "uri" => "url",
+        other => other,
+    };
     Some(RawServer {
+        broken: entry.broken.into_iter().map(native).collect(),
         transport: Some(kind.map(|_| transport)),
         command: entry.cmd,
         args: entry.args,

@@ -56,6 +56,7 @@ fn native(entry: RawEntry) -> RawServer {
         connect_timeout: entry.timeout,
         sse_read_timeout: entry.sse_read_timeout,
         terminate_on_close: entry.terminate_on_close,
+        broken: entry.broken,
         ..RawServer::empty(entry.place)
     }
 }

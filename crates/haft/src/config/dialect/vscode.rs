@@ -1,5 +1,7 @@
 //! VS Code's `mcp.json`: `servers` and `inputs`.
 
+use serde_json::Value;
+
 use super::{Layer, set_servers};
 use crate::config::At;
 use crate::config::choices::Transport;
@@ -27,6 +29,10 @@ record! {
         description("description"): String,
         /// Whether the answer is a secret.
         password("password"): bool,
+        /// The answers to choose from.
+        options("options"): Vec<Value>,
+        /// The answer where nobody gives another.
+        default("default"): Value,
     }
 }
 
@@ -69,7 +75,7 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
 }
 
 fn native(entry: RawEntry) -> RawServer {
-    let RawEntry { place, kind, command, args, cwd, env, env_file, url, headers } = entry;
+    let RawEntry { place, broken, kind, command, args, cwd, env, env_file, url, headers } = entry;
     RawServer {
         transport: kind,
         command,
@@ -79,6 +85,7 @@ fn native(entry: RawEntry) -> RawServer {
         env_file,
         url,
         headers,
+        broken,
         ..RawServer::empty(place)
     }
 }

@@ -21,6 +21,9 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
     let place = &source.name.place;
     let command = raw.command.as_ref().filter(|command| !command.value.text.trim().is_empty());
     let url = raw.url.as_ref().filter(|url| !url.value.text.trim().is_empty());
+    if ["transport", "command", "url"].iter().any(|key| raw.broken.contains(key)) {
+        return None;
+    }
     let transport = raw.transport.as_ref().map_or_else(|| guess(command, url), |at| at.value);
     match (transport, command, url) {
         (_, Some(_), Some(url)) => {
