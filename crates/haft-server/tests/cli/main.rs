@@ -5,6 +5,7 @@
 mod call;
 mod check;
 mod config;
+mod documents;
 mod exit_codes;
 mod help;
 mod interrupt;

@@ -185,7 +185,7 @@ async fn parallel_calls_of_a_script_do_not_mix() {
     runtime.shutdown(Duration::from_secs(2)).await;
 }
 
-/// Proves S2-US3-1, S2-US3-2, S2-US3-3 on the side of the files: an entry that comes is offered, one
+/// Proves S2-US3-1, S2-US3-2, S2-US3-3 and S0-83 on the side of the files: an entry that comes is offered, one
 /// that goes is unknown, and a start from the same files gives the same tools.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_registry_file_decides_what_is_offered() {

@@ -304,3 +304,18 @@ fn seed_1_servers_that_cannot_work_are_refused() {
         entries.iter().map(|entry| format!("{entry}\n{}\n", errors(mcp_servers(entry)))).collect();
     insta::assert_snapshot!(found);
 }
+
+/// Proves S0-12 on the side of the configuration: left out means none, a list names what to fetch.
+#[test]
+fn prompts_are_none_unless_named() {
+    let toolbox = |prompts: &str| {
+        let text = format!(
+            "mcps: [{{name: s, transport: http, url: 'http://h/mcp', mode: strict{prompts}}}]"
+        );
+        let workspace = Workspace::with(&[("box.yaml", text.as_str())]);
+        load(&workspace, &["box.yaml"], &[]).unwrap().servers.remove(0).prompts.value
+    };
+    assert_eq!(toolbox(""), Vec::<String>::new());
+    assert_eq!(toolbox(", prompts: []"), Vec::<String>::new());
+    assert_eq!(toolbox(", prompts: [p]"), ["p"]);
+}

@@ -9,6 +9,7 @@
 mod call_checks;
 mod call_limits;
 mod call_local;
+mod call_tools;
 mod config_corpus;
 mod config_files;
 mod config_overrides;

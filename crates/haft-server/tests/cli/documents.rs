@@ -1,0 +1,73 @@
+//! What the documents say is what the binary does.
+
+use std::path::{Path, PathBuf};
+
+use testkit::Workspace;
+
+use crate::run;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn document(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The fenced blocks of one language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let open = format!("```{language}\n");
+    text.split(&open).skip(1).filter_map(|rest| rest.split("```").next()).map(Into::into).collect()
+}
+
+/// Proves S0-74: there is a migration guide, and every example configuration is valid.
+#[test]
+fn every_example_configuration_is_valid() {
+    let guide = document("docs/CONFIGURATION.md");
+    assert!(guide.contains("## Migrating a toolbox file") && guide.contains("mode: strict"));
+    let examples = root().join("examples");
+    let mut checked = 0;
+    for folder in std::fs::read_dir(examples).unwrap() {
+        let config = folder.unwrap().path().join("haft.yaml");
+        let workspace = Workspace::new();
+        let finished = run(&workspace, &["-c", config.to_str().unwrap(), "check"]);
+        assert_eq!(finished.code, 0, "{}: {}", config.display(), finished.stderr);
+        checked += 1;
+    }
+    assert!(checked > 0);
+}
+
+/// Every key of the reference is one that Haft knows, with a value that it takes.
+#[test]
+fn the_reference_configuration_loads() {
+    let yaml = blocks(&document("docs/CONFIGURATION.md"), "yaml").remove(0);
+    let workspace = Workspace::with(&[
+        ("haft.yaml", &yaml.replace("${TOKEN}", "${TOKEN:-t}")),
+        (".env", "A=1\n"),
+        ("tools/tools.json", r#"{"tools": []}"#),
+        ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
+    ]);
+    let finished = run(&workspace, &["check"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
+    // The two keys of the README's tool, with its script.
+    let readme = document("README.md");
+    let tools = blocks(&readme, "json").remove(0);
+    let script = blocks(&readme, "python").remove(0);
+    let workspace = Workspace::with(&[
+        ("tools.json", &tools),
+        ("mcp.json", r#"{"mcp_servers": {}}"#),
+        ("weather.py", &script),
+    ]);
+    let finished = run(&workspace, &["-c", ".", "call", "get_weather", "city=Seoul", "--json"]);
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    assert!(finished.stdout.contains("12.5"), "{}", finished.stdout);
+}
+
+/// Proves S0-80: the documents warn that dynamic mode is for trusted servers.
+#[test]
+fn the_documents_warn_of_dynamic_mode() {
+    for path in ["README.md", "docs/CONFIGURATION.md"] {
+        let text = document(path).to_lowercase();
+        assert!(text.contains("dynamic mode") && text.contains("servers you trust"), "{path}");
+    }
+}
