@@ -3,13 +3,15 @@
 use anyhow::Result;
 
 use crate::run::{cargo, step};
-use crate::tools::{DENY, NEXTEST, TARPAULIN};
+use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
     ["crates/haft/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
 
 pub(crate) fn run() -> Result<()> {
+    require("python3", "python3")?;
+    require("node", "nodejs")?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::run::{cargo, root, step};
 
@@ -31,11 +31,24 @@ impl Tool {
         let folder = root().join("target/tools");
         let binary: PathBuf = folder.join("bin").join(self.name);
         if !runs(&binary) {
-            let args = ["install", self.name, "--version", self.version, "--locked", "--root"];
+            let args = ["install", self.name, "--version", self.version, "--locked", "--debug", "--root"];
             step(cargo(&args).arg(&folder))?;
         }
         Ok(Command::new(binary))
     }
+}
+
+/// A program of the system that tests run, with the Debian package that has it.
+pub(crate) fn require(program: &str, package: &str) -> Result<()> {
+    if runs(program) {
+        return Ok(());
+    }
+    // Where packages may be installed, they are; elsewhere the error says what is missing.
+    let installed = step(Command::new("apt-get").args(["install", "--yes", package]));
+    if installed.is_err() || !runs(program) {
+        bail!("the tests run `{program}`, which is not installed: install {package}");
+    }
+    Ok(())
 }
 
 fn runs(program: impl AsRef<std::ffi::OsStr>) -> bool {

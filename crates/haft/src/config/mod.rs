@@ -4,6 +4,7 @@
 
 pub mod choices;
 mod compile;
+mod declare;
 mod dialect;
 mod env_file;
 mod expand;
