@@ -103,7 +103,7 @@ fn stamp(node: &mut Node, source: &Arc<str>) {
         }
         // What a variable holds may be a secret: where texts are shown, its name is.
         NodeValue::Text(text) => {
-            text.shown = Some(format!("${{{}}}", source.trim_start_matches('$')))
+            text.shown = Some(format!("${{{}}}", source.trim_start_matches('$')));
         }
         NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
     }
