@@ -101,7 +101,7 @@ async fn path(
     snapshot: &Snapshot,
     call: &ToolCall,
     record: &mut CallRecord<'_>,
-) -> Result<ToolOutput, CallError> {
+) -> Result<(), CallError> {
     snapshot.require_log(&call.tool)?;
     let tool = snapshot.resolve(&call.tool)?;
     record.resolved(tool);
@@ -113,9 +113,7 @@ async fn path(
         snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
     record.admitted(admitted.waited());
     let output = invoke(tool, &admitted).await?;
-    record.answered(&output);
-    check_output(tool, &output)?;
-    Ok(output)
+    check_output(tool, record.answered(output))
 }
 
 fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {

@@ -31,7 +31,8 @@ impl Tool {
         let folder = root().join("target/tools");
         let binary: PathBuf = folder.join("bin").join(self.name);
         if !runs(&binary) {
-            let args = ["install", self.name, "--version", self.version, "--locked", "--debug", "--root"];
+            let args =
+                ["install", self.name, "--version", self.version, "--locked", "--debug", "--root"];
             step(cargo(&args).arg(&folder))?;
         }
         Ok(Command::new(binary))

@@ -80,19 +80,19 @@ impl<'a> CallRecord<'a> {
     }
 
     /// The tool answered. The log keeps the answer even if its schema refuses it.
-    pub(crate) fn answered(&mut self, output: &ToolOutput) {
-        self.output = Some(output.clone());
+    pub(crate) fn answered(&mut self, output: ToolOutput) -> &ToolOutput {
+        self.output.insert(output)
     }
 
     /// Writes the entry, waits until it has reached the operating system, and makes the answer.
     pub(crate) async fn close(
         mut self,
-        outcome: Result<ToolOutput, CallError>,
+        outcome: Result<(), CallError>,
         output_bytes_max: usize,
     ) -> Envelope {
+        let failed = self.output.as_ref().filter(|output| output.is_error);
         let error = match &outcome {
-            Ok(output) if output.is_error => Some(said_error(output)),
-            Ok(_) => None,
+            Ok(()) => failed.map(said_error),
             Err(error) => Some(ErrorBody::from(error)),
         };
         let duration = self.started.elapsed();
@@ -104,7 +104,8 @@ impl<'a> CallRecord<'a> {
             }),
             None => None,
         };
-        let output = outcome.ok().unwrap_or_default();
+        // An answer that was refused stays in the log.
+        let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
         Envelope {
             execution_id: std::mem::take(&mut self.context.execution_id),
             tool: self.call.tool.clone(),
