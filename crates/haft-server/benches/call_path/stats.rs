@@ -16,10 +16,6 @@ impl Times {
         let at = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
         self.0.get(at).copied().unwrap_or_default()
     }
-
-    pub(crate) fn max(&self) -> Duration {
-        self.0.last().copied().unwrap_or_default()
-    }
 }
 
 /// Microseconds with one digit.
