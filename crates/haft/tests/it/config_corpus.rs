@@ -72,7 +72,7 @@ fn every_valid_file_is_accepted_and_lists_its_servers_and_tools() {
 }
 
 /// Proves S3-SC-004, S3-FR-026, S0-86, S0-89 and every validation row the corpus names: S0-2,
-/// S0-11, S0-13..S0-17, S0-21, S0-46, S0-71, S0-75, S0-78, S0-79, S1-23, S2-EC-06, S2-EC-07.
+/// S0-11, S0-13, S0-14, S0-15, S0-16, S0-17, S0-21, S0-46, S0-71, S0-75, S0-78, S0-79, S1-23, S2-EC-06, S2-EC-07.
 #[test]
 fn every_malformed_file_is_refused_with_place_cause_and_remedy() {
     let mut failures = String::new();
