@@ -1,9 +1,10 @@
 //! The path of one call, read from the top:
 //! `resolve -> authorize -> validate input -> admit -> execute -> validate output -> record`.
 
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
 use crate::policy::{Admitted, Policy};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
+use crate::tool::BoxFuture;
 
 /// A request to run a tool.
 #[derive(Debug, Clone)]
@@ -107,13 +109,13 @@ async fn path(
     record.resolved(tool);
     Policy::authorize(&tool.registered, call.is_approved)?;
     let arguments = read_arguments(call)?;
-    check_input(tool, &arguments)?;
+    check_input(tool, &arguments).await?;
     let context = record.context();
     let admitted =
         snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
     record.admitted(admitted.waited());
     let output = invoke(tool, &admitted).await?;
-    check_output(tool, record.answered(output))
+    check_output(tool, record.answered(output)).await
 }
 
 fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {
@@ -121,24 +123,21 @@ fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {
         .map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
 }
 
-fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallError> {
-    let check = tool.registered.input.check(arguments.value());
+async fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallError> {
+    let schema = &tool.registered.input;
+    let check = schema.check_bounded(arguments.value(), arguments.raw().get().len()).await;
     check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
 }
 
 /// Runs the tool under its timeout. Dropping its future, as the timeout does, ends its work.
 async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, CallError> {
     let after = tool.registered.effective.timeout.value;
-    let mut work = tool.backend.invoke(admitted);
-    let work = poll_fn(|cx| {
-        // A tool that panics fails its own call and nobody else's.
-        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(poll) => poll,
-            Err(_) => Poll::Ready(Err(ToolFailure::execution("the tool panicked"))),
-        }
-    });
+    let started = Instant::now();
+    let result = tokio::time::timeout(after, Work::start(tool, admitted)).await;
     let name = || tool.name().to_owned();
-    match tokio::time::timeout(after, work).await {
+    match result {
+        // A tool that blocks its thread answers when it likes; too late is too late.
+        Ok(_) if started.elapsed() > after => Err(CallError::Timeout { tool: name(), after }),
         Ok(result) => {
             result.map_err(|failure| CallError::Failed { tool: name(), failure: Box::new(failure) })
         }
@@ -146,8 +145,40 @@ async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, C
     }
 }
 
+/// A tool's future. One that panics, when it starts, runs or is dropped, fails its own call only.
+struct Work<'a>(Option<BoxFuture<'a, Result<ToolOutput, ToolFailure>>>);
+
+impl<'a> Work<'a> {
+    fn start(tool: &'a Offered, admitted: &'a Admitted<'_>) -> Self {
+        Self(catch_unwind(AssertUnwindSafe(|| tool.backend.invoke(admitted))).ok())
+    }
+}
+
+impl Future for Work<'_> {
+    type Output = Result<ToolOutput, ToolFailure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(work) = &mut self.0 else {
+            return Poll::Ready(Err(ToolFailure::execution("the tool panicked")));
+        };
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(poll) => poll,
+            Err(_) => Poll::Ready(Err(ToolFailure::execution("the tool panicked"))),
+        }
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        let work = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(work))).is_err() {
+            tracing::error!("a tool panicked while its work was being ended");
+        }
+    }
+}
+
 /// A tool that promises a structured answer keeps to it, unless it says that it failed.
-fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
+async fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
     let Some(schema) = tool.registered.output.as_ref().filter(|_| !output.is_error) else {
         return Ok(());
     };
@@ -157,7 +188,7 @@ fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
             problem: "there is no structured answer".into(),
         }]),
         Some(data) => match serde_json::from_str::<Value>(data.get()) {
-            Ok(value) => schema.check(&value),
+            Ok(value) => schema.check_bounded(&value, data.get().len()).await,
             Err(error) => {
                 Err(vec![Violation { pointer: String::new(), problem: error.to_string() }])
             }

@@ -69,7 +69,9 @@ impl FromNode for Count {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let number = whole(node).and_then(|number| u32::try_from(number).ok()).filter(|n| *n > 0);
         if number.is_none() {
-            let problem = format!("{} is not a whole number above zero", shown(node));
+            let is_large = whole(node).is_some_and(|number| number > 0);
+            let what = if is_large { "too large" } else { "not a whole number above zero" };
+            let problem = format!("{} is {what}", shown(node));
             reader.error(node, problem, "write a number such as 5, without quotes");
         }
         number.map(Self)

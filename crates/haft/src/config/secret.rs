@@ -52,9 +52,24 @@ impl Masked {
         &self.shown
     }
 
-    /// Whether showing it hides something.
-    pub fn hides(&self) -> bool {
-        self.expose() != self.shown
+    /// What variables put into the text: the parts that showing it hides.
+    pub fn hidden(&self) -> Vec<String> {
+        let mut hidden = Vec::new();
+        let (mut text, mut shown) = (self.expose(), self.shown.as_str());
+        while let Some((before, rest)) = shown.split_once("${") {
+            let after = rest.split_once('}').map_or("", |(_, after)| after);
+            let literal = after.split_once("${").map_or(after, |(literal, _)| literal);
+            text = text.strip_prefix(before).unwrap_or(text);
+            let end = if literal.is_empty() && after.is_empty() {
+                text.len()
+            } else {
+                text.find(literal).unwrap_or(text.len())
+            };
+            hidden.push(text[..end].to_owned());
+            (text, shown) = (&text[end..], after);
+        }
+        hidden.retain(|part| !part.is_empty());
+        hidden
     }
 }
 
@@ -235,5 +250,22 @@ fn masked(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(masked).collect(),
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), masked(value))).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hidden_parts_are_what_the_variables_held() {
+        let hidden = |text: &str, shown: &str| {
+            let text = Text { text: text.into(), shown: Some(shown.into()) };
+            Masked::from(text).hidden()
+        };
+        assert_eq!(hidden("abc", "abc"), Vec::<String>::new());
+        assert_eq!(hidden("s3cret", "${A}"), ["s3cret"]);
+        assert_eq!(hidden("echo s3cret >&2", "echo ${A} >&2"), ["s3cret"]);
+        assert_eq!(hidden("--a=one,two", "--a=${A},${B}"), ["one", "two"]);
     }
 }

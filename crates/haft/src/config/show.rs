@@ -230,8 +230,8 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
                         .iter()
                         .filter_map(|(_, value)| Some(value.as_ref()?.expose().to_owned())),
                 );
-                let hidden = stdio.args.iter().chain([&stdio.command]).filter(|word| word.hides());
-                secrets.extend(hidden.map(|word| word.expose().to_owned()));
+                let words = stdio.args.iter().chain([&stdio.command]);
+                secrets.extend(words.flat_map(Masked::hidden));
             }
             Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
                 secrets.extend(remote_secrets(remote));
@@ -242,8 +242,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
     for tool in &config.local {
         if let LocalProgram::Command { command, args, .. } = &tool.program {
-            let hidden = command.iter().chain(args).filter(|word| word.hides());
-            secrets.extend(hidden.map(|word| word.expose().to_owned()));
+            secrets.extend(command.iter().chain(args).flat_map(Masked::hidden));
         }
     }
     secrets

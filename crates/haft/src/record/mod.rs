@@ -171,6 +171,11 @@ impl ExecutionLog {
         self.handle.0.ready()
     }
 
+    /// What masks secrets in the log, for texts that go elsewhere.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// How the log is doing.
     pub fn health(&self) -> LogHealth {
         self.handle.0.health()

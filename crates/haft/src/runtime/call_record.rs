@@ -95,6 +95,7 @@ impl<'a> CallRecord<'a> {
             Ok(()) => failed.map(said_error),
             Err(error) => Some(ErrorBody::from(error)),
         };
+        let error = error.map(|error| self.without_secrets(error));
         let duration = self.started.elapsed();
         let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
         self.is_closed = true;
@@ -116,6 +117,19 @@ impl<'a> CallRecord<'a> {
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
+        }
+    }
+
+    /// An error goes to the caller and on to a model, and may quote a command or what it printed.
+    fn without_secrets(&self, error: ErrorBody) -> ErrorBody {
+        let Some(redactor) = self.log.map(ExecutionLog::redactor) else { return error };
+        let ErrorBody { code, message, remedy, details } = error;
+        let masked = redactor.json(&details.to_string()).into_owned();
+        ErrorBody {
+            code,
+            message: redactor.text(&message).into_owned(),
+            remedy: remedy.map(|remedy| redactor.text(&remedy).into_owned()),
+            details: serde_json::from_str(&masked).unwrap_or(details),
         }
     }
 

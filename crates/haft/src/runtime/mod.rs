@@ -29,6 +29,9 @@ pub use servers::{ServerInfo, ServerState};
 pub(crate) use snapshot::{Offered, Snapshot};
 pub use start::StartError;
 
+/// How long calls that were cancelled at shutdown may take to end.
+const CUT_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// A running toolbox. Clones share it.
 #[derive(Clone)]
 pub struct Runtime {
@@ -192,7 +195,10 @@ impl Runtime {
         let ended = tokio::time::timeout(grace, inner.tasks.wait()).await;
         if ended.is_err() {
             inner.stop.cancel();
-            inner.tasks.wait().await;
+            // A tool that blocks its thread cannot be stopped, and must not stop the shutdown.
+            if tokio::time::timeout(CUT_WAIT_MAX, inner.tasks.wait()).await.is_err() {
+                tracing::error!("{} calls block and are left behind", inner.tasks.len());
+            }
         }
         let snapshot = inner.snapshot.load_full();
         for tool in snapshot.tools() {

@@ -283,3 +283,112 @@ fn no_random_input_gets_past_the_schema() {
         prop_assert_eq!(answer.status == Status::Success, ran);
     });
 }
+
+/// A schema that refers to itself at every branch takes for ever on a deep value: the call is refused
+/// in time instead, and whoever else calls is not held up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_would_take_for_ever_refuses_the_call() {
+    let bench = Bench::new();
+    let again = json!({"properties": {"x": {"$ref": "#/$defs/a"}}, "required": ["x"]});
+    let schema = json!({
+        "$defs": {"a": {"type": "object", "anyOf": [again, again, again]}}, "$ref": "#/$defs/a",
+    });
+    let tool = FunctionTool::new("deep", "", schema, |_, _| async { Ok(ToolOutput::default()) });
+    let runtime =
+        Runtime::builder(bench.config("tools: [{name: deep}]")).tool(tool).start().await.unwrap();
+    let nested = |depth: usize| format!("{}1{}", r#"{"x":"#.repeat(depth), "}".repeat(depth));
+    let refused = runtime.call(ToolCall::from_text("deep", nested(60))).await.error.unwrap();
+    assert_eq!(refused.code, Code::ValidationError);
+    assert!(refused.message.contains("nested deeper than 18 levels"), "{}", refused.message);
+    let refused = runtime.call(ToolCall::from_text("deep", nested(18))).await.error.unwrap();
+    assert_eq!(refused.code, Code::ValidationError);
+    assert!(refused.message.contains("the check took longer than 1s"), "{}", refused.message);
+    let shallow = runtime.call(ToolCall::from_text("deep", nested(3))).await.error.unwrap();
+    assert_eq!(shallow.code, Code::ValidationError);
+    assert_eq!(bench.logged().len(), 3);
+}
+
+#[test]
+fn a_pattern_with_a_huge_automaton_is_refused_and_an_ordinary_one_is_not() {
+    let pattern = |pattern: &str| haft::schema::Schema::compile(&json!({"pattern": pattern}));
+    assert!(pattern("^((a{1,100}){1,100}){1,5}$").is_err());
+    assert!(pattern("^[a-z0-9]+(-[a-z0-9]+){0,63}$").is_ok());
+    assert!(pattern("^\\w{1,255}@[\\w.]{1,255}$").is_ok());
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_at_any_moment_fails_its_own_call_only() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(std::hint::black_box(false), "dropped");
+        }
+    }
+    let bench = Bench::new();
+    let any = json!({"type": "object"});
+    let at_start = FunctionTool::new("at_start", "", any.clone(), |_, _| {
+        assert!(std::hint::black_box(false), "started");
+        async { Ok(ToolOutput::default()) }
+    });
+    let at_drop = FunctionTool::new("at_drop", "", any.clone(), |_, _| async {
+        let _bomb = Bomb;
+        std::future::pending::<()>().await;
+        Ok(ToolOutput::default())
+    });
+    let fine = FunctionTool::new("fine", "", any, |_, _| async { Ok(ToolOutput::default()) });
+    let config =
+        bench.config("tools: [{name: at_start}, {name: at_drop, timeout: 20ms}, {name: fine}]");
+    let builder = Runtime::builder(config).tool(at_start).tool(at_drop).tool(fine);
+    let runtime = builder.start().await.unwrap();
+    let calls = ["fine", "at_start", "at_drop", "fine"].map(empty).to_vec();
+    let codes: Vec<Option<Code>> = runtime
+        .call_batch(calls)
+        .await
+        .into_iter()
+        .map(|answer| answer.error.map(|error| error.code))
+        .collect();
+    assert_eq!(codes, [None, Some(Code::ToolExecutionError), Some(Code::Timeout), None]);
+    assert_eq!(bench.logged().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_comes_too_late_is_a_timeout() {
+    let bench = Bench::new();
+    let blocks = FunctionTool::new("blocks", "", json!({"type": "object"}), |_, _| async {
+        std::thread::sleep(Duration::from_millis(120));
+        Ok(ToolOutput::default())
+    });
+    let config = bench.config("tools: [{name: blocks, timeout: 20ms}]");
+    let runtime = Runtime::builder(config).tool(blocks).start().await.unwrap();
+    let error = runtime.call(empty("blocks")).await.error.unwrap();
+    assert_eq!(error.code, Code::Timeout);
+}
+
+/// Errors go on to a model: a configured secret is masked in their text, remedy and details.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_configured_secret_appears_in_an_error() {
+    let bench = Bench::new();
+    let canary = "canary-s3cr3t-value-42";
+    let tools = bench.path().join("tools");
+    std::fs::create_dir_all(&tools).unwrap();
+    let entry = |name: &str, command: Value| json!({"name": name, "description": "", "type": "local", "config": {"command": command}});
+    let echo = entry("echo", json!(["sh", "-c", "echo token ${CANARY} >&2; exit 3"]));
+    let missing = entry("missing", json!(["prog-${CANARY}"]));
+    std::fs::write(tools.join("tools.json"), json!({"tools": [echo, missing]}).to_string())
+        .unwrap();
+    let mut config = haft::Config::load(&haft::config::LoadOptions {
+        files: vec![tools.join("tools.json")],
+        environment: [("CANARY".to_owned(), canary.to_owned())].into(),
+        ..haft::config::LoadOptions::default()
+    })
+    .unwrap();
+    config.log.dir.value = bench.logs();
+    let runtime = Runtime::start(config).await.unwrap();
+    for tool in ["echo", "missing"] {
+        let answer = runtime.call(empty(tool)).await;
+        assert_eq!(answer.error.as_ref().unwrap().code, Code::ToolExecutionError);
+        let text = serde_json::to_string(&answer).unwrap();
+        assert!(!text.contains(canary) && text.contains("***"), "{text}");
+    }
+    runtime.shutdown(Duration::from_secs(2)).await;
+}

@@ -1,5 +1,8 @@
 //! JSON Schema 2020-12, compiled once per tool: offline, with a regex engine that is linear in time.
 
+mod bounded;
+mod recursion;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -11,9 +14,21 @@ const VIOLATIONS_MAX: usize = 20;
 /// Largest schema that is compiled.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 
+/// Longest list of allowed values that a message repeats.
+const OPTIONS_CHARS_MAX: usize = 300;
+/// Largest automaton of one pattern: a bigger one is linear in the text but slow for each letter.
+const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+pub use bounded::CHECK_TIME_MAX;
+
 /// A compiled schema.
 #[derive(Debug)]
-pub struct Schema(Validator);
+pub struct Schema {
+    validator: Validator,
+    /// How deep a value may be nested, where the schema refers to itself.
+    depth_max: Option<usize>,
+    has_patterns: bool,
+}
 
 impl Schema {
     /// Compiles a schema. A reference to another document is refused, nothing is fetched.
@@ -30,10 +45,14 @@ impl Schema {
         }
         jsonschema::options()
             .with_draft(Draft::Draft202012)
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
             .offline()
             .build(schema)
-            .map(Self)
+            .map(|validator| Self {
+                validator,
+                depth_max: recursion::depth_max(schema),
+                has_patterns: has_patterns(schema),
+            })
             .map_err(|error| match (error.kind(), error.instance_path().as_str()) {
                 (ValidationErrorKind::Referencing(_), _) => {
                     format!("a `$ref` cannot be resolved: {error}")
@@ -45,11 +64,29 @@ impl Schema {
 
     /// Every difference between a value and the schema.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        if self.0.is_valid(value) {
+        if self.validator.is_valid(value) {
             return Ok(());
         }
-        let violations = self.0.iter_errors(value).take(VIOLATIONS_MAX);
+        let violations = self.validator.iter_errors(value).take(VIOLATIONS_MAX);
         Err(violations.map(|error| violation(&error)).collect())
+    }
+
+    /// Whether a check of so much text may take long.
+    fn is_heavy(&self, bytes: usize) -> bool {
+        self.depth_max.is_some() || (self.has_patterns && bytes > bounded::PATTERN_BYTES_MAX)
+    }
+
+    fn check_depth(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        match self.depth_max {
+            Some(depth_max) if recursion::depth(value) > depth_max => Err(vec![Violation {
+                pointer: String::new(),
+                problem: format!(
+                    "it is nested deeper than {depth_max} levels, the most that a schema which \
+                     refers to itself this often is checked for"
+                ),
+            }]),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -77,7 +114,13 @@ fn problem(error: &ValidationError<'_>) -> String {
             };
             format!("expected {expected}, found {}", kind_of(error.instance()))
         }
-        ValidationErrorKind::Enum { options } => format!("expected one of {options}"),
+        ValidationErrorKind::Enum { options } => {
+            let options = options.to_string();
+            let shown: String = options.chars().take(OPTIONS_CHARS_MAX).collect();
+            let more = if shown.len() < options.len() { " ..." } else { "" };
+            format!("expected one of {shown}{more}")
+        }
+        ValidationErrorKind::FalseSchema => "nothing is allowed here".to_owned(),
         ValidationErrorKind::Constant { expected_value } => format!("expected {expected_value}"),
         _ => error.masked_with("the value").to_string(),
     }
@@ -91,6 +134,17 @@ fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+/// Whether a pattern looks at texts.
+fn has_patterns(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.iter().any(|(key, value)| {
+            matches!(key.as_str(), "pattern" | "patternProperties") || has_patterns(value)
+        }),
+        Value::Array(items) => items.iter().any(has_patterns),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
