@@ -119,9 +119,7 @@ def watch_imports(tools_dir):
 
 def load(script):
     directory, file = os.path.split(script)
-    if sys.path[:1] == [""]:
-        del sys.path[0]  # As if the script had been started itself.
-    sys.path.insert(0, directory)
+    sys.path.insert(0, directory)  # As if the script had been started itself.
     name = "haft_tool_" + os.path.splitext(file)[0]
     spec = importlib.util.spec_from_loader(name, SourceLoader(name, script), origin=script)
     spec.has_location = True

@@ -16,8 +16,11 @@ use super::frame::{self, Answer, NoAnswer};
 use super::stamp::Stamp;
 use crate::backend::process::{Exit, ProcessTree, SharedTail};
 
-/// Compiles the runner under a name of its own, so that its frames can be told from the tool's.
-const START: &str = "import sys; exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
+/// Takes the current directory off the module path before anything is imported, or a `json.py` that
+/// happens to lie there would run in place of Python's own (`sys` itself is built in). Then compiles
+/// the runner under a name of its own, so that its frames can be told from the tool's.
+const START: &str = "import sys; sys.path[:1] == [''] and sys.path.pop(0); \
+                     exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
 const RUNNER: &str = include_str!("runner.py");
 
 /// How long a worker that is not needed any more may take to end by itself.
