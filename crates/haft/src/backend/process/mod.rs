@@ -5,6 +5,7 @@
 //! the case that Haft itself is killed.
 
 mod exit;
+mod household;
 mod marker;
 mod reaper;
 mod scan;
@@ -15,6 +16,7 @@ mod tree;
 mod watchdog;
 
 pub use exit::Exit;
+pub use household::Household;
 pub use marker::MARKER_VARIABLE;
 pub use reaper::kill_all_remaining;
 pub use tail::{SharedTail, TAIL_BYTES_MAX, Tail, last_line};

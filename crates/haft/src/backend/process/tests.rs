@@ -14,9 +14,13 @@ use crate::backend::testing::{alive, exists, line_in, runs, until, until_gone};
 
 /// Starts `script` in a tree and waits for its first line, which begins with the marker.
 async fn start(script: &str) -> (ProcessTree, Vec<String>) {
+    start_in(Household::new(), script).await
+}
+
+async fn start_in(household: Household, script: &str) -> (ProcessTree, Vec<String>) {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut tree = ProcessTree::spawn(&mut shell).unwrap();
+    let mut tree = ProcessTree::spawn(&mut shell, household).unwrap();
     let mut lines = BufReader::new(tree.take_stdout().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     (tree, line.split(' ').map(str::to_owned).collect())
@@ -80,7 +84,7 @@ async fn what_a_child_leaves_behind_when_it_ends_dies_with_the_tree() {
 #[tokio::test]
 async fn a_stranger_with_a_mark_of_another_instance_is_spared() {
     let mut stranger = Command::new("sleep");
-    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1:").kill_on_drop(true);
+    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1.1:").kill_on_drop(true);
     let mut stranger = stranger.spawn().unwrap();
     let (tree, _) = start(FAMILY).await;
     assert_eq!(tree.kill().await, Left::Nothing);
@@ -111,22 +115,18 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
     assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
 }
 
-/// Kills everything of its process, so it needs a process of its own.
+/// Two runtimes may live in one process: the end of one leaves the tools of the other alone.
 #[tokio::test]
-async fn at_the_end_everything_that_remains_is_killed() {
-    if let Some(directory) = env::var_os(VICTIM) {
-        let (tree, words) = start(FAMILY).await;
-        let (other, _) = start(FAMILY).await;
-        std::mem::forget((tree, other));
-        assert_eq!(kill_all_remaining().await, Left::Nothing);
-        assert_eq!(alive(words[0].split('.').next().unwrap()), 0);
-        return tell(Path::new(&directory), "done");
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let mut victim =
-        act_as_victim("at_the_end_everything_that_remains_is_killed", directory.path());
-    assert!(victim.wait().await.unwrap().success());
-    assert_eq!(line_in(&directory.path().join("told")).await, "done");
+async fn at_the_end_everything_that_remains_of_a_household_is_killed() {
+    let (ended, other) = (Household::new(), Household::new());
+    let (tree, first) = start_in(ended, FAMILY).await;
+    let (another, second) = start_in(ended, FAMILY).await;
+    let (bystander, spared) = start_in(other, FAMILY).await;
+    until("the bystanders are complete", || alive(&spared[0]) >= 6).await;
+    std::mem::forget((tree, another));
+    assert_eq!(kill_all_remaining(ended).await, Left::Nothing);
+    assert_eq!((alive(&first[0]), alive(&second[0]), alive(&spared[0])), (0, 0, 6));
+    assert_eq!(bystander.kill().await, Left::Nothing);
 }
 
 /// A watchdog that somebody killed is replaced when the next child starts.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::marker::{MARKER_VARIABLE, Marker};
 use super::reaper::{self, Quarry};
 use super::scan::{self, Start};
-use super::{Exit, watchdog};
+use super::{Exit, Household, watchdog};
 
 /// How long [`ProcessTree::kill`] waits until nothing is left.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -42,18 +42,18 @@ pub enum Left {
 }
 
 impl ProcessTree {
-    /// Starts `command` in a new process group, marked in its environment. Standard streams,
-    /// directory and the rest of the environment are the caller's to set.
-    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+    /// Starts `command` in a new process group, marked in its environment as one of `household`.
+    /// Standard streams, directory and the rest of the environment are the caller's to set.
+    pub fn spawn(command: &mut Command, household: Household) -> io::Result<Self> {
         watchdog::start();
-        let marker = Marker::next();
+        let marker = Marker::next(household);
         command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
         let child = command.spawn()?;
         let group = child
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
-        watchdog::watch(group);
+        watchdog::watch(group, household);
         let since = Start::of(group.as_raw_pid());
         Ok(Self { child, marker, group, since, leader: Leader::Uncollected })
     }

@@ -14,7 +14,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use super::PythonSettings;
 use super::frame::{self, Answer, NoAnswer};
 use super::stamp::Stamp;
-use crate::backend::process::{Exit, ProcessTree, SharedTail};
+use crate::backend::process::{Exit, Household, ProcessTree, SharedTail};
 
 /// Takes the current directory off the module path before anything is imported, or a `json.py` that
 /// happens to lie there would run in place of Python's own (`sys` itself is built in). Then compiles
@@ -45,11 +45,15 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts Python without a tool. It serves none before [`assign`](Self::assign).
-    pub(super) fn start(python: &str, tasks: &TaskTracker) -> io::Result<Self> {
+    pub(super) fn start(
+        python: &str,
+        tasks: &TaskTracker,
+        household: Household,
+    ) -> io::Result<Self> {
         let mut python = Command::new(python);
         python.args(["-c", START, RUNNER]);
         python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut python)?;
+        let mut tree = ProcessTree::spawn(&mut python, household)?;
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
         else {
