@@ -152,10 +152,7 @@ impl Worker {
 
     /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
     pub(super) async fn retire(self) {
-        let Self { mut tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } =
-            self;
-        drop(requests);
-        let _ = timeout(RETIRE_WAIT_MAX, tree.wait()).await;
-        tree.kill().await;
+        let Self { tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } = self;
+        tree.end_after(|| drop(requests), RETIRE_WAIT_MAX).await;
     }
 }
