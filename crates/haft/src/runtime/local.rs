@@ -48,13 +48,14 @@ impl Script {
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
             LocalProgram::Command { command, script_path, args } => {
-                Runner::Command(CommandTool::new(CommandSettings {
+                let settings = CommandSettings {
                     name,
                     tools_dir,
                     script_path: script_path.clone(),
                     command: exposed(command),
                     args: exposed(args),
-                }))
+                };
+                Runner::Command(CommandTool::new(settings, warm.household()))
             }
         };
         Self { definition: tool.definition.clone(), runner }

@@ -205,7 +205,7 @@ impl Runtime {
             tool.backend.stop().await;
         }
         inner.parts.warm.stop().await;
-        kill_all_remaining().await;
+        kill_all_remaining(inner.parts.warm.household()).await;
         if let Some(Err(error)) = close(snapshot.log.as_ref()).await {
             tracing::error!("log entries are lost: {}", error.problem());
         }

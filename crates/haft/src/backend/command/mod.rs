@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::process::{Exit, ProcessTree, SharedTail, Tail, last_line};
+use super::process::{Exit, Household, ProcessTree, SharedTail, Tail, last_line};
 use super::{answer, program, script_path};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -45,12 +45,13 @@ pub struct CommandSettings {
 /// shell line.
 pub struct CommandTool {
     settings: CommandSettings,
+    household: Household,
 }
 
 impl CommandTool {
-    /// A tool that starts one process per call. Nothing is started before.
-    pub fn new(settings: CommandSettings) -> Self {
-        Self { settings }
+    /// A tool that starts one process per call, in `household`. Nothing is started before.
+    pub fn new(settings: CommandSettings, household: Household) -> Self {
+        Self { settings, household }
     }
 
     /// Runs the command once. Dropping the future kills it with everything it started.
@@ -62,7 +63,7 @@ impl CommandTool {
         let (program, args) = self.argv()?;
         let mut command = Command::new(&program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut command)
+        let mut tree = ProcessTree::spawn(&mut command, self.household)
             .map_err(|error| program::failed_to_start(&program, &error))?;
         let mut stdout = Vec::new();
         let stderr = SharedTail::default();

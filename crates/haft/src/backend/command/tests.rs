@@ -24,7 +24,7 @@ async fn run(command: &[&str], arguments: &str) -> Result<ToolOutput, ToolFailur
 
 async fn call(settings: CommandSettings, arguments: &str) -> Result<ToolOutput, ToolFailure> {
     let arguments = RawValue::from_string(arguments.into()).unwrap();
-    CommandTool::new(settings).run(&arguments, &CallContext::default()).await
+    CommandTool::new(settings, Household::new()).run(&arguments, &CallContext::default()).await
 }
 
 fn script(file: &str, text: &str, mode: u32) -> (TempDir, CommandSettings) {

@@ -2,9 +2,17 @@
 //!
 //! Three nets, each for what slips through the one before: the process group of the child, the
 //! marker that all its descendants inherit in their environment, and a watchdog outside Haft for
-//! the case that Haft itself is killed.
+//! the case that Haft itself is killed. While its parent lives, a descendant is also found through
+//! that parent, whatever it did to its group and its environment.
+//!
+//! The limit: a descendant that left its group, cleared its environment *and* lost its parent before
+//! anybody looked has no trace that leads to Haft. It survives. Being the adoptive parent of such
+//! orphans (`PR_SET_CHILD_SUBREAPER`) is a setting of the whole process: a program that embeds Haft
+//! would have to bury every orphan of its other children too, and with two runtimes in one process
+//! nobody could tell whose an orphan is.
 
 mod exit;
+mod household;
 mod marker;
 mod reaper;
 mod scan;
@@ -15,6 +23,7 @@ mod tree;
 mod watchdog;
 
 pub use exit::Exit;
+pub use household::Household;
 pub use marker::MARKER_VARIABLE;
 pub use reaper::kill_all_remaining;
 pub use tail::{SharedTail, TAIL_BYTES_MAX, Tail, last_line};

@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::marker::Marker;
 use super::scan::{self, Process, Start};
-use super::{Left, watchdog};
+use super::{Household, Left, watchdog};
 
 /// How long [`kill_all_remaining`] waits.
 const KILL_ALL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -25,11 +25,11 @@ const LOOK_PAUSE: Duration = Duration::from_millis(5);
 /// that finds nothing proves nothing.
 const QUIET_LOOKS: u32 = 2;
 
-/// Kills every process that any tool or server of this Haft started and that still runs. For the
-/// end of a shutdown, when nothing may be left.
-pub async fn kill_all_remaining() -> Left {
+/// Kills every process of `household` that still runs. For the end of a shutdown, when nothing may be
+/// left.
+pub async fn kill_all_remaining(household: Household) -> Left {
     let (done, left) = oneshot::channel();
-    hunt(Quarry::Everything, Some(done));
+    hunt(Quarry::Household(household), Some(done));
     match timeout(KILL_ALL_WAIT_MAX, left).await {
         Ok(Ok(left)) => left,
         Ok(Err(_)) | Err(_) => Left::Unknown,
@@ -39,7 +39,7 @@ pub async fn kill_all_remaining() -> Left {
 /// What is to be killed.
 pub(super) enum Quarry {
     Tree { marker: Marker, group: Pid, since: Start },
-    Everything,
+    Household(Household),
 }
 
 /// Starts to kill `quarry` and tells `done` how it ended.
@@ -102,7 +102,7 @@ impl Quarry {
     fn since(&self) -> Start {
         match self {
             Self::Tree { since, .. } => *since,
-            Self::Everything => Start::EVER,
+            Self::Household(_) => Start::EVER,
         }
     }
 }
@@ -132,7 +132,7 @@ impl Hunt {
     fn kill_groups(&self) -> usize {
         let groups = match self.quarry {
             Quarry::Tree { group, .. } => vec![group],
-            Quarry::Everything => watchdog::groups(),
+            Quarry::Household(household) => watchdog::groups(household),
         };
         groups.iter().filter(|group| kill_process_group(**group, Signal::KILL).is_ok()).count()
     }
@@ -156,7 +156,9 @@ impl Hunt {
 /// The processes that carry the mark or are in the group, and all their descendants.
 fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
     let belongs = |process: &Process| match quarry {
-        Quarry::Everything => process.marker.is_some(),
+        Quarry::Household(household) => {
+            process.marker.is_some_and(|marker| marker.household == *household)
+        }
         Quarry::Tree { marker, group, .. } => {
             process.marker == Some(*marker)
                 || (process.group == group.as_raw_pid()
@@ -189,8 +191,8 @@ mod tests {
 
     #[test]
     fn strangers_are_spared() {
-        let ours = Marker::next();
-        let other = Marker::next();
+        let ours = Marker::next(Household::new());
+        let other = Marker::next(Household::new());
         let process = |pid, parent, group, marker| Process { pid, parent, group, marker };
         let found = |processes: &[Process]| {
             let group = Pid::from_raw(10).unwrap();

@@ -30,6 +30,25 @@ impl Start {
     }
 }
 
+/// A process as it was seen once. Its number alone may be another process's later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sighting {
+    pid: i32,
+    start: Start,
+}
+
+impl Sighting {
+    /// The process that has this number now.
+    pub(super) fn of(pid: i32) -> Self {
+        Self { pid, start: Start::of(pid) }
+    }
+
+    /// Its number, while it is the same process.
+    pub(super) fn pid(self) -> Option<i32> {
+        (self.start != Start::EVER && Self::of(self.pid) == self).then_some(self.pid)
+    }
+}
+
 /// Every live process that started no earlier than `since`, or nothing where `/proc` does not exist.
 /// A descendant starts after its ancestor, so the many old processes of a machine are passed over.
 pub(super) fn processes(since: Start) -> Option<Vec<Process>> {
@@ -120,5 +139,15 @@ mod tests {
         let seen = |since| processes(since).unwrap().iter().any(|process| process.pid == own);
         assert!(seen(Start::EVER) && seen(Start::of(own)));
         assert!(!seen(Start(Start::of(own).0 + 1)));
+    }
+
+    #[test]
+    fn a_number_that_was_given_away_is_not_taken_for_the_old_process() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let sighting = Sighting::of(own);
+        assert_eq!(sighting.pid(), Some(own));
+        let earlier = Sighting { start: Start(sighting.start.0 + 1), ..sighting };
+        assert_eq!(earlier.pid(), None);
+        assert_eq!(Sighting { pid: i32::MAX, start: Start::EVER }.pid(), None);
     }
 }

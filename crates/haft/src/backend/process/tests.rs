@@ -14,9 +14,26 @@ use crate::backend::testing::{alive, exists, line_in, runs, until, until_gone};
 
 /// Starts `script` in a tree and waits for its first line, which begins with the marker.
 async fn start(script: &str) -> (ProcessTree, Vec<String>) {
+    start_in(Household::new(), script).await
+}
+
+async fn start_in(household: Household, script: &str) -> (ProcessTree, Vec<String>) {
+    start_with(Stdio::null(), household, script).await
+}
+
+/// The script's standard input stays open until it is taken from the tree or the tree is dropped.
+async fn start_reader(script: &str) -> (ProcessTree, Vec<String>) {
+    start_with(Stdio::piped(), Household::new(), script).await
+}
+
+async fn start_with(
+    stdin: Stdio,
+    household: Household,
+    script: &str,
+) -> (ProcessTree, Vec<String>) {
     let mut shell = Command::new("sh");
-    shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut tree = ProcessTree::spawn(&mut shell).unwrap();
+    shell.args(["-c", script]).stdin(stdin).stdout(Stdio::piped());
+    let mut tree = ProcessTree::spawn(&mut shell, household).unwrap();
     let mut lines = BufReader::new(tree.take_stdout().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     (tree, line.split(' ').map(str::to_owned).collect())
@@ -33,6 +50,10 @@ const FAMILY: &str = r#"
     echo $HAFT_TREE
     wait
 "#;
+
+/// Ends a moment after its input does, as Python would, and leaves a child behind that has neither
+/// its group nor its mark.
+const TRACELESS: &str = "env -i setsid sleep 1000 & echo $HAFT_TREE $!; read -r _; sleep 0.2";
 
 /// Proves S2-EC-01 and S2-Q-06 for processes that ignore SIGTERM, fork and `setsid` away.
 #[tokio::test]
@@ -60,10 +81,7 @@ async fn an_awaited_kill_returns_when_nothing_is_left() {
 async fn a_descendant_that_cleared_its_environment_and_left_the_group_dies_too() {
     let (tree, words) = start("setsid env -i sleep 1000 & echo $HAFT_TREE $!; wait").await;
     let pid: i32 = words[1].parse().unwrap();
-    until("it has left the group", || {
-        std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().starts_with(b"sleep")
-    })
-    .await;
+    until("it has left the group", || is_sleep(pid)).await;
     drop(tree);
     until("it is gone", || !runs(pid)).await;
 }
@@ -77,10 +95,21 @@ async fn what_a_child_leaves_behind_when_it_ends_dies_with_the_tree() {
     until_gone(&words[0]).await;
 }
 
+/// The leader ends by itself, so afterwards nothing leads from it to its child any more.
+#[tokio::test]
+async fn a_descendant_without_a_trace_dies_with_a_tree_that_ends_by_itself() {
+    let (mut tree, words) = start_reader(TRACELESS).await;
+    let pid: i32 = words[1].parse().unwrap();
+    until("it has left", || is_sleep(pid)).await;
+    let stdin = tree.take_stdin();
+    tree.end_after(|| drop(stdin), Duration::from_secs(20)).await;
+    until("it is gone", || !runs(pid)).await;
+}
+
 #[tokio::test]
 async fn a_stranger_with_a_mark_of_another_instance_is_spared() {
     let mut stranger = Command::new("sleep");
-    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1:").kill_on_drop(true);
+    stranger.arg("1000").env(MARKER_VARIABLE, "0000.1.1:").kill_on_drop(true);
     let mut stranger = stranger.spawn().unwrap();
     let (tree, _) = start(FAMILY).await;
     assert_eq!(tree.kill().await, Left::Nothing);
@@ -94,13 +123,17 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
     if let Some(directory) = env::var_os(VICTIM) {
         let (_tree, words) = start(FAMILY).await;
         let (_other, cleared) = start("echo $HAFT_TREE; exec env -i sleep 1000").await;
-        tell(Path::new(&directory), &format!("{} {}", words[0], cleared[0]));
+        let (_third, gone) = start_reader(TRACELESS).await;
+        let pid: i32 = gone[1].parse().unwrap();
+        until("it has left", || is_sleep(pid)).await;
+        tell(Path::new(&directory), &format!("{} {} {pid}", words[0], cleared[0]));
         return std::future::pending().await;
     }
     let directory = tempfile::tempdir().unwrap();
     let mut victim = act_as_victim("nothing_survives_a_kill_9_of_haft_itself", directory.path());
     let told = line_in(&directory.path().join("told")).await;
     let prefix = told.split('.').next().unwrap();
+    let traceless: i32 = told.rsplit(' ').next().unwrap().parse().unwrap();
     let cleared = children_of(victim.id().unwrap());
     assert!(alive(prefix) >= 5 && cleared.len() >= 3, "{told} {cleared:?}");
     victim.start_kill().unwrap();
@@ -108,25 +141,22 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
     let killed = Instant::now();
     until_gone(prefix).await;
     until("the children are gone", || !cleared.iter().any(|&pid| runs(pid))).await;
+    until("the one without a trace is gone", || !runs(traceless)).await;
     assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
 }
 
-/// Kills everything of its process, so it needs a process of its own.
+/// Two runtimes may live in one process: the end of one leaves the tools of the other alone.
 #[tokio::test]
-async fn at_the_end_everything_that_remains_is_killed() {
-    if let Some(directory) = env::var_os(VICTIM) {
-        let (tree, words) = start(FAMILY).await;
-        let (other, _) = start(FAMILY).await;
-        std::mem::forget((tree, other));
-        assert_eq!(kill_all_remaining().await, Left::Nothing);
-        assert_eq!(alive(words[0].split('.').next().unwrap()), 0);
-        return tell(Path::new(&directory), "done");
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let mut victim =
-        act_as_victim("at_the_end_everything_that_remains_is_killed", directory.path());
-    assert!(victim.wait().await.unwrap().success());
-    assert_eq!(line_in(&directory.path().join("told")).await, "done");
+async fn at_the_end_everything_that_remains_of_a_household_is_killed() {
+    let (ended, other) = (Household::new(), Household::new());
+    let (tree, first) = start_in(ended, FAMILY).await;
+    let (another, second) = start_in(ended, FAMILY).await;
+    let (bystander, spared) = start_in(other, FAMILY).await;
+    until("the bystanders are complete", || alive(&spared[0]) >= 6).await;
+    std::mem::forget((tree, another));
+    assert_eq!(kill_all_remaining(ended).await, Left::Nothing);
+    assert_eq!((alive(&first[0]), alive(&second[0]), alive(&spared[0])), (0, 0, 6));
+    assert_eq!(bystander.kill().await, Left::Nothing);
 }
 
 /// A watchdog that somebody killed is replaced when the next child starts.
@@ -173,6 +203,11 @@ fn children_of(pid: u32) -> Vec<i32> {
         .filter(|process| u32::try_from(process.parent).unwrap() == pid)
         .map(|process| process.pid)
         .collect()
+}
+
+/// Whether the process has become `sleep`, after `env` and `setsid`.
+fn is_sleep(pid: i32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().starts_with(b"sleep")
 }
 
 fn is_watchdog(pid: i32) -> bool {

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use super::marker::{MARKER_VARIABLE, Marker};
 use super::reaper::{self, Quarry};
-use super::scan::{self, Start};
-use super::{Exit, watchdog};
+use super::scan::{self, Sighting, Start};
+use super::{Exit, Household, watchdog};
 
 /// How long [`ProcessTree::kill`] waits until nothing is left.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -28,6 +28,8 @@ pub struct ProcessTree {
     group: Pid,
     since: Start,
     leader: Leader,
+    /// Descendants from before the child was asked to end.
+    seen: Vec<Sighting>,
 }
 
 /// What a kill left behind.
@@ -42,20 +44,20 @@ pub enum Left {
 }
 
 impl ProcessTree {
-    /// Starts `command` in a new process group, marked in its environment. Standard streams,
-    /// directory and the rest of the environment are the caller's to set.
-    pub fn spawn(command: &mut Command) -> io::Result<Self> {
+    /// Starts `command` in a new process group, marked in its environment as one of `household`.
+    /// Standard streams, directory and the rest of the environment are the caller's to set.
+    pub fn spawn(command: &mut Command, household: Household) -> io::Result<Self> {
         watchdog::start();
-        let marker = Marker::next();
+        let marker = Marker::next(household);
         command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
         let child = command.spawn()?;
         let group = child
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
-        watchdog::watch(group);
+        watchdog::watch(group, household);
         let since = Start::of(group.as_raw_pid());
-        Ok(Self { child, marker, group, since, leader: Leader::Uncollected })
+        Ok(Self { child, marker, group, since, leader: Leader::Uncollected, seen: Vec::new() })
     }
 
     /// The process id of the child, which is also the id of its group.
@@ -107,8 +109,27 @@ impl ProcessTree {
         timeout(KILL_WAIT_MAX, gone).await.unwrap_or(Left::Unknown)
     }
 
+    /// Lets the child end by itself within `grace` once `ask` has asked it to, then kills what is
+    /// left.
+    pub async fn end_after(mut self, ask: impl FnOnce(), grace: Duration) -> Left {
+        // First: when the child has ended, nothing leads to a descendant that left its group and
+        // cleared its environment.
+        if self.leader == Leader::Uncollected {
+            self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
+        }
+        ask();
+        let _ = timeout(grace, self.wait()).await;
+        self.kill().await
+    }
+
     /// Kills what can be found at once, without a look at every process there is.
     fn strike(&self) {
+        for pid in self.seen.iter().filter_map(|sighting| sighting.pid()) {
+            let family = scan::descendants(pid).into_iter().chain([pid]);
+            for pid in family.filter_map(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
         match self.leader {
             Leader::Uncollected => {
                 // Before the group: once their parent is dead, nothing leads to them any more.

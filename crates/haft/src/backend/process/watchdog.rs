@@ -1,7 +1,7 @@
 //! A helper process that outlives Haft by a moment: if Haft is killed with -9, it kills everything
 //! Haft had started.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Pid;
 use tracing::warn;
 
+use super::Household;
 use super::marker::instance_prefix;
 
 /// Starts the helper unless it runs already.
@@ -19,22 +20,28 @@ pub(super) fn start() {
 }
 
 /// Tells the helper about a process group, which it then kills even where the marker was cleared.
-pub(super) fn watch(group: Pid) {
-    watchdog().tell('+', group);
+pub(super) fn watch(group: Pid, household: Household) {
+    let mut watchdog = watchdog();
+    watchdog.groups.insert(group.as_raw_pid(), household);
+    watchdog.tell('+', group);
 }
 
 /// Tells the helper that nothing is left of a group; its number may be somebody else's soon.
 pub(super) fn forget(group: Pid) {
-    watchdog().tell('-', group);
+    let mut watchdog = watchdog();
+    watchdog.groups.remove(&group.as_raw_pid());
+    watchdog.tell('-', group);
 }
 
-/// Every group that is watched.
-pub(super) fn groups() -> Vec<Pid> {
-    watchdog().groups.iter().filter_map(|&group| Pid::from_raw(group)).collect()
+/// Every group of `household` that is watched.
+pub(super) fn groups(household: Household) -> Vec<Pid> {
+    let watchdog = watchdog();
+    let groups = watchdog.groups.iter().filter(|(_, owner)| **owner == household);
+    groups.filter_map(|(&group, _)| Pid::from_raw(group)).collect()
 }
 
 struct Watchdog {
-    groups: BTreeSet<i32>,
+    groups: BTreeMap<i32, Household>,
     helper: Helper,
 }
 
@@ -48,7 +55,7 @@ enum Helper {
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
     static WATCHDOG: Mutex<Watchdog> =
-        Mutex::new(Watchdog { groups: BTreeSet::new(), helper: Helper::NotStarted });
+        Mutex::new(Watchdog { groups: BTreeMap::new(), helper: Helper::NotStarted });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,10 +78,6 @@ impl Watchdog {
 
     fn tell(&mut self, change: char, group: Pid) {
         let group = group.as_raw_pid();
-        match change {
-            '+' => self.groups.insert(group),
-            _ => self.groups.remove(&group),
-        };
         let Helper::Running(helper) = &mut self.helper else {
             return;
         };
@@ -88,7 +91,7 @@ impl Watchdog {
     }
 }
 
-fn spawn_helper(groups: &BTreeSet<i32>) -> io::Result<Child> {
+fn spawn_helper(groups: &BTreeMap<i32, Household>) -> io::Result<Child> {
     let mut helper = Command::new("/bin/sh")
         .args(["-c", include_str!("watchdog.sh"), "haft-watchdog", instance_prefix()])
         .env_clear()
@@ -103,7 +106,7 @@ fn spawn_helper(groups: &BTreeSet<i32>) -> io::Result<Child> {
         // A helper that does not read must not stop Haft.
         fcntl_setfl(stdin, OFlags::NONBLOCK)?;
     }
-    for group in groups {
+    for group in groups.keys() {
         write_line(&mut helper, &format!("+ {group}\n"))?;
     }
     Ok(helper)

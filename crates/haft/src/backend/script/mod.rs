@@ -97,7 +97,7 @@ impl PythonTool {
         let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
         let fresh = match self.warm.take_spare(python) {
             Some(spare) => Ok(spare),
-            None => Worker::start(python, self.warm.tasks()),
+            None => self.warm.start(python),
         };
         fresh
             .and_then(|worker| worker.assign(&self.settings, script, &root))

@@ -29,6 +29,7 @@ loop = None
 
 def main():
     requests, answers = take_over_pipes()
+    process = os.getpid()
     size = read_exactly(requests, SETUP.size)
     if size is None:
         return
@@ -44,6 +45,7 @@ def main():
         call = caller(find(load(script), script, entrypoint))
     except Exception as error:
         failure = describe(error)
+    end_copy(process)
     reported = 0
     while True:
         request = read_request(requests)
@@ -53,7 +55,8 @@ def main():
             kind, body = NOT_LOADED, encode(failure).encode("utf-8", "replace")
         else:
             kind, body = answer(call, encode, *request)
-        sys.stdout.flush()
+        flush()
+        end_copy(process)
         files = b""
         if len(loaded) != reported:
             reported = len(loaded)
@@ -79,6 +82,20 @@ def take_over_pipes():
     # A forked copy of the tool must neither answer nor keep the pipes open.
     os.register_at_fork(after_in_child=let_go)
     return requests, answers
+
+
+def end_copy(process):
+    """Ends a forked copy of the tool that came back: its pipes are closed, and their numbers may be
+    those of the tool's own files by now."""
+    if os.getpid() != process:
+        os._exit(0)
+
+
+def flush():
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass  # The tool closed or replaced it, which is its own affair.
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
@@ -119,9 +136,7 @@ def watch_imports(tools_dir):
 
 def load(script):
     directory, file = os.path.split(script)
-    if sys.path[:1] == [""]:
-        del sys.path[0]  # As if the script had been started itself.
-    sys.path.insert(0, directory)
+    sys.path.insert(0, directory)  # As if the script had been started itself.
     name = "haft_tool_" + os.path.splitext(file)[0]
     spec = importlib.util.spec_from_loader(name, SourceLoader(name, script), origin=script)
     spec.has_location = True
@@ -189,21 +204,29 @@ def wait_for(awaitable):
 
 
 def describe(error):
+    kind = type(error)
+    module = kind.__module__ if isinstance(kind.__module__, str) else "builtins"
+    own = module in ("builtins", __name__) or module.startswith("haft_tool_")
+    description = {
+        "type": kind.__qualname__ if own else f"{module}.{kind.__qualname__}",
+        "message": text(error)[:MESSAGE_CHARS_MAX],
+        "traceback": trace(error)[-TRACEBACK_CHARS_MAX:],
+    }
+    if isinstance(error, SyntaxError) and isinstance(error.lineno, int):
+        line, file = str(error.text or "").strip(), str(error.filename)
+        description.update(message=str(error.msg), file=file, line=error.lineno, text=line)
+    return description
+
+
+def trace(error):
     import traceback
 
-    report = traceback.TracebackException.from_exception(error)
-    hide_own_frames(report)
-    kind = type(error)
-    own = kind.__module__ in ("builtins", __name__) or kind.__module__.startswith("haft_tool_")
-    description = {
-        "type": kind.__qualname__ if own else f"{kind.__module__}.{kind.__qualname__}",
-        "message": text(error)[:MESSAGE_CHARS_MAX],
-        "traceback": "".join(report.format())[-TRACEBACK_CHARS_MAX:],
-    }
-    if isinstance(error, SyntaxError):
-        line = (error.text or "").strip()
-        description.update(message=str(error.msg), file=error.filename, line=error.lineno, text=line)
-    return description
+    try:
+        report = traceback.TracebackException.from_exception(error)
+        hide_own_frames(report)
+        return "".join(report.format())
+    except Exception:
+        return ""  # The exception is too odd to be shown.
 
 
 def text(error):

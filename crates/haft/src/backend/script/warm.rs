@@ -1,5 +1,6 @@
 //! The shelf of idle workers that all Python tools share.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::worker::Worker;
+use crate::backend::process::Household;
 
 /// How long a worker stays warm without a call.
 pub const IDLE_MAX: Duration = Duration::from_mins(5);
@@ -26,6 +28,7 @@ pub struct WarmWorkers {
     workers_max: usize,
     shelf: Mutex<Shelf>,
     tasks: TaskTracker,
+    household: Household,
 }
 
 /// The tool a worker belongs to.
@@ -73,13 +76,14 @@ impl WarmWorkers {
     /// An empty shelf that keeps `workers_max` workers, each for `idle_max`.
     pub fn with_limits(idle_max: Duration, workers_max: usize) -> Arc<Self> {
         let shelf = Mutex::default();
-        Arc::new(Self { idle_max, workers_max, shelf, tasks: TaskTracker::new() })
+        let (tasks, household) = (TaskTracker::new(), Household::new());
+        Arc::new(Self { idle_max, workers_max, shelf, tasks, household })
     }
 
     /// Starts a process that waits for whichever tool is called first. A Python that cannot be
     /// started is reported by the call that needs it.
     pub fn prepare(&self, python: &str) {
-        if let Ok(worker) = Worker::start(python, &self.tasks) {
+        if let Ok(worker) = self.start(python) {
             self.lock().spare = Some(Spare { python: python.to_owned(), worker });
         }
     }
@@ -100,9 +104,14 @@ impl WarmWorkers {
         self.tasks.wait().await;
     }
 
-    /// Where the workers' own tasks run.
-    pub(super) fn tasks(&self) -> &TaskTracker {
-        &self.tasks
+    /// Whose processes the workers are.
+    pub fn household(&self) -> Household {
+        self.household
+    }
+
+    /// A new process without a tool.
+    pub(super) fn start(&self, python: &str) -> io::Result<Worker> {
+        Worker::start(python, &self.tasks, self.household)
     }
 
     /// The worker of `owner` that was used last. One whose files have changed is replaced.

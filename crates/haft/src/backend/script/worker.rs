@@ -14,10 +14,13 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use super::PythonSettings;
 use super::frame::{self, Answer, NoAnswer};
 use super::stamp::Stamp;
-use crate::backend::process::{Exit, ProcessTree, SharedTail};
+use crate::backend::process::{Exit, Household, ProcessTree, SharedTail};
 
-/// Compiles the runner under a name of its own, so that its frames can be told from the tool's.
-const START: &str = "import sys; exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
+/// Takes the current directory off the module path before anything is imported, or a `json.py` that
+/// happens to lie there would run in place of Python's own (`sys` itself is built in). Then compiles
+/// the runner under a name of its own, so that its frames can be told from the tool's.
+const START: &str = "import sys; sys.path[:1] == [''] and sys.path.pop(0); \
+                     exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
 const RUNNER: &str = include_str!("runner.py");
 
 /// How long a worker that is not needed any more may take to end by itself.
@@ -42,11 +45,15 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts Python without a tool. It serves none before [`assign`](Self::assign).
-    pub(super) fn start(python: &str, tasks: &TaskTracker) -> io::Result<Self> {
+    pub(super) fn start(
+        python: &str,
+        tasks: &TaskTracker,
+        household: Household,
+    ) -> io::Result<Self> {
         let mut python = Command::new(python);
         python.args(["-c", START, RUNNER]);
         python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut python)?;
+        let mut tree = ProcessTree::spawn(&mut python, household)?;
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
         else {
@@ -145,10 +152,7 @@ impl Worker {
 
     /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
     pub(super) async fn retire(self) {
-        let Self { mut tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } =
-            self;
-        drop(requests);
-        let _ = timeout(RETIRE_WAIT_MAX, tree.wait()).await;
-        tree.kill().await;
+        let Self { tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } = self;
+        tree.end_after(|| drop(requests), RETIRE_WAIT_MAX).await;
     }
 }

@@ -198,3 +198,29 @@ async fn a_missing_interpreter_is_named_with_the_path_that_was_searched() {
     );
     assert_eq!(remedy, "install `python-of-nowhere`, or give its whole path in `command`");
 }
+
+/// A Python that starts in a directory of its own, as if Haft had been started there.
+fn python_in(directory: &std::path::Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let python = directory.join("python");
+    let script = format!("#!/bin/sh\ncd '{}' && exec python3 \"$@\"\n", directory.display());
+    fs::write(&python, script).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    python.to_str().unwrap().to_owned()
+}
+
+/// The directory Haft was started in is not the tool author's: its files are never imported.
+#[tokio::test]
+async fn modules_in_the_current_directory_are_not_imported() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    for module in ["inspect", "json", "struct", "traceback", "asyncio", "importlib"] {
+        let broken = "raise SystemExit('imported from the current directory')";
+        fs::write(elsewhere.path().join(format!("{module}.py")), broken).unwrap();
+    }
+    let python = python_in(elsewhere.path());
+    let script = "import helper, json, os\nasync def run(args): return [helper.A, os.getcwd()]";
+    let bench = Bench::with(script, |settings| settings.python = python);
+    bench.write("helper.py", "A = 1");
+    let cwd = elsewhere.path().canonicalize().unwrap();
+    assert_eq!(bench.data("{}").await, format!("[1,\"{}\"]", cwd.display()));
+}

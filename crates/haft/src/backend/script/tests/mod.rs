@@ -2,6 +2,7 @@
 
 mod faults;
 mod lifetime;
+mod misuse;
 mod reload;
 mod scripts;
 
