@@ -10,7 +10,9 @@ use haft::{Content, Envelope, Runtime, Status, ToolCall};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json};
+use super::{
+    EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json, print_json_text,
+};
 use crate::console::{self, Paint};
 
 /// How long a call that was told to end may take to end.
@@ -137,13 +139,11 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
             }
             eprintln!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
         }
-        (None, Some(data)) => {
-            let value: serde_json::Value = serde_json::from_str(data.get())?;
-            match value.as_str() {
-                Some(text) => console::line(&haft::text::printable_block(text)),
-                None => print_json(&value)?,
-            }
-        }
+        (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
+            Ok(text) => console::line(&haft::text::printable_block(&text)),
+            // No string, or one that is no Unicode text: shown as it was written.
+            Err(_) => print_json_text(data.get()),
+        },
         (None, None) => {
             for block in &envelope.content {
                 console::line(&shown(block));

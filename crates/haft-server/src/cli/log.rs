@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
 use crate::console::{self, Paint};
+use crate::json_text;
 
 /// How often `--follow` looks for new entries.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
@@ -134,7 +135,8 @@ fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
 fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Result<()> {
     if global.json {
         for call in calls {
-            console::line(&haft::text::printable_json(&serde_json::to_string(call)?));
+            let line = json_text::compact(&serde_json::to_string(call)?);
+            console::line(&haft::text::printable_json(&line));
         }
         return Ok(());
     }
