@@ -35,6 +35,7 @@ mod query;
 mod queue;
 mod redact;
 mod room;
+mod shorten;
 mod sink;
 #[cfg(test)]
 mod tests;
