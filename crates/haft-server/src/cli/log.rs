@@ -108,7 +108,17 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         None
     };
     let mut calls = read(&dir, &filter).map_err(unreadable)?;
-    let found: Vec<LoggedCall> = calls.by_ref().collect::<Result<_, _>>().map_err(unreadable)?;
+    let mut found = Vec::new();
+    let mut is_complete = true;
+    for call in calls.by_ref() {
+        match call {
+            Ok(call) => found.push(call),
+            Err(error) => {
+                tracing::warn!("{}; the other files are shown", error.problem());
+                is_complete = false;
+            }
+        }
+    }
     if calls.malformed() > 0 {
         tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
     }
@@ -116,6 +126,10 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         return one(id, found.first());
     }
     print(global, &found, true)?;
+    if found.is_empty() && !is_complete && following.is_none() {
+        // What was asked for may well be in what could not be read.
+        return Ok(ExitCode::from(EXIT_RUNTIME));
+    }
     while let Some(follow) = &mut following {
         std::thread::sleep(FOLLOW_EVERY);
         print(global, &follow.poll().map_err(unreadable)?, false)?;
