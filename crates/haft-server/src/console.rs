@@ -1,6 +1,6 @@
 //! What a person at a terminal sees: colours only there, text from elsewhere made safe.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
 use haft::text::{printable, printable_block};
@@ -72,10 +72,17 @@ impl Paint {
     }
 }
 
-/// Prints a line to stdout. A reader that went away (`| head`) ends the program quietly.
+/// Prints a line to stdout. A reader that went away (`| head`) ends the program quietly; an answer
+/// that is lost in any other way does not look like success.
 pub(crate) fn line(text: &str) {
-    if writeln!(std::io::stdout().lock(), "{text}").is_err() {
-        std::process::exit(0);
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            let message = format!("the output cannot be written: {error}");
+            self::error(Paint::stderr(Color::Auto), &message, Some("make room for it"));
+            std::process::exit(1);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cli;
 mod console;
+mod json_text;
 mod logging;
 
 use std::process::ExitCode;

@@ -1,8 +1,9 @@
 //! A tool's arguments from the command line: JSON, `key=value`, `@file`, `-`.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
-use serde_json::{Map, Value};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{EXIT_CONFIG, Failure};
 
@@ -25,24 +26,31 @@ pub(super) fn read(words: &[String]) -> anyhow::Result<String> {
     }
 }
 
+/// The object's text is put together from the words as they were written: a number keeps its
+/// digits, however many.
 fn pairs(words: &[String]) -> anyhow::Result<String> {
-    let mut map = Map::new();
+    let mut members: Vec<String> = Vec::new();
+    let mut keys = BTreeSet::new();
     for word in words {
         let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return Err(refused(format!("`{word}` is not `key=value`")).into());
         };
         let value = match value.strip_prefix('@') {
-            Some(path) => Value::String(
-                std::fs::read_to_string(path)
+            Some(path) => to_raw_value(
+                &std::fs::read_to_string(path)
                     .map_err(|error| refused(format!("`{path}` cannot be read: {error}")))?,
-            ),
-            None => serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned())),
+            )?,
+            None => match serde_json::from_str::<Box<RawValue>>(value) {
+                Ok(json) => json,
+                Err(_) => to_raw_value(value)?,
+            },
         };
-        if map.insert(key.to_owned(), value).is_some() {
+        if !keys.insert(key) {
             return Err(refused(format!("`{key}` is given twice")).into());
         }
+        members.push(format!("{}:{}", to_raw_value(key)?, value));
     }
-    Ok(Value::Object(map).to_string())
+    Ok(format!("{{{}}}", members.join(",")))
 }
 
 fn refused(problem: String) -> Failure {

@@ -5,11 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use haft::record::LogHealth;
 use haft::{Content, Envelope, Runtime, Status, ToolCall};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json};
+use super::{
+    EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json, print_json_text,
+};
 use crate::console::{self, Paint};
 
 /// How long a call that was told to end may take to end.
@@ -42,6 +45,7 @@ pub(super) struct CallArgs {
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
     let text = arguments::read(&args.arguments)?;
     let config = configuration(global)?;
+    let on_failure = config.log.on_failure.value;
     block_on(async {
         let runtime = Runtime::start(config).await?;
         let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
@@ -53,15 +57,33 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         }
         let cancel = CancellationToken::new();
         let calling = runtime.call(call.cancelled_by(cancel.clone()));
-        let envelope = until_interrupted(calling, &cancel).await?;
+        let mut envelope = until_interrupted(calling, &cancel).await?;
         runtime.shutdown(GRACE).await;
+        // Only now is it sure whether the entry came to the log after all.
+        envelope.message = runtime.log_health().and_then(unrecorded);
         print(global, &envelope)?;
+        let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
         Ok(match envelope.status {
+            Status::Success if must_record && envelope.message.is_some() => {
+                ExitCode::from(EXIT_RUNTIME)
+            }
             Status::Success => ExitCode::SUCCESS,
             Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
             Status::Error => ExitCode::from(EXIT_RUNTIME),
         })
     })
+}
+
+/// What to say where the end of this program loses the call's entry.
+fn unrecorded(health: LogHealth) -> Option<String> {
+    match health {
+        LogHealth::Working { entries_lost: 0 }
+        | LogHealth::Failing { entries_kept: 0, entries_lost: 0, .. } => None,
+        LogHealth::Working { .. } => Some("this call is not in the execution log".to_owned()),
+        LogHealth::Failing { problem, .. } => {
+            Some(format!("this call is not in the execution log: {}", problem.problem()))
+        }
+    }
 }
 
 /// Ctrl-C and SIGTERM cancel the call, which then ends in the ordinary way, log entry included.
@@ -117,13 +139,11 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
             }
             eprintln!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
         }
-        (None, Some(data)) => {
-            let value: serde_json::Value = serde_json::from_str(data.get())?;
-            match value.as_str() {
-                Some(text) => console::line(&haft::text::printable_block(text)),
-                None => print_json(&value)?,
-            }
-        }
+        (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
+            Ok(text) => console::line(&haft::text::printable_block(&text)),
+            // No string, or one that is no Unicode text: shown as it was written.
+            Err(_) => print_json_text(data.get()),
+        },
         (None, None) => {
             for block in &envelope.content {
                 console::line(&shown(block));

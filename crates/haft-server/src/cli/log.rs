@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
 use crate::console::{self, Paint};
+use crate::json_text;
 
 /// How often `--follow` looks for new entries.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
@@ -107,7 +108,17 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         None
     };
     let mut calls = read(&dir, &filter).map_err(unreadable)?;
-    let found: Vec<LoggedCall> = calls.by_ref().collect::<Result<_, _>>().map_err(unreadable)?;
+    let mut found = Vec::new();
+    let mut is_complete = true;
+    for call in calls.by_ref() {
+        match call {
+            Ok(call) => found.push(call),
+            Err(error) => {
+                tracing::warn!("{}; the other files are shown", error.problem());
+                is_complete = false;
+            }
+        }
+    }
     if calls.malformed() > 0 {
         tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
     }
@@ -115,6 +126,10 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         return one(id, found.first());
     }
     print(global, &found, true)?;
+    if found.is_empty() && !is_complete && following.is_none() {
+        // What was asked for may well be in what could not be read.
+        return Ok(ExitCode::from(EXIT_RUNTIME));
+    }
     while let Some(follow) = &mut following {
         std::thread::sleep(FOLLOW_EVERY);
         print(global, &follow.poll().map_err(unreadable)?, false)?;
@@ -134,7 +149,8 @@ fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
 fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Result<()> {
     if global.json {
         for call in calls {
-            console::line(&haft::text::printable_json(&serde_json::to_string(call)?));
+            let line = json_text::compact(&serde_json::to_string(call)?);
+            console::line(&haft::text::printable_json(&line));
         }
         return Ok(());
     }

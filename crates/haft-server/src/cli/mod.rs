@@ -19,6 +19,7 @@ use haft::text::printable_json;
 use haft::{Config, Runtime, StartError};
 
 use crate::console::{self, Color, Paint};
+use crate::json_text;
 use crate::logging::{self, LogFormat, LogLevel};
 
 /// Something went wrong while running.
@@ -215,6 +216,11 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    console::line(&printable_json(&serde_json::to_string_pretty(value)?));
+    print_json_text(&serde_json::to_string(value)?);
     Ok(())
+}
+
+/// Prints JSON laid out for reading and otherwise as it was written.
+fn print_json_text(json: &str) {
+    console::line(&printable_json(&json_text::pretty(json)));
 }

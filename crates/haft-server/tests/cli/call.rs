@@ -113,3 +113,45 @@ fn a_call_that_needs_approval_is_denied_without_a_terminal() {
         .collect();
     assert_eq!(codes, [json!("Denied"), Value::Null]);
 }
+
+/// The answer is shown as the tool wrote it, and an argument handed on as the caller did.
+#[test]
+fn deep_answers_and_large_numbers_come_through_unchanged() {
+    let workspace = toolbox();
+    workspace.write(
+        "tools/big.py",
+        "import sys\nsys.set_int_max_str_digits(0)\nprint('{\"z\": %d, \"a\": %s}' % (10**4000, '[' * 300 + ']' * 300))\n",
+    );
+    let big = r#"{"tools": [
+        {"name": "echo", "description": "d", "type": "local", "config": {"command": ["cat"]}},
+        {"name": "big", "description": "d", "type": "local", "config": {"command": ["python3", "tools/big.py"]}}]}"#;
+    workspace.write(
+        "tools/tools.json",
+        big.replace("tools/big.py", &workspace.path().join("tools/big.py").to_string_lossy()),
+    );
+    for args in [&["call", "big"][..], &["call", "big", "--json"]] {
+        let finished = run(&workspace, args);
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        let text: String = finished.stdout.split_whitespace().collect();
+        let expected =
+            format!(r#"{{"z":1{},"a":{}{}}}"#, "0".repeat(4000), "[".repeat(300), "]".repeat(300));
+        assert!(text.contains(&expected), "{text}");
+    }
+    let finished = run(&workspace, &["call", "echo", "z=12345678901234567890123", "a=1.10"]);
+    assert_eq!(finished.stdout, "{\n  \"z\": 12345678901234567890123,\n  \"a\": 1.10\n}\n");
+}
+
+/// An answer that could not be printed is no success.
+#[test]
+fn output_that_cannot_be_written_fails() {
+    let workspace = toolbox();
+    let shell = |line: &str| {
+        let program = testkit::Program::new("sh", &workspace);
+        program.args(&["-c", line, "sh", env!("CARGO_BIN_EXE_haft")]).run()
+    };
+    let full = shell("\"$1\" call echo a=1 > /dev/full");
+    assert_eq!(full.code, 1, "{}", full.stderr);
+    assert!(full.stderr.contains("No space left on device"), "{}", full.stderr);
+    let gone = shell("{ \"$1\" call echo a=1; echo $? > code; } | true; cat code");
+    assert_eq!((gone.stdout.as_str(), gone.stderr.as_str()), ("0\n", ""));
+}

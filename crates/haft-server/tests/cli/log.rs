@@ -79,6 +79,24 @@ fn broken_lines_are_left_out_with_a_warning() {
     insta::assert_snapshot!(finished.stderr);
 }
 
+/// A folder, a device and a pipe with the name of a log file: each is named, the rest is shown.
+#[test]
+fn files_that_cannot_be_read_are_left_out_with_a_warning() {
+    let workspace = with_calls();
+    let logs = workspace.path().join("logs");
+    std::fs::create_dir(logs.join("tools-2099-11-10.jsonl")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", logs.join("tools-2099-11-11.jsonl")).unwrap();
+    let pipe = logs.join("tools-2099-11-12.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let finished = run(&workspace, &["log"]);
+    assert_eq!((finished.code, finished.stdout.lines().count()), (0, 4), "{}", finished.stderr);
+    for name in ["2099-11-10", "2099-11-11", "2099-11-12"] {
+        assert!(finished.stderr.contains(name), "{}", finished.stderr);
+    }
+    let nothing = run(&workspace, &["log", "--tool", "nobody"]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""));
+}
+
 /// `--follow` goes on with calls as they come, and ends by a signal.
 #[test]
 fn follow_shows_calls_as_they_come() {

@@ -10,6 +10,7 @@ mod exit_codes;
 mod help;
 mod interrupt;
 mod log;
+mod log_failure;
 mod logging;
 mod terminal;
 mod tools;

@@ -1,12 +1,14 @@
 //! The files of a log directory: one per day, named by date, deleted by name.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
 use jiff::tz::Offset;
 use jiff::{Span, Timestamp};
+use rustix::fs::OFlags;
 
 use super::error::LogError;
 
@@ -32,6 +34,19 @@ pub(super) fn list(dir: &Path) -> Result<Vec<(Date, PathBuf)>, LogError> {
     }
     files.sort_unstable();
     Ok(files)
+}
+
+/// Opens a log file for reading. Only a regular file has an end: a pipe or a device of that name
+/// would be waited for, or read, for ever.
+pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
+    // A pipe that nobody writes to would already hold up the opening.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+    }
 }
 
 /// Deletes the files whose date is at least `retain_days` before `newest`. A clock that was put

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::entry::LoggedCall;
 use super::error::LogError;
-use super::files::list;
+use super::files::{list, open_to_read};
 use super::lines::{NextLine, next_line};
 use super::open_file::identity;
 use super::query::{Filter, Parsed, parse};
@@ -71,7 +71,7 @@ impl Follow {
             self.malformed += tail.read(&self.filter, &mut calls)?;
         }
         self.tails.retain(|_, tail| tail.is_at_its_path());
-        for (date, path) in listed {
+        for (date, path) in listed.into_iter().rev() {
             if let Entry::Vacant(place) = self.tails.entry(date)
                 && let Some(tail) = Tail::open(&path)?
             {
@@ -96,11 +96,14 @@ impl Follow {
         }
     }
 
+    /// The newest first.
     fn newest_files(&self) -> Result<Vec<(Date, PathBuf)>, LogError> {
         match list(&self.dir) {
-            Ok(mut files) => {
-                files.retain(|(date, _)| *date >= self.oldest);
-                Ok(files.split_off(files.len().saturating_sub(FILES_FOLLOWED)))
+            Ok(files) => {
+                let files = files.into_iter().rev().take_while(|(date, _)| *date >= self.oldest);
+                // What cannot be read must not take the place of what can.
+                let files = files.filter(|(_, path)| open_to_read(path).is_ok());
+                Ok(files.take(FILES_FOLLOWED).collect())
             }
             Err(LogError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(Vec::new())
@@ -112,7 +115,7 @@ impl Follow {
 
 impl Tail {
     fn open(path: &Path) -> Result<Option<Self>, LogError> {
-        match File::open(path) {
+        match open_to_read(path) {
             Ok(file) => Ok(Some(Self { path: path.to_owned(), file, offset: 0 })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(path, error)),

@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use super::compact::one_line;
 use super::entry::{Entry, Outcomes, Source};
 use super::files::utc_date;
+use super::lines::LINE_BYTES_MAX;
 use super::redact::Redactor;
+use super::shorten::shorten;
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
 
@@ -22,27 +24,38 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// The line is never longer than readers take.
     pub(super) fn new(entry: &Entry<'_>, redactor: &Redactor) -> Self {
-        let date = utc_date(entry.timestamp);
+        Self::within(LINE_BYTES_MAX, entry, redactor)
+    }
+
+    /// Beyond `bytes_max`, what is long in the entry is cut.
+    pub(super) fn within(bytes_max: usize, entry: &Entry<'_>, redactor: &Redactor) -> Self {
         // Names, ids and JSON always serialize; were that ever to change, the log would still
         // hold an entry that says which call is missing.
-        let text = serde_json::to_string(&Wire::from(entry)).unwrap_or_else(|error| {
-            let stub = serde_json::json!({
-                "execution_id": entry.execution_id,
-                "tool": entry.tool,
-                "unrecordable": error.to_string(),
-            });
-            stub.to_string()
-        });
+        let text = serde_json::to_string(&Wire::from(entry))
+            .unwrap_or_else(|error| unrecordable(entry, &error));
         let text = one_line(text);
         let redacted = match redactor.json(&text) {
             Cow::Owned(redacted) => Some(redacted),
             Cow::Borrowed(_) => None,
         };
         let mut text = redacted.unwrap_or(text);
+        if text.len() > bytes_max {
+            text = shorten(&text).unwrap_or_else(|error| unrecordable(entry, &error));
+        }
         text.push('\n');
-        Self { date, text }
+        Self { date: utc_date(entry.timestamp), text }
     }
+}
+
+fn unrecordable(entry: &Entry<'_>, error: &serde_json::Error) -> String {
+    let stub = serde_json::json!({
+        "execution_id": entry.execution_id,
+        "tool": entry.tool,
+        "unrecordable": error.to_string(),
+    });
+    stub.to_string()
 }
 
 /// The fields of a line, in their order.

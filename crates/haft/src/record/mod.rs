@@ -34,6 +34,8 @@ mod open_file;
 mod query;
 mod queue;
 mod redact;
+mod room;
+mod shorten;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -129,7 +131,11 @@ pub enum Durability {
 }
 
 impl ExecutionLog {
-    /// Creates the directory if needed, opens today's file and deletes expired ones.
+    /// Creates the directory if needed, opens today's file, makes sure that it can take an entry
+    /// and deletes expired ones.
+    ///
+    /// Fails only with [`OnLogFailure::Refuse`]. With [`OnLogFailure::Degrade`] a log that cannot
+    /// be written says so, keeps what it can and tries again, as it does later on.
     pub fn open(
         options: LogOptions,
         redactor: Redactor,

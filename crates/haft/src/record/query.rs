@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use super::entry::LoggedCall;
 use super::error::LogError;
-use super::files::{list, utc_date};
+use super::files::{list, open_to_read, utc_date};
 use super::lines::{NextLine, next_line};
 use crate::envelope::Status;
 
@@ -49,16 +49,17 @@ pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
     let calls = Calls { filter: filter.clone(), ..Calls::default() };
     match filter.limit {
         None => Ok(Calls { paths, ..calls }),
-        Some(limit) => newest(paths, limit, calls),
+        Some(limit) => Ok(newest(paths, limit, calls)),
     }
 }
 
-/// The calls that were asked for. Yields an error if a file cannot be read, and then goes on with
-/// the next one.
+/// The calls that were asked for. Yields an error for each file that cannot be read, and goes on
+/// with the next one.
 #[derive(Debug, Default)]
 pub struct Calls {
     filter: Filter,
     found: VecDeque<LoggedCall>,
+    unreadable: VecDeque<LogError>,
     paths: VecDeque<PathBuf>,
     current: Option<OpenLog>,
     malformed: u64,
@@ -93,6 +94,9 @@ impl Iterator for Calls {
     type Item = Result<LoggedCall, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.unreadable.pop_front() {
+            return Some(Err(error));
+        }
         if let Some(call) = self.found.pop_front() {
             return Some(Ok(call));
         }
@@ -144,7 +148,7 @@ struct OpenLog {
 impl OpenLog {
     /// A file that is gone by now expired, and is nothing to complain about.
     fn open(path: PathBuf) -> Result<Option<Self>, LogError> {
-        match File::open(&path) {
+        match open_to_read(&path) {
             Ok(file) => Ok(Some(Self { path, reader: BufReader::new(file), line: Vec::new() })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(&path, error)),
@@ -167,24 +171,32 @@ pub(super) fn parse(line: &[u8]) -> Parsed {
 }
 
 /// Fills `calls` with the newest `limit`, going back file by file until there are enough.
-fn newest(paths: VecDeque<PathBuf>, limit: usize, calls: Calls) -> Result<Calls, LogError> {
-    let mut calls = calls;
+fn newest(paths: VecDeque<PathBuf>, limit: usize, mut calls: Calls) -> Calls {
     for path in paths.into_iter().rev() {
         let room = limit - calls.found.len();
         if room == 0 {
             break;
         }
         let mut newest = VecDeque::new();
-        calls.current = OpenLog::open(path)?;
+        calls.current = OpenLog::open(path).unwrap_or_else(|error| {
+            calls.unreadable.push_back(error);
+            None
+        });
         while let Some(call) = calls.next_in_current() {
-            if newest.len() == room {
+            match call {
+                Ok(call) => newest.push_back(call),
+                Err(error) => {
+                    calls.unreadable.push_back(error);
+                    break;
+                }
+            }
+            if newest.len() > room {
                 newest.pop_front();
             }
-            newest.push_back(call?);
         }
         newest.append(&mut calls.found);
         calls.found = newest;
     }
     calls.current = None;
-    Ok(calls)
+    calls
 }

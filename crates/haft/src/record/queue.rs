@@ -209,7 +209,8 @@ impl Queue {
         self.writing_since.is_some() && matches!(self.problem(), Some(LogError::Stalled { .. }))
     }
 
-    fn fail(&mut self, error: &LogError, now: Timestamp) {
+    /// Takes note that the log cannot be written.
+    pub(super) fn fail(&mut self, error: &LogError, now: Timestamp) {
         self.failing.store(true, Ordering::Release);
         if let Some(trouble) = &mut self.trouble {
             trouble.error = error.clone();

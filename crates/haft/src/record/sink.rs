@@ -12,6 +12,7 @@ use super::error::LogError;
 use super::files::{delete_expired, path_of};
 use super::line::Line;
 use super::open_file::{OpenFile, names_left};
+use super::room::prove_room;
 use super::{Durability, Limits, LogOptions};
 
 /// How often one batch is tried again after a short write or a deleted file, before that counts
@@ -43,13 +44,9 @@ pub(super) struct Written {
 }
 
 impl Sink {
-    /// Opens the file of `today` and deletes expired ones.
-    pub(super) fn open(
-        options: &LogOptions,
-        limits: Limits,
-        today: Date,
-    ) -> Result<Self, LogError> {
-        let mut sink = Self {
+    /// Touches nothing yet.
+    pub(super) fn new(options: &LogOptions, limits: Limits, today: Date) -> Self {
+        Self {
             dir: options.dir.clone(),
             retain_days: options.retain_days,
             durability: options.durability,
@@ -57,10 +54,16 @@ impl Sink {
             newest: today,
             open: None,
             buffer: Vec::new(),
-        };
-        sink.file_of(today)?;
-        delete_expired(&sink.dir, today, sink.retain_days);
-        Ok(sink)
+        }
+    }
+
+    /// Opens the file of the newest date, proves that it takes entries, and deletes expired ones.
+    /// The proof is for a process that makes one call: it has no earlier write to judge by.
+    pub(super) fn open(&mut self) -> Result<(), LogError> {
+        let open = self.file_of(self.newest)?;
+        prove_room(&open.file).map_err(|error| LogError::write(&open.path, error))?;
+        delete_expired(&self.dir, self.newest, self.retain_days);
+        Ok(())
     }
 
     /// Appends `lines`, each to the file of its date: one write for each run of equal dates.

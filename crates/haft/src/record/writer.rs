@@ -44,10 +44,19 @@ impl Writer {
         limits: Limits,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, LogError> {
-        let sink = Sink::open(&options, limits, utc_date(clock.now()))?;
+        let now = clock.now();
         let failing = Arc::<AtomicBool>::default();
+        let mut queue = Queue::new(options.on_failure, limits, Arc::clone(&failing));
+        let mut sink = Sink::new(&options, limits, utc_date(now));
+        if let Err(error) = sink.open() {
+            match options.on_failure {
+                OnLogFailure::Refuse => return Err(error),
+                OnLogFailure::Degrade => queue.fail(&error, now),
+            }
+        }
+        report(queue.take_notices());
         let writer = Arc::new(Self {
-            queue: Mutex::new(Queue::new(options.on_failure, limits, Arc::clone(&failing))),
+            queue: Mutex::new(queue),
             sink: Mutex::new(sink),
             options,
             limits,

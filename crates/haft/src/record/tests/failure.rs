@@ -54,6 +54,47 @@ async fn a_full_disk_refuses_calls_until_there_is_room() {
     assert_eq!(ids(dir.path()), ["e1"]);
 }
 
+/// A process that makes one call has no earlier failure to judge by.
+#[test]
+fn a_disk_that_is_full_from_the_start_is_refused_when_the_log_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    fill_disk(dir.path());
+    let options = options(dir.path(), OnLogFailure::Refuse);
+    assert_full(ExecutionLog::open(options, Redactor::new([]), clock()).map(drop));
+}
+
+#[tokio::test]
+async fn opening_the_log_again_and_again_leaves_no_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    for id in ["e1", "e2", "e3"] {
+        open(LogOptions::new(dir.path()));
+        append(&open(LogOptions::new(dir.path())), id, NOON).await.unwrap();
+    }
+    let text = fs::read_to_string(dir.path().join(TODAY)).unwrap();
+    assert_eq!((text.lines().count(), text.contains("\n\n")), (3, false), "{text}");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_lets_calls_run_degraded() {
+    let dir = tempfile::tempdir().unwrap();
+    let blocked = dir.path().join("logs");
+    fs::write(&blocked, "").unwrap();
+    let log = open_limited(options(&blocked, OnLogFailure::Degrade), limits(1));
+    for id in ["e1", "e2"] {
+        log.ready().unwrap();
+        append(&log, id, NOON).await.unwrap();
+    }
+    let health = log.health();
+    assert!(
+        matches!(health, LogHealth::Failing { entries_kept: 1, entries_lost: 1, .. }),
+        "{health:?}"
+    );
+    log.close().await.unwrap_err();
+    fs::remove_file(&blocked).unwrap();
+    log.close().await.unwrap();
+    assert_eq!(ids(&blocked), ["e1"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     let dir = tempfile::tempdir().unwrap();

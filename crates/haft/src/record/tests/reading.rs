@@ -92,3 +92,26 @@ async fn a_call_read_back_serializes_to_its_line() {
     let call = read(dir.path(), &Filter::default()).unwrap().next().unwrap().unwrap();
     assert_eq!(serde_json::to_string(&call).unwrap(), text.trim_end());
 }
+
+/// Neither a folder nor a device, which never ends, keeps the other files from being read.
+#[tokio::test]
+async fn what_is_no_regular_file_is_reported_and_the_rest_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    three_days(dir.path()).await;
+    fs::create_dir(dir.path().join("tools-2026-07-12.jsonl")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("tools-2026-07-16.jsonl")).unwrap();
+    let pipe = dir.path().join("tools-2026-07-17.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (limit, unreadable) in [(None, 3), (Some(100), 3), (Some(5), 2)] {
+        let calls = read(dir.path(), &Filter { limit, ..Filter::default() }).unwrap();
+        let (found, errors): (Vec<_>, Vec<_>) = calls.partition(Result::is_ok);
+        assert_eq!((found.len(), errors.len()), (5, unreadable), "{limit:?}: {errors:?}");
+    }
+
+    let mut follow = Follow::new(dir.path(), Filter::default()).unwrap();
+    let log = open(LogOptions::new(dir.path()));
+    append(&log, "e6", NOON).await.unwrap();
+    let new: Vec<String> =
+        follow.poll().unwrap().into_iter().map(|call| call.execution_id).collect();
+    assert_eq!(new, ["e6"]);
+}

@@ -181,3 +181,35 @@ async fn an_append_that_is_dropped_unawaited_is_recorded() {
     log.close().await.unwrap();
     assert_eq!(ids(dir.path()), ["e1"]);
 }
+
+/// Arguments that are too long are refused, and their entry is one that readers can take. With a
+/// smaller limit here, because 64 MiB take a test some ten seconds.
+#[test]
+fn a_line_that_no_reader_would_take_is_shortened() {
+    let long = "x".repeat(200 << 10);
+    let input = raw(&format!(r#"{{"password":"hunter22","a":"{long}"}}"#));
+    let data = raw(r#"{"celsius":21}"#);
+    let content = [Content::text("\u{1}".repeat(200 << 10))];
+    let error = ErrorBody {
+        code: Code::ValidationError,
+        message: long.clone(),
+        remedy: Some(long.clone()),
+        details: serde_json::json!([long]),
+    };
+    let entry = Entry {
+        caller: Some(&long),
+        data: Some(&data),
+        content: &content,
+        error: Some(&error),
+        ..entry("e1", &input)
+    };
+    let line = line::Line::within(1 << 20, &entry, &Redactor::new([]));
+    assert!(line.text.len() <= 1 << 20, "{}", line.text.len());
+
+    let call: LoggedCall = serde_json::from_str(&line.text).unwrap();
+    let kept: String = serde_json::from_str(call.input.get()).unwrap();
+    assert!(kept.starts_with(r#"{"password":"***","a":"xxx"#), "{}", &kept[..40]);
+    assert!(kept.ends_with(" of 204825 bytes are not in the log]"), "{}", &kept[kept.len() - 80..]);
+    assert!(kept.len() < shorten::KEPT_BYTES + 100, "{}", kept.len());
+    assert_eq!(call.output.unwrap().get(), data.get());
+}
