@@ -10,11 +10,17 @@ use serde_json::json;
 
 use crate::error::ToolFailure;
 
-/// Turns the error of a failed start into one that names the program and the way out.
-pub(super) fn failed_to_start(program: &OsStr, error: &io::Error) -> ToolFailure {
+/// Turns the error of a failed start into one that names the program and the way out. `setting` is
+/// the key of the configuration that names the program.
+pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error) -> ToolFailure {
     let shown = program.to_string_lossy();
     let (message, remedy) = match error.kind() {
-        io::ErrorKind::NotFound => not_found(program),
+        io::ErrorKind::NotFound => not_found(program, setting),
+        // The system says "permission denied".
+        _ if shown.contains('/') && Path::new(program).is_dir() => (
+            format!("the program `{shown}` could not be started: it is a directory"),
+            format!("name a program in `{setting}`"),
+        ),
         io::ErrorKind::PermissionDenied => {
             let path = found(program).unwrap_or_else(|| program.into());
             let path = path.display();
@@ -52,7 +58,7 @@ fn is_shortage(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-fn not_found(program: &OsStr) -> (String, String) {
+fn not_found(program: &OsStr, setting: &str) -> (String, String) {
     let shown = program.to_string_lossy();
     if let Some(path) = found(program) {
         // The system says "not found" also when it means the interpreter in the first line.
@@ -67,7 +73,7 @@ fn not_found(program: &OsStr) -> (String, String) {
     if shown.contains('/') {
         return (
             format!("the program `{shown}` could not be started: no such file"),
-            "correct the path in `command`".into(),
+            format!("correct the path in `{setting}`"),
         );
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -76,7 +82,7 @@ fn not_found(program: &OsStr) -> (String, String) {
             "the program `{shown}` could not be started: it is in no directory of PATH (`{}`)",
             path.to_string_lossy()
         ),
-        format!("install `{shown}`, or give its whole path in `command`"),
+        format!("install `{shown}`, or give its whole path in `{setting}`"),
     )
 }
 

@@ -64,7 +64,7 @@ impl CommandTool {
         let mut command = Command::new(&program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut command, self.household)
-            .map_err(|error| program::failed_to_start(&program, &error))?;
+            .map_err(|error| program::failed_to_start(&program, "command", &error))?;
         let mut stdout = Vec::new();
         let stderr = SharedTail::default();
         match exchange(&mut tree, arguments.get(), &mut stdout, &stderr).await {

@@ -196,3 +196,10 @@ async fn a_file_without_a_first_line_is_not_handed_to_a_shell() {
     let (message, _, _) = failure(call(settings, "{}").await);
     assert!(message.ends_with("the system does not know its format"), "{message}");
 }
+
+#[tokio::test]
+async fn a_directory_is_told_to_be_one() {
+    let (message, remedy, _) = failure(run(&["/tmp"], "{}").await);
+    assert_eq!(message, "the program `/tmp` could not be started: it is a directory");
+    assert_eq!(remedy, "name a program in `command`");
+}

@@ -3,21 +3,22 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::ANSWER_BYTES_MAX;
 use super::frame::{NoAnswer, Problem};
 use super::worker::Worker;
+use super::{ANSWER_BYTES_MAX, PYTHON_SETTING, PythonSettings};
 use crate::backend::process::{Exit, last_line};
 use crate::error::ToolFailure;
 
 /// The worker ended, or what it sent is no answer. It is not used again.
 pub(super) async fn no_answer(
-    name: &str,
+    settings: &PythonSettings,
     script: &Path,
     problem: NoAnswer,
     worker: Worker,
 ) -> ToolFailure {
+    let PythonSettings { name, python, .. } = settings;
     match problem {
         NoAnswer::TooLong(size) => ToolFailure::Execution {
             message: format!(
@@ -27,6 +28,10 @@ pub(super) async fn no_answer(
             details: json!({ "path": script, "answer_bytes": size }),
         },
         NoAnswer::Garbled(problem) => unreadable(name, problem),
+        NoAnswer::NotReady => {
+            let (exit, stderr) = worker.last_words().await;
+            not_ready(name, python, script, exit, &stderr)
+        }
         NoAnswer::Ended => {
             let (exit, stderr) = worker.last_words().await;
             ended(name, script, exit, &stderr)
@@ -34,8 +39,45 @@ pub(super) async fn no_answer(
     }
 }
 
+/// Either Python itself did not start, or the script ended it while it was loaded.
+fn not_ready(
+    name: &str,
+    python: &str,
+    script: &Path,
+    exit: Option<Exit>,
+    stderr: &str,
+) -> ToolFailure {
+    let how = how(exit);
+    let message = format!("Python (`{python}`) {how} before `{name}` was ready");
+    ToolFailure::Execution {
+        message: match last_line(stderr) {
+            Some(line) => format!("{message}: {line}"),
+            None => message,
+        },
+        remedy: Some(format!(
+            "see that `{PYTHON_SETTING}` names a Python 3 that works, and that `{}` does not end the \
+             process while it is loaded",
+            script.display()
+        )),
+        details: last_words(script, exit, stderr),
+    }
+}
+
+fn how(exit: Option<Exit>) -> String {
+    exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"))
+}
+
+fn last_words(script: &Path, exit: Option<Exit>, stderr: &str) -> Value {
+    json!({
+        "path": script,
+        "exit_code": exit.and_then(Exit::code),
+        "signal": exit.and_then(Exit::signal),
+        "stderr": stderr,
+    })
+}
+
 fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFailure {
-    let how = exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"));
+    let how = how(exit);
     let remedy = match exit.and_then(Exit::signal) {
         Some(9) => "somebody killed the process; look whether the machine ran out of memory",
         _ => "return a value from the entrypoint instead of ending the process",
@@ -46,12 +88,7 @@ fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFai
             None => format!("`{name}` {how} before it answered"),
         },
         remedy: Some(remedy.into()),
-        details: json!({
-            "path": script,
-            "exit_code": exit.and_then(Exit::code),
-            "signal": exit.and_then(Exit::signal),
-            "stderr": stderr,
-        }),
+        details: last_words(script, exit, stderr),
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) enum Kind {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
+    /// The process closed its end before the script was loaded.
+    NotReady,
     /// The process closed its end.
     Ended,
     /// The answer is longer than [`ANSWER_BYTES_MAX`].
@@ -97,6 +99,15 @@ pub(super) fn request(
     request.extend_from_slice(&context);
     request.extend_from_slice(arguments);
     Ok(request)
+}
+
+/// Waits until the runner has loaded its script, or failed to and can say why.
+pub(super) async fn read_ready(pipe: &mut (impl AsyncRead + Unpin)) -> Result<(), NoAnswer> {
+    match pipe.read_u8().await {
+        Ok(b'+') => Ok(()),
+        Ok(_) => Err(NoAnswer::Garbled("something else comes first")),
+        Err(_) => Err(NoAnswer::NotReady),
+    }
 }
 
 /// Reads one answer. Usually it comes in a single read.

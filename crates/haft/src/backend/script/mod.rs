@@ -25,6 +25,9 @@ use crate::tool::CallContext;
 pub use self::frame::ANSWER_BYTES_MAX;
 pub use self::warm::{IDLE_MAX, IDLE_WORKERS_MAX, WarmWorkers};
 
+/// Where the configuration names the interpreter.
+const PYTHON_SETTING: &str = "defaults.python";
+
 /// What a Python tool is made of.
 #[derive(Debug, Clone)]
 pub struct PythonSettings {
@@ -75,9 +78,7 @@ impl PythonTool {
         let mut worker = self.worker(&script)?;
         match worker.call(&request).await {
             Ok(answer) => self.conclude(answer, &script, worker),
-            Err(problem) => {
-                Err(failure::no_answer(&self.settings.name, &script, problem, worker).await)
-            }
+            Err(problem) => Err(failure::no_answer(&self.settings, &script, problem, worker).await),
         }
     }
 
@@ -101,7 +102,7 @@ impl PythonTool {
         };
         fresh
             .and_then(|worker| worker.assign(&self.settings, script, &root))
-            .map_err(|error| program::failed_to_start(python.as_ref(), &error))
+            .map_err(|error| program::failed_to_start(python.as_ref(), PYTHON_SETTING, &error))
     }
 
     /// Reads the answer and keeps the worker, unless it could not even load the script.

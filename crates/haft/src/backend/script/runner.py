@@ -3,6 +3,7 @@
 First message: a length, then as JSON the script, its entrypoint, the tools directory and the
 script's own arguments. It may come long after the start: an idle process waits for its tool.
 Request: two lengths (context, arguments), then both as JSON.
+Once the script is loaded: READY, so that Haft can tell whose end it was if no answer comes.
 Answer: a kind, two lengths (files, body), then both as JSON; see KINDS. `files` is empty unless the
 tool loaded something new from the tools directory: Haft replaces this process when one changes.
 """
@@ -19,6 +20,7 @@ SETUP = struct.Struct(">I")
 REQUEST = struct.Struct(">II")
 ANSWER = struct.Struct(">cII")
 RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
+READY = b"+"
 READ_BYTES = 65536
 TRACEBACK_CHARS_MAX = 65536
 MESSAGE_CHARS_MAX = 4096
@@ -46,6 +48,7 @@ def main():
     except Exception as error:
         failure = describe(error)
     end_copy(process)
+    write(answers, READY)
     reported = 0
     while True:
         request = read_request(requests)

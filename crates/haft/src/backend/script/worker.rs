@@ -112,12 +112,20 @@ impl Worker {
 
     /// Sends one request and waits for its answer.
     pub(super) async fn call(&mut self, request: &[u8]) -> Result<Answer, NoAnswer> {
-        self.stderr.clear();
+        // What a process said before it got its tool may be why it ends now.
+        if self.setup.is_empty() {
+            self.stderr.clear();
+        }
         // Write and read at the same time: a worker that ends early reads no more, and a write that
         // waits for it would hide that. A failed write needs no word: the read fails as well.
         let setup = std::mem::take(&mut self.setup);
         let answer = {
-            let mut read = pin!(frame::read_answer(&mut self.answers));
+            let mut read = pin!(async {
+                if !setup.is_empty() {
+                    frame::read_ready(&mut self.answers).await?;
+                }
+                frame::read_answer(&mut self.answers).await
+            });
             let write = async {
                 if !setup.is_empty() {
                     self.requests.write_all(&setup).await?;

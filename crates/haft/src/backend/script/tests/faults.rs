@@ -134,7 +134,6 @@ async fn a_script_that_ends_its_process_is_told_with_code_and_stderr() {
             None,
             Some(6),
         ),
-        ("raise SystemExit(4)", "exit code 4 before it answered", Some(4), None),
     ] {
         let (told, _, details) = Bench::new(script).failure("{}").await;
         assert_eq!(told, format!("`tool` ended with {message}"));
@@ -196,7 +195,7 @@ async fn a_missing_interpreter_is_named_with_the_path_that_was_searched() {
             "the program `python-of-nowhere` could not be started: it is in no directory of PATH (`{path}`)"
         )
     );
-    assert_eq!(remedy, "install `python-of-nowhere`, or give its whole path in `command`");
+    assert_eq!(remedy, "install `python-of-nowhere`, or give its whole path in `defaults.python`");
 }
 
 /// A Python that starts in a directory of its own, as if Haft had been started there.
@@ -223,4 +222,36 @@ async fn modules_in_the_current_directory_are_not_imported() {
     bench.write("helper.py", "A = 1");
     let cwd = elsewhere.path().canonicalize().unwrap();
     assert_eq!(bench.data("{}").await, format!("[1,\"{}\"]", cwd.display()));
+}
+
+/// Neither a Python that is none nor a script that ends while it is loaded is told to return a value.
+#[tokio::test]
+async fn a_python_that_ends_before_the_tool_is_ready_is_told() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let broken = python_in(elsewhere.path());
+    fs::write(&broken, "#!/bin/sh\necho no home >&2\nexit 1\n").unwrap();
+    let run = "def run(args): return 1";
+    for (python, script, ended) in [
+        ("/bin/true", run, "exit code 0 before `tool` was ready"),
+        (&broken, run, "exit code 1 before `tool` was ready: no home"),
+        ("python3", "raise SystemExit(4)", "exit code 4 before `tool` was ready"),
+        (
+            "python3",
+            "import os\nprint('bye')\nos._exit(0)",
+            "exit code 0 before `tool` was ready: bye",
+        ),
+    ] {
+        let bench = Bench::with(script, |settings| settings.python = python.into());
+        let (message, remedy, details) = bench.failure("{}").await;
+        assert_eq!(message, format!("Python (`{python}`) ended with {ended}"));
+        let path = bench.path("tool.py");
+        assert_eq!(
+            remedy,
+            format!(
+                "see that `defaults.python` names a Python 3 that works, and that `{path}` does not \
+                 end the process while it is loaded"
+            )
+        );
+        assert!(details["stderr"].is_string() && details["exit_code"].is_number(), "{details}");
+    }
 }
