@@ -1,7 +1,7 @@
 //! How long a worker lives, and that nothing outlives it.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::*;
 use crate::backend::testing::{alive, line_in, runs, until, until_gone};
@@ -45,9 +45,7 @@ async fn a_dropped_call_leaves_no_process() {
             }
         }
     };
-    let dropped = Instant::now();
     until_gone(&mark).await;
-    assert!(dropped.elapsed() < Duration::from_secs(1), "{:?}", dropped.elapsed());
     assert_eq!(bench.data(&arguments(false)).await, "null");
 }
 
