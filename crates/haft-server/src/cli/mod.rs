@@ -49,7 +49,7 @@ Examples:
   haft log --status error --since 1h    what went wrong?
   haft explain get_weather              which limits hold, and who set them?
 
-Exit codes: 0 ok, 1 error while running, 2 invalid configuration or arguments,
+Exit codes: 0 ok, 1 error while running, 2 invalid configuration or command line,
 3 a server could not be reached, 4 a tool is not configured (strict mode)";
 
 /// What every command understands.

@@ -48,12 +48,18 @@ pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
 }
 
 fn list(global: &Global) -> anyhow::Result<()> {
-    let tools = block_on(look(global))?.tools();
+    let runtime = block_on(look(global))?;
+    let tools = runtime.tools();
     if global.json {
         return print_json(&tools);
     }
     if tools.is_empty() {
-        console::line("no tools: add some to tools.json, or servers to the configuration");
+        let hint = if runtime.servers().is_empty() {
+            "add some to tools.json, or servers to the configuration"
+        } else {
+            "no configured server could be asked"
+        };
+        console::line(&format!("no tools: {hint}"));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = tools

@@ -133,19 +133,22 @@ fn registries(
     options: &LoadOptions<'_>,
     problems: &mut Problems,
 ) -> Vec<PathBuf> {
-    let named: Vec<(Text, Place)> = match options.environment.get(REGISTRY_DIR) {
+    let named: Vec<(Text, Place, &Path)> = match options.environment.get(REGISTRY_DIR) {
         Some(folder) => {
             let text = Text { text: folder.clone(), shown: None };
-            vec![(text, Place::whole(format!("${REGISTRY_DIR}")))]
+            vec![(text, Place::whole(format!("${REGISTRY_DIR}")), base)]
         }
         None => sources
             .iter()
             .filter(|source| source.dialect == Dialect::Native)
-            .filter_map(|source| registry_dir(source, options))
+            .filter_map(|source| {
+                let (dir, place) = registry_dir(source, options)?;
+                Some((dir, place, source.folder.as_path()))
+            })
             .collect(),
     };
     let mut folders = Vec::new();
-    for (folder, place) in named {
+    for (folder, place, base) in named {
         let path = base.join(&folder.text);
         if path.is_dir() {
             folders.push(path);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::worker::Worker;
@@ -18,6 +18,8 @@ pub const IDLE_MAX: Duration = Duration::from_mins(5);
 /// How long after a spare was taken the next one is started: what has only one call to make ends
 /// before that and starts no process for nothing.
 const REFILL_AFTER: Duration = Duration::from_secs(1);
+/// How long the workers' own tasks may take to end when everything stops.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(2);
 /// How many workers stay warm, all tools together; beyond that the one idle for longest goes.
 pub const IDLE_WORKERS_MAX: usize = 32;
 
@@ -47,6 +49,8 @@ struct Shelf {
     spare: Option<Spare>,
     /// Wakes when it is time for the next spare.
     refilling: Option<AbortOnDropHandle<()>>,
+    /// Nothing is kept any more.
+    is_stopped: bool,
 }
 
 struct Spare {
@@ -83,8 +87,12 @@ impl WarmWorkers {
     /// Starts a process that waits for whichever tool is called first. A Python that cannot be
     /// started is reported by the call that needs it.
     pub fn prepare(&self, python: &str) {
-        if let Ok(worker) = self.start(python) {
-            self.lock().spare = Some(Spare { python: python.to_owned(), worker });
+        let Ok(worker) = self.start(python) else { return };
+        let mut kept = self.lock();
+        // Asked under the lock: a spare that `stop` did not see would never end, and `stop` would
+        // wait for it.
+        if !kept.is_stopped {
+            kept.spare = Some(Spare { python: python.to_owned(), worker });
         }
     }
 
@@ -93,6 +101,7 @@ impl WarmWorkers {
     pub async fn stop(&self) {
         let (idle, spare) = {
             let mut kept = self.lock();
+            kept.is_stopped = true;
             kept.clearing = None;
             kept.refilling = None;
             (std::mem::take(&mut kept.idle), kept.spare.take())
@@ -101,7 +110,9 @@ impl WarmWorkers {
         drop(spare);
         retire_all(idle).await;
         self.tasks.close();
-        self.tasks.wait().await;
+        // Every task ends with its process. Were one to hang, the shutdown must not: what is left
+        // of the processes is killed after this.
+        let _ = timeout(STOP_WAIT_MAX, self.tasks.wait()).await;
     }
 
     /// Whose processes the workers are.
@@ -161,7 +172,7 @@ impl WarmWorkers {
                 kept.clearing = Some(AbortOnDropHandle::new(clearing));
             }
             // Asked under the lock: `stop_all_of` sets it before it looks at the kept.
-            if owner.stopped.load(Ordering::SeqCst) {
+            if kept.is_stopped || owner.stopped.load(Ordering::SeqCst) {
                 kept.idle.pop()
             } else if kept.idle.len() > self.workers_max {
                 Some(kept.idle.remove(0))

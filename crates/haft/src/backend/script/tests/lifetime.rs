@@ -155,4 +155,7 @@ async fn the_first_call_takes_the_process_that_was_prepared() {
     });
     assert_eq!(other.data("{}").await, "1");
     bench.warm.stop().await;
+    // One that is started while everything stops is not kept: nobody would end it.
+    bench.warm.prepare("python3");
+    assert_eq!(bench.warm.spare_id(), None);
 }
