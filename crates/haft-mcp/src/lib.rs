@@ -1,8 +1,30 @@
 //! The MCP wire. Knows no configuration file, no registry and no policy.
 //!
+//! Bytes become messages in [`wire`], pure functions; [`core`] keeps the books of one connection,
+//! also without I/O; [`Inbox`] and [`Session`] put tasks and clocks around it; a [`transport`]
+//! carries messages; [`Client`] speaks the protocol, both eras of it.
+//!
 //! Typed structs exist only for what Haft looks at; everything else a server sends is kept as it
 //! came, so that nothing is lost between a server and whoever asked for it.
 
+pub mod client;
+pub mod core;
+mod describe;
+pub mod error;
+mod handler;
+mod inbox;
+mod limits;
+mod session;
 mod tool;
+pub mod transport;
+pub mod wire;
 
+pub use client::{Client, ClientOptions, ConnectError, Identity, Listed, Protocol};
+pub use describe::{PromptArgument, PromptDescription, ResourceDescription, ResourceTemplate};
+pub use error::{Failure, RequestError, RpcError, Sent, TransportError};
+pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
+pub use inbox::{Inbox, ProgressFn};
+pub use limits::Limits;
+pub use session::{RequestOptions, Session};
 pub use tool::{ListToolsResult, ToolDescription};
+pub use transport::{Connector, Era, Transport};

@@ -1,0 +1,210 @@
+//! A client of one server: the protocol over a session, both eras of it.
+
+mod connect;
+mod identity;
+mod input;
+mod listen;
+mod lists;
+mod mirror;
+mod params;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{Failure, RequestError, TransportError};
+use crate::inbox::ProgressFn;
+use crate::limits::Limits;
+use crate::session::{RequestOptions, Session};
+use crate::transport::Era;
+
+pub use connect::{ConnectError, Protocol};
+pub use identity::Identity;
+pub use lists::Listed;
+use mirror::Mirror;
+use params::Params;
+
+/// A connected server.
+pub struct Client {
+    session: Session,
+    identity: Identity,
+    options: ClientOptions,
+    /// What every request of the modern era carries; empty in the legacy one.
+    meta: String,
+    /// Which arguments of which tool travel as headers too.
+    mirrors: Mutex<HashMap<String, Vec<Mirror>>>,
+}
+
+/// How to be a client.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// Our name, as servers see it.
+    pub name: String,
+    /// Our version, as servers see it.
+    pub version: String,
+    /// Which eras to try.
+    pub protocol: Protocol,
+    /// How much the server may send.
+    pub limits: Limits,
+    /// How long the server may take to say which era it speaks.
+    pub probe_timeout: Duration,
+    /// How long a request may go without a sign of life. Tool calls have limits of their own.
+    pub request_timeout: Duration,
+    /// From which level on the server should send log messages.
+    pub log_level: Option<&'static str>,
+    /// The server's own configuration, handed over as `capabilities.experimental.config`.
+    pub config: Option<Value>,
+    /// Whether to hear of changed lists where that takes a subscription.
+    pub subscribe: bool,
+}
+
+/// Progress may stretch a request to this many times its timeout, and no further.
+const STRETCH_MAX: u32 = 10;
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            name: "haft".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol: Protocol::Auto,
+            limits: Limits::default(),
+            probe_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_mins(1),
+            log_level: None,
+            config: None,
+            subscribe: true,
+        }
+    }
+}
+
+impl Client {
+    /// Who the server is and what it can do.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The connection itself.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Why the connection ended, if it has.
+    pub fn ended(&self) -> Option<TransportError> {
+        self.session.inbox().ended()
+    }
+
+    /// Calls a tool by the server's own name for it. The result comes as the server wrote it.
+    ///
+    /// There is no time limit in here: the caller has one and drops the future.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: &RawValue,
+        progress: Option<ProgressFn>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let mirrored = match self.mirrors().get(name) {
+            Some(mirrors) => mirror::values(mirrors, arguments),
+            None => Vec::new(),
+        };
+        let options = RequestOptions {
+            progress,
+            name: Some(name.to_owned()),
+            mirrored,
+            ..RequestOptions::default()
+        };
+        let params = Params::new().text("name", name).raw("arguments", arguments.get());
+        self.ask("tools/call", params, options).await
+    }
+
+    /// A prompt with its arguments filled in, as the server wrote it.
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &RawValue,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let params = Params::new().text("name", name).raw("arguments", arguments.get());
+        self.ask("prompts/get", params, self.limited(Some(name))).await
+    }
+
+    /// A resource's content, as the server wrote it.
+    pub async fn read_resource(&self, uri: &str) -> Result<Box<RawValue>, RequestError> {
+        let params = Params::new().text("uri", uri);
+        self.ask("resources/read", params, self.limited(Some(uri))).await
+    }
+
+    /// Asks for a sign of life: `ping`, or in the modern era, which has none, `server/discover`.
+    pub async fn ping(&self) -> Result<(), RequestError> {
+        let method = match self.identity.era {
+            Era::Legacy => "ping",
+            Era::Modern => "server/discover",
+        };
+        self.ask(method, Params::new(), self.limited(None)).await.map(drop)
+    }
+
+    /// Any other request. `params` is a JSON object without `_meta`.
+    pub async fn request(
+        &self,
+        method: &str,
+        params: &RawValue,
+    ) -> Result<Box<RawValue>, RequestError> {
+        self.ask(method, Params::from_object(params), self.limited(None)).await
+    }
+
+    /// Ends the connection and waits until nothing of it is left.
+    pub async fn close(&self) {
+        let reason = TransportError::unsent(Failure::Closed, "the connection was closed by Haft");
+        self.session.close(reason).await;
+    }
+
+    /// Sends a request and answers what the server wants to know in between.
+    async fn ask(
+        &self,
+        method: &str,
+        params: Params,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
+        match self.identity.era {
+            Era::Legacy => self.send(method, &params, options).await,
+            Era::Modern => self.ask_with_input(method, params, options).await,
+        }
+    }
+
+    async fn send(
+        &self,
+        method: &str,
+        params: &Params,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let id = self.session.next_id();
+        let token = options.progress.is_some().then_some(id);
+        self.session.request(id, method, &params.json(&self.meta, token), options).await
+    }
+
+    /// The limits of an ordinary request.
+    fn limited(&self, name: Option<&str>) -> RequestOptions {
+        let timeout = self.options.request_timeout;
+        RequestOptions {
+            timeout: Some(timeout),
+            timeout_max: Some(timeout.saturating_mul(STRETCH_MAX)),
+            // Servers send progress only to those who ask for it.
+            progress: Some(std::sync::Arc::new(|_| {})),
+            name: name.map(ToOwned::to_owned),
+            mirrored: Vec::new(),
+        }
+    }
+
+    fn mirrors(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Mirror>>> {
+        self.mirrors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Client {
+    /// Ends every task that serves the connection, and with them the connection.
+    fn drop(&mut self) {
+        let reason = TransportError::unsent(Failure::Closed, "nobody uses the connection any more");
+        self.session.inbox().end(&reason);
+    }
+}

@@ -1,0 +1,71 @@
+//! The parameters of a request, put together as text: what is JSON already stays as it is.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Fields of a JSON object, without its braces.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Params(String);
+
+impl Params {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// The fields of an object.
+    pub(super) fn from_object(object: &RawValue) -> Self {
+        let text = object.get().trim();
+        let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
+        Self(inner.unwrap_or_default().trim().to_owned())
+    }
+
+    /// Adds a field that is JSON text.
+    pub(super) fn raw(mut self, key: &str, json: &str) -> Self {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        // Keys are names of the protocol, which need no escapes.
+        self.0.push('"');
+        self.0.push_str(key);
+        self.0.push_str("\":");
+        self.0.push_str(json);
+        self
+    }
+
+    /// Adds a field that is a string.
+    pub(super) fn text(self, key: &str, text: &str) -> Self {
+        self.raw(key, &Value::from(text).to_string())
+    }
+
+    /// The whole object. `meta` holds the fields of `_meta` that every request carries.
+    pub(super) fn json(&self, meta: &str, progress_token: Option<u64>) -> String {
+        let token = progress_token.map(|token| format!(r#""progressToken":{token}"#));
+        let meta = match (meta, token) {
+            ("", None) => return format!("{{{}}}", self.0),
+            ("", Some(token)) => token,
+            (meta, None) => meta.to_owned(),
+            (meta, Some(token)) => format!("{meta},{token}"),
+        };
+        let comma = if self.0.is_empty() { "" } else { "," };
+        format!(r#"{{{}{comma}"_meta":{{{meta}}}}}"#, self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_put_together() {
+        let params = Params::new().text("name", "a\"b").raw("arguments", r#"{"b":1,"a":2}"#);
+        assert_eq!(params.json("", None), r#"{"name":"a\"b","arguments":{"b":1,"a":2}}"#);
+        assert_eq!(Params::new().json("", None), "{}");
+        assert_eq!(Params::new().json("", Some(7)), r#"{"_meta":{"progressToken":7}}"#);
+        assert_eq!(
+            params.json(r#""v":"1""#, Some(7)),
+            r#"{"name":"a\"b","arguments":{"b":1,"a":2},"_meta":{"v":"1","progressToken":7}}"#
+        );
+        let object: Box<RawValue> = serde_json::from_str(r#"{ "uri": "a" }"#).unwrap();
+        assert_eq!(Params::from_object(&object).json("", None), r#"{"uri": "a"}"#);
+    }
+}

@@ -1,0 +1,261 @@
+//! The bookkeeping of one connection: who waits for what, and what a message means to whom.
+//! No I/O, no clock of its own, no threads: the same calls always give the same steps.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use serde_json::value::RawValue;
+
+use crate::error::{Failure, RequestError, RpcError, TransportError};
+use crate::limits::{Limits, RATE_SPAN};
+use crate::wire::{self, Incoming, Malformed};
+
+/// The state of one connection. `W` is whatever waits for an answer.
+#[derive(Debug)]
+pub struct Core<W> {
+    limits: Limits,
+    next_id: u64,
+    pending: HashMap<u64, W>,
+    counts: Counts,
+    noise_since_message: u64,
+    unasked_since: Option<Instant>,
+    unasked: u32,
+    ended: Option<TransportError>,
+}
+
+/// What was set aside, counted so that it is not silent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bytes that were no message: prints and colours.
+    pub noise_bytes: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
+    /// Answers that nobody waits for: late, repeated, or with a foreign id.
+    pub unmatched: u64,
+}
+
+/// What a message means.
+#[derive(Debug)]
+pub enum Step<'a, W> {
+    /// The answer somebody waits for.
+    Answer(W, Result<&'a RawValue, RequestError>),
+    /// The server asks.
+    Request {
+        /// The server's own id.
+        id: &'a RawValue,
+        /// What it asks for.
+        method: std::borrow::Cow<'a, str>,
+        /// With what.
+        params: Option<&'a RawValue>,
+    },
+    /// The server tells.
+    Notification {
+        /// What happened.
+        method: std::borrow::Cow<'a, str>,
+        /// To what.
+        params: Option<&'a RawValue>,
+    },
+    /// Those who waited for what turned out broken. Without any, it was only counted.
+    Broken(Vec<W>, String),
+    /// Nothing that concerns anybody; counted.
+    Ignored(Ignored),
+    /// The server went beyond a limit and has to be cut off.
+    End(TransportError),
+}
+
+/// Why something was set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// A print on the message channel.
+    Noise,
+    /// An answer that nobody waits for.
+    Unmatched,
+}
+
+impl<W> Core<W> {
+    /// A fresh connection.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            next_id: 1,
+            pending: HashMap::new(),
+            counts: Counts::default(),
+            noise_since_message: 0,
+            unasked_since: None,
+            unasked: 0,
+            ended: None,
+        }
+    }
+
+    /// An id that was never used on this connection.
+    pub fn next_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    /// From now on `waiter` waits for the answer to `id`; refused once the connection has ended.
+    pub fn wait(&mut self, id: u64, waiter: W) -> Result<(), TransportError> {
+        if let Some(ended) = &self.ended {
+            return Err(TransportError { sent: crate::error::Sent::No, ..ended.clone() });
+        }
+        self.pending.insert(id, waiter);
+        Ok(())
+    }
+
+    /// Nobody waits for `id` any more. Gives the waiter back if the answer had not come.
+    pub fn abandon(&mut self, id: u64) -> Option<W> {
+        self.pending.remove(&id)
+    }
+
+    /// Who waits for `id`.
+    pub fn waiter(&self, id: u64) -> Option<&W> {
+        self.pending.get(&id)
+    }
+
+    /// Who waits for `id`, to note a sign of life.
+    pub fn waiter_mut(&mut self, id: u64) -> Option<&mut W> {
+        self.pending.get_mut(&id)
+    }
+
+    /// How many wait.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// What was set aside so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Ends the connection; hands out everyone who still waits. Only the first reason counts.
+    pub fn end(&mut self, reason: TransportError) -> Vec<W> {
+        self.ended.get_or_insert(reason);
+        self.pending.drain().map(|(_, waiter)| waiter).collect()
+    }
+
+    /// Why the connection ended, if it has.
+    pub fn ended(&self) -> Option<&TransportError> {
+        self.ended.as_ref()
+    }
+
+    /// Takes in one message.
+    pub fn receive<'a>(&mut self, bytes: &'a [u8], now: Instant) -> Step<'a, W> {
+        if bytes.len() > self.limits.message_bytes_max {
+            return Step::End(self.too_long());
+        }
+        match wire::parse(bytes, self.limits.depth_max) {
+            Ok(message) => {
+                self.noise_since_message = 0;
+                self.take_in(message, now)
+            }
+            Err(Malformed(why)) => self.malformed(bytes, &why, now),
+        }
+    }
+
+    /// The error for a message over the size limit, which cannot even be read to its end.
+    pub fn too_long(&self) -> TransportError {
+        let max = self.limits.message_bytes_max;
+        TransportError::after_sending(
+            Failure::Protocol,
+            format!("the server sent a message of more than {max} bytes"),
+        )
+    }
+
+    fn take_in<'a>(&mut self, message: Incoming<'a>, now: Instant) -> Step<'a, W> {
+        match message {
+            Incoming::Request { id, method, params } => match self.unasked(now) {
+                Some(end) => end,
+                None => Step::Request { id, method, params },
+            },
+            Incoming::Notification { method, params } => match self.unasked(now) {
+                Some(end) => end,
+                None => Step::Notification { method, params },
+            },
+            Incoming::Result { id, result } => match self.taken(id) {
+                Some(waiter) => Step::Answer(waiter, Ok(result)),
+                None => self.unmatched(now),
+            },
+            Incoming::Error { id, error } => {
+                let error = match serde_json::from_str::<RpcError>(error.get()) {
+                    Ok(error) => RequestError::Rpc(error),
+                    Err(why) => {
+                        RequestError::protocol(format!("the server's error is malformed: {why}"))
+                    }
+                };
+                match id {
+                    Some(id) => match self.taken(id) {
+                        Some(waiter) => Step::Answer(waiter, Err(error)),
+                        None => self.unmatched(now),
+                    },
+                    // The server could not read one of our messages and cannot say which.
+                    None => self.broken(None, format!("the server answered nobody: {error}")),
+                }
+            }
+        }
+    }
+
+    fn malformed<'a>(&mut self, bytes: &[u8], why: &str, now: Instant) -> Step<'a, W> {
+        let id = wire::salvage_id(bytes);
+        let known = id.filter(|id| self.pending.contains_key(id));
+        if known.is_none() && !wire::looks_like_message(bytes) {
+            return self.noise(bytes.len() as u64 + 1);
+        }
+        self.counts.malformed += 1;
+        if let Some(end) = self.unasked(now) {
+            return end;
+        }
+        self.broken(known, format!("the server sent a broken message: {why}"))
+    }
+
+    fn noise<'a>(&mut self, bytes: u64) -> Step<'a, W> {
+        self.counts.noise_bytes += bytes;
+        self.noise_since_message += bytes;
+        let max = self.limits.noise_bytes_max;
+        if self.noise_since_message <= max {
+            return Step::Ignored(Ignored::Noise);
+        }
+        Step::End(TransportError::after_sending(
+            Failure::Protocol,
+            format!("the server sent more than {max} bytes that are no messages"),
+        ))
+    }
+
+    /// Fails the one request a broken message belongs to, or everyone where nobody can tell.
+    fn broken<'a>(&mut self, id: Option<u64>, why: String) -> Step<'a, W> {
+        let waiters = match id {
+            Some(id) => self.pending.remove(&id).into_iter().collect(),
+            None => self.pending.drain().map(|(_, waiter)| waiter).collect(),
+        };
+        Step::Broken(waiters, why)
+    }
+
+    fn unmatched<'a>(&mut self, now: Instant) -> Step<'a, W> {
+        self.counts.unmatched += 1;
+        self.unasked(now).unwrap_or(Step::Ignored(Ignored::Unmatched))
+    }
+
+    fn taken(&mut self, id: &RawValue) -> Option<W> {
+        let id = id.get().parse().ok()?;
+        self.pending.remove(&id)
+    }
+
+    /// Counts a message nobody asked for.
+    fn unasked<'a>(&mut self, now: Instant) -> Option<Step<'a, W>> {
+        let since = *self.unasked_since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= RATE_SPAN {
+            self.unasked_since = Some(now);
+            self.unasked = 0;
+        }
+        self.unasked += 1;
+        let max = self.limits.unasked_max;
+        (self.unasked > max).then(|| {
+            Step::End(TransportError::after_sending(
+                Failure::Protocol,
+                format!(
+                    "the server sent more than {max} messages nobody asked for in {RATE_SPAN:?}"
+                ),
+            ))
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! What a server may ask of and tell its client.
+
+use std::pin::Pin;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::error::{METHOD_NOT_FOUND, RpcError, TransportError};
+
+/// A boxed future, because handlers and transports are used behind `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A request of the server: sampling, elicitation, roots. In the era without such requests, the
+/// same ones arrive inside input-required results and come through here too.
+#[derive(Debug, Clone)]
+pub struct ServerRequest {
+    /// Such as `sampling/createMessage`.
+    pub method: String,
+    /// As the server sent them.
+    pub params: Option<Box<RawValue>>,
+}
+
+/// Answers a server's requests and hears its notifications.
+pub trait Handler: Send + Sync + 'static {
+    /// The client capabilities to declare. What is not declared is not asked by a decent server.
+    fn capabilities(&self) -> Value {
+        json!({})
+    }
+
+    /// Answers a request. Dropped when the server cancels it or the connection ends.
+    fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        Box::pin(async move {
+            Err(RpcError::new(
+                METHOD_NOT_FOUND,
+                format!("`{}` is not offered here", request.method),
+            ))
+        })
+    }
+
+    /// Hears a notification. Called in the order of arrival, between two messages: return soon, and
+    /// never wait for the same server in here.
+    fn notification(&self, _method: &str, _params: Option<&RawValue>) {}
+
+    /// Hears what was wrong with something the server sent, apart from failed requests.
+    fn trouble(&self, _what: &str) {}
+
+    /// Hears that the connection ended, once.
+    fn ended(&self, _reason: &TransportError) {}
+}
+
+/// Refuses every request and hears nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RefuseAll;
+
+impl Handler for RefuseAll {}

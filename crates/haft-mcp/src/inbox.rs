@@ -1,0 +1,271 @@
+//! Where transports put what arrives. Each message finds the one it is for, at once and in order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::core::{Core, Counts, Ignored, Step};
+use crate::error::{INTERNAL_ERROR, RequestError, RpcError, TransportError};
+use crate::handler::{Handler, ServerRequest};
+use crate::limits::Limits;
+use crate::transport::{Kind, Outgoing, Transport};
+use crate::wire;
+
+/// Hears the progress of one request: the parameters of the notification, in order.
+pub type ProgressFn = Arc<dyn Fn(&RawValue) + Send + Sync>;
+
+/// The receiving half of a connection. Clones share it.
+#[derive(Clone)]
+pub struct Inbox(Arc<Shared>);
+
+pub(crate) struct Shared {
+    core: Mutex<Core<Waiter>>,
+    handler: Arc<dyn Handler>,
+    limits: Limits,
+    /// The way back, for answers to the server's requests.
+    transport: OnceLock<Weak<dyn Transport>>,
+    /// Requests of the server that are being answered, by the server's id.
+    serving: Mutex<HashMap<Box<str>, CancellationToken>>,
+    pub(crate) tasks: TaskTracker,
+    ended: CancellationToken,
+}
+
+/// One request that waits for its answer.
+pub(crate) struct Waiter {
+    pub(crate) answer: oneshot::Sender<Result<Box<RawValue>, RequestError>>,
+    pub(crate) progress: Option<ProgressFn>,
+    pub(crate) last_sign: Instant,
+}
+
+impl Inbox {
+    /// The inbox of a new connection.
+    pub fn new(handler: Arc<dyn Handler>, limits: Limits) -> Self {
+        Self(Arc::new(Shared {
+            core: Mutex::new(Core::new(limits)),
+            handler,
+            limits,
+            transport: OnceLock::new(),
+            serving: Mutex::default(),
+            tasks: TaskTracker::new(),
+            ended: CancellationToken::new(),
+        }))
+    }
+
+    /// The limits a transport has to keep while it reads.
+    pub fn limits(&self) -> Limits {
+        self.0.limits
+    }
+
+    /// Takes in one message, or a batch of them.
+    pub fn receive(&self, bytes: &[u8]) {
+        if bytes.trim_ascii_start().first() == Some(&b'[')
+            && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(bytes)
+        {
+            for message in batch {
+                self.receive_one(message.get().as_bytes());
+            }
+            return;
+        }
+        self.receive_one(bytes);
+    }
+
+    fn receive_one(&self, bytes: &[u8]) {
+        let step = self.core().receive(bytes, Instant::now().into_std());
+        match step {
+            Step::Answer(waiter, outcome) => {
+                // Whoever gave up in the meantime does not mind.
+                let _ = waiter.answer.send(outcome.map(ToOwned::to_owned));
+            }
+            Step::Notification { method, params } => self.notification(&method, params),
+            Step::Request { id, method, params } => self.serve(id, &method, params),
+            Step::Broken(waiters, why) => {
+                self.0.handler.trouble(&why);
+                for waiter in waiters {
+                    let _ = waiter.answer.send(Err(RequestError::protocol(why.clone())));
+                }
+            }
+            Step::Ignored(Ignored::Noise) => {}
+            Step::Ignored(Ignored::Unmatched) => {
+                self.0.handler.trouble("the server answered a request that nobody waits for");
+            }
+            Step::End(reason) => self.end(&reason),
+        }
+    }
+
+    /// The connection ended, or has to: everyone who waits hears why.
+    pub fn end(&self, reason: &TransportError) {
+        let is_first = self.core().ended().is_none();
+        let waiters = self.core().end(reason.clone());
+        for waiter in waiters {
+            let _ = waiter.answer.send(Err(reason.clone().into()));
+        }
+        self.0.ended.cancel();
+        if is_first {
+            self.0.handler.ended(reason);
+        }
+    }
+
+    /// The exchange of one request failed, and only that.
+    pub fn fail(&self, id: u64, reason: TransportError) {
+        let waiter = self.core().abandon(id);
+        if let Some(waiter) = waiter {
+            let _ = waiter.answer.send(Err(reason.into()));
+        }
+    }
+
+    /// The error for a message that is longer than allowed, for a transport that stops reading.
+    pub fn too_long(&self) -> TransportError {
+        self.core().too_long()
+    }
+
+    /// Whether the answer to `id` is still to come.
+    pub fn awaits(&self, id: u64) -> bool {
+        self.core().waiter(id).is_some()
+    }
+
+    /// Why the connection ended, if it has.
+    pub fn ended(&self) -> Option<TransportError> {
+        self.core().ended().cloned()
+    }
+
+    /// Waits until the connection ends. Transports stop their own tasks by it.
+    pub async fn wait_ended(&self) {
+        self.0.ended.cancelled().await;
+    }
+
+    /// What was set aside so far.
+    pub fn counts(&self) -> Counts {
+        self.core().counts()
+    }
+
+    /// Runs a task that belongs to the connection; it ends when the connection does.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let ended = self.0.ended.clone();
+        self.0.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core<Waiter>> {
+        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn handler(&self) -> &Arc<dyn Handler> {
+        &self.0.handler
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    /// Says how to answer the server's requests.
+    pub(crate) fn answer_through(&self, transport: &Arc<dyn Transport>) {
+        let _ = self.0.transport.set(Arc::downgrade(transport));
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>) {
+        match (method, params) {
+            ("notifications/progress", Some(params)) => self.progress(params),
+            ("notifications/cancelled", Some(params)) => self.cancelled(params),
+            _ => {}
+        }
+        self.0.handler.notification(method, params);
+    }
+
+    /// A sign of life of one request: its time starts anew, up to its absolute limit.
+    fn progress(&self, params: &RawValue) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Progress {
+            progress_token: u64,
+        }
+        let Ok(Progress { progress_token }) = serde_json::from_str(params.get()) else { return };
+        let progress = self.core().waiter_mut(progress_token).and_then(|waiter| {
+            waiter.last_sign = Instant::now();
+            waiter.progress.clone()
+        });
+        if let Some(progress) = progress {
+            progress(params);
+        }
+    }
+
+    /// The server does not want its answer any more.
+    fn cancelled(&self, params: &RawValue) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled<'a> {
+            #[serde(borrow)]
+            request_id: &'a RawValue,
+        }
+        if let Ok(cancelled) = serde_json::from_str::<Cancelled<'_>>(params.get())
+            && let Some(token) = self.serving().remove(cancelled.request_id.get())
+        {
+            token.cancel();
+        }
+    }
+
+    /// Answers a request of the server in a task of its own, so that nothing else waits for it.
+    fn serve(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+        if method == "ping" {
+            self.reply(wire::empty_response(id));
+            return;
+        }
+        let token = CancellationToken::new();
+        {
+            let mut serving = self.serving();
+            if serving.len() >= self.0.limits.server_requests_max {
+                drop(serving);
+                let busy = RpcError::new(INTERNAL_ERROR, "too many requests are under way");
+                self.reply(wire::error_response(id, &busy));
+                return;
+            }
+            serving.insert(id.get().into(), token.clone());
+        }
+        let request =
+            ServerRequest { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+        let (inbox, id) = (self.clone(), id.to_owned());
+        self.spawn(async move {
+            let answer = tokio::select! {
+                biased;
+                () = token.cancelled() => return,
+                answer = inbox.handler().request(request) => answer,
+            };
+            inbox.serving().remove(id.get());
+            inbox.reply(match answer {
+                Ok(result) => wire::response(&id, &result),
+                Err(error) => wire::error_response(&id, &error),
+            });
+        });
+    }
+
+    fn serving(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
+        self.0.serving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reply(&self, body: String) {
+        let Some(transport) = self.0.transport.get().and_then(Weak::upgrade) else { return };
+        let message = Outgoing {
+            kind: Kind::Response,
+            method: String::new(),
+            name: None,
+            mirrored: Vec::new(),
+            body,
+        };
+        let inbox = self.clone();
+        self.spawn(async move {
+            if let Err(error) = transport.deliver(&message).await {
+                inbox.handler().trouble(&format!("an answer did not reach the server: {error}"));
+            }
+        });
+    }
+}

@@ -1,0 +1,39 @@
+//! How much a server may send before it is cut off.
+
+use std::time::Duration;
+
+/// The limits of one connection. Every one of them ends in an error that names it.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// One message: a line of stdio, a body, an event, a frame.
+    pub message_bytes_max: usize,
+    /// How deep a message may nest.
+    pub depth_max: usize,
+    /// Output that is no message at all (prints, colours), since the last message.
+    pub noise_bytes_max: u64,
+    /// Messages nobody asked for (notifications, requests, strange answers) within [`RATE_SPAN`].
+    pub unasked_max: u32,
+    /// Requests of the server that may be under way at once.
+    pub server_requests_max: usize,
+    /// Pages of one list.
+    pub pages_max: usize,
+    /// Items of one list.
+    pub items_max: usize,
+}
+
+/// The span over which unasked messages are counted.
+pub const RATE_SPAN: Duration = Duration::from_secs(10);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 8 * 1024 * 1024,
+            depth_max: 64,
+            noise_bytes_max: 16 * 1024 * 1024,
+            unasked_max: 50_000,
+            server_requests_max: 64,
+            pages_max: 100,
+            items_max: 1_000,
+        }
+    }
+}

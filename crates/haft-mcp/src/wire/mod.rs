@@ -1,0 +1,11 @@
+//! Messages as bytes: pure functions, no I/O.
+
+mod depth;
+mod incoming;
+mod outgoing;
+mod salvage;
+
+pub use depth::nests_deeper_than;
+pub use incoming::{Incoming, Malformed, parse};
+pub use outgoing::{empty_response, error_response, notification, request, response};
+pub use salvage::{looks_like_message, salvage_id};

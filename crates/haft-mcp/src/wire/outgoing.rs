@@ -1,0 +1,72 @@
+//! What we send. Payloads are JSON text already and are put in as they are.
+
+use serde_json::value::RawValue;
+
+use crate::error::RpcError;
+
+/// A request. `params` is JSON text.
+pub fn request(id: u64, method: &str, params: &str) -> String {
+    // Written by hand: the parts are JSON already, and this is on the path of every call.
+    let mut line = String::with_capacity(params.len() + method.len() + 64);
+    line.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    line.push_str(&id.to_string());
+    line.push_str(r#","method":"#);
+    push_quoted(&mut line, method);
+    line.push_str(r#","params":"#);
+    line.push_str(params);
+    line.push('}');
+    line
+}
+
+/// A notification. `params` is JSON text.
+pub fn notification(method: &str, params: &str) -> String {
+    let mut line = String::with_capacity(params.len() + method.len() + 48);
+    line.push_str(r#"{"jsonrpc":"2.0","method":"#);
+    push_quoted(&mut line, method);
+    line.push_str(r#","params":"#);
+    line.push_str(params);
+    line.push('}');
+    line
+}
+
+/// The answer to a request of the peer, under the peer's own id.
+pub fn response(id: &RawValue, result: &RawValue) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// The answer that says no more than "yes".
+pub fn empty_response(id: &RawValue) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+/// The refusal of a request of the peer, under the peer's own id.
+pub fn error_response(id: &RawValue, error: &RpcError) -> String {
+    // An error is two plain fields and valid JSON; serializing it cannot fail.
+    let error = serde_json::to_string(error).unwrap_or_else(|_| "{\"code\":-32603}".to_owned());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+fn push_quoted(line: &mut String, text: &str) {
+    let quoted = serde_json::Value::from(text).to_string();
+    line.push_str(&quoted);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_json_rpc() {
+        assert_eq!(
+            request(7, "tools/call", r#"{"b":1,"a":2}"#),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"b":1,"a":2}}"#
+        );
+        assert_eq!(notification("a\"b", "{}"), r#"{"jsonrpc":"2.0","method":"a\"b","params":{}}"#);
+        let id: Box<RawValue> = serde_json::from_str("\"x\"").unwrap();
+        assert_eq!(response(&id, &id), r#"{"jsonrpc":"2.0","id":"x","result":"x"}"#);
+        assert_eq!(
+            error_response(&id, &RpcError::new(-32601, "no")),
+            r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"no"}}"#
+        );
+    }
+}
