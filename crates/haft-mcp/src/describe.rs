@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A prompt as its server describes it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptDescription {
     /// The name `prompts/get` expects, kept exactly as sent.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct PromptDescription {
 }
 
 /// One thing that can be filled into a prompt.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct PromptArgument {
 }
 
 /// A resource as its server describes it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDescription {
     /// Where it is.
@@ -59,7 +59,7 @@ pub struct ResourceDescription {
 }
 
 /// A family of resources.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
     /// The URI with its variable parts, as in RFC 6570.

@@ -134,6 +134,11 @@ impl Inbox {
         self.core().ended().cloned()
     }
 
+    /// Whether the connection has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.ended.is_cancelled()
+    }
+
     /// Waits until the connection ends. Transports stop their own tasks by it.
     pub async fn wait_ended(&self) {
         self.0.ended.cancelled().await;

@@ -28,5 +28,5 @@ pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
 pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};
-pub use tool::{ListToolsResult, ToolDescription};
+pub use tool::ToolDescription;
 pub use transport::{Connector, Era, Transport};

@@ -1,27 +1,16 @@
 //! What `tools/list` answers.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One page of `tools/list`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListToolsResult {
-    /// The tools of this page, in the server's order.
-    pub tools: Vec<ToolDescription>,
-    /// Where the next page starts. The empty string is a legal cursor; absence ends the list.
-    #[serde(default)]
-    pub next_cursor: Option<String>,
-}
-
 /// A tool as its server describes it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolDescription {
     /// The name `tools/call` expects, kept exactly as sent.
     pub name: String,
     /// A name for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What the tool does; servers may leave it out, which reads as the empty string.
     #[serde(default)]
@@ -30,7 +19,7 @@ pub struct ToolDescription {
     #[serde(default = "any_object")]
     pub input_schema: Value,
     /// JSON Schema of `structuredContent`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// Every other field of the tool, untouched.
     #[serde(flatten)]
@@ -47,13 +36,10 @@ mod tests {
 
     #[test]
     fn a_tool_without_description_or_schema_gets_the_empty_ones() {
-        let page: ListToolsResult =
-            serde_json::from_str(r#"{"tools":[{"name":"a b/c!","icons":[]}],"nextCursor":""}"#)
-                .unwrap();
-        let tool = &page.tools[0];
+        let tool: ToolDescription =
+            serde_json::from_str(r#"{"name":"a b/c!","icons":[]}"#).unwrap();
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("a b/c!", ""));
         assert_eq!(tool.input_schema, serde_json::json!({"type": "object", "properties": {}}));
         assert!(tool.rest.contains_key("icons"));
-        assert_eq!(page.next_cursor.as_deref(), Some(""));
     }
 }

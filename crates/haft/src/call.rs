@@ -3,6 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -90,32 +91,42 @@ impl Inner {
         } else {
             tokio::select! {
                 biased;
-                outcome = path(&snapshot, &call, &mut record) => outcome,
+                outcome = self.path(&snapshot, &call, &mut record) => outcome,
                 () = call.cancel.cancelled() => Err(CallError::Cancelled { tool: call.tool.clone() }),
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
             }
         };
         record.close(outcome, snapshot.output_bytes_max).await
     }
-}
 
-async fn path(
-    snapshot: &Snapshot,
-    call: &ToolCall,
-    record: &mut CallRecord<'_>,
-) -> Result<(), CallError> {
-    snapshot.require_log(&call.tool)?;
-    let tool = snapshot.resolve(&call.tool)?;
-    record.resolved(tool);
-    Policy::authorize(&tool.registered, call.is_approved)?;
-    let arguments = read_arguments(call)?;
-    check_input(tool, &arguments).await?;
-    let context = record.context();
-    let admitted =
-        snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
-    record.admitted(admitted.waited());
-    let output = invoke(tool, &admitted).await?;
-    check_output(tool, record.answered(output)).await
+    async fn path(
+        &self,
+        snapshot: &Snapshot,
+        call: &ToolCall,
+        record: &mut CallRecord<'_>,
+    ) -> Result<(), CallError> {
+        snapshot.require_log(&call.tool)?;
+        let tool = &*self.resolve(snapshot, &call.tool).await?;
+        record.resolved(tool);
+        Policy::authorize(&tool.registered, call.is_approved)?;
+        let arguments = read_arguments(call)?;
+        check_input(tool, &arguments).await?;
+        let context = record.context();
+        let admitted =
+            snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
+        record.admitted(admitted.waited());
+        let output = invoke(tool, &admitted).await?;
+        check_output(tool, record.answered(output)).await
+    }
+
+    /// The tool of a name. A server that starts late may be the one that has it.
+    async fn resolve(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Offered>, CallError> {
+        match snapshot.resolve(name) {
+            Ok(tool) => Ok(Arc::clone(tool)),
+            Err(_) if self.discover().await => self.snapshot.load().resolve(name).cloned(),
+            Err(unknown) => Err(unknown),
+        }
+    }
 }
 
 fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {

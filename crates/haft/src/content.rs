@@ -49,6 +49,15 @@ impl Content {
     }
 }
 
+/// One message of a prompt: who speaks, and what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// `user` or `assistant`.
+    pub role: String,
+    /// What is said.
+    pub content: Vec<Content>,
+}
+
 /// What a backend hands back when the tool ran.
 #[derive(Debug, Clone, Default)]
 pub struct ToolOutput {
@@ -58,17 +67,19 @@ pub struct ToolOutput {
     pub data: Option<Box<RawValue>>,
     /// The tool itself says that it failed. Its content then explains why.
     pub is_error: bool,
+    /// The whole answer as an MCP server wrote it, for those who hand it on untouched.
+    pub raw: Option<Box<RawValue>>,
 }
 
 impl ToolOutput {
     /// An answer that is only text.
     pub fn from_text(text: impl Into<String>) -> Self {
-        Self { content: vec![Content::text(text)], data: None, is_error: false }
+        Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
     /// A structured answer; a model is shown its JSON.
     pub fn from_raw(data: Box<RawValue>) -> Self {
-        Self { content: vec![Content::text(data.get())], data: Some(data), is_error: false }
+        Self { content: vec![Content::text(data.get())], data: Some(data), ..Self::default() }
     }
 
     /// A structured answer from anything that serializes.

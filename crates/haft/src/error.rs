@@ -154,6 +154,8 @@ pub enum ToolFailure {
         message: String,
         /// What to do next.
         remedy: Option<String>,
+        /// Facts for a program: the server, the tail of its stderr.
+        details: Value,
     },
     /// The other side broke the protocol.
     #[error("{message}")]
@@ -166,6 +168,8 @@ pub enum ToolFailure {
     OutcomeUnknown {
         /// What happened to which thing.
         message: String,
+        /// Facts for a program: the server, the tail of its stderr.
+        details: Value,
     },
 }
 
@@ -250,10 +254,10 @@ impl CallError {
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::Failed { failure, .. } => match &**failure {
-                ToolFailure::Execution { details, .. } => details.clone(),
-                ToolFailure::Unavailable { .. }
-                | ToolFailure::Protocol { .. }
-                | ToolFailure::OutcomeUnknown { .. } => Value::Null,
+                ToolFailure::Execution { details, .. }
+                | ToolFailure::Unavailable { details, .. }
+                | ToolFailure::OutcomeUnknown { details, .. } => details.clone(),
+                ToolFailure::Protocol { .. } => Value::Null,
             },
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }

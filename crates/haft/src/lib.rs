@@ -16,19 +16,25 @@ pub mod record;
 pub mod registry;
 mod runtime;
 pub mod schema;
+mod server_state;
 mod session;
 pub mod text;
 pub mod tool;
 
+#[cfg(feature = "mcp")]
+pub use backend::mcp::{Health, Refusal, ServerHandler};
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;
-pub use content::{Content, ToolOutput};
+pub use content::{Content, Message, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
 pub use policy::Admitted;
 pub use runtime::{
-    EffectiveValue, Runtime, RuntimeBuilder, ServerInfo, ServerState, Shutdown, StartError,
+    EffectiveValue, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError,
     ToolInfo,
 };
+#[cfg(feature = "mcp")]
+pub use runtime::{PromptInfo, ResourceInfo};
+pub use server_state::ServerState;
 pub use tool::{FunctionTool, Tool, ToolDefinition};

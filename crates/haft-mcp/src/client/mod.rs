@@ -96,6 +96,16 @@ impl Client {
         self.session.inbox().ended()
     }
 
+    /// Whether the connection has ended.
+    pub fn has_ended(&self) -> bool {
+        self.session.inbox().has_ended()
+    }
+
+    /// Waits until the connection ends.
+    pub async fn wait_ended(&self) {
+        self.session.inbox().wait_ended().await;
+    }
+
     /// Calls a tool by the server's own name for it. The result comes as the server wrote it.
     ///
     /// There is no time limit in here: the caller has one and drops the future.

@@ -7,9 +7,11 @@ use crate::content::{Content, ToolOutput};
 /// A structured answer. A JSON string is shown as its text, without quotes and escapes.
 pub(super) fn from_raw(data: Box<RawValue>) -> ToolOutput {
     match serde_json::from_str::<String>(data.get()) {
-        Ok(text) => {
-            ToolOutput { content: vec![Content::text(text)], data: Some(data), is_error: false }
-        }
+        Ok(text) => ToolOutput {
+            content: vec![Content::text(text)],
+            data: Some(data),
+            ..ToolOutput::default()
+        },
         Err(_) => ToolOutput::from_raw(data),
     }
 }

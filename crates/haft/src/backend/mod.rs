@@ -4,7 +4,7 @@
 mod answer;
 pub mod command;
 #[cfg(feature = "mcp")]
-mod mcp;
+pub mod mcp;
 pub mod process;
 mod program;
 pub mod script;

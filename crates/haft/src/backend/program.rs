@@ -41,6 +41,7 @@ pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error)
             return ToolFailure::Unavailable {
                 message: format!("the program `{shown}` could not be started: {error}"),
                 remedy: Some("try again later, or lower `max_concurrent`".into()),
+                details: json!({ "program": shown }),
             };
         }
         _ => (

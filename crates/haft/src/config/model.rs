@@ -188,8 +188,35 @@ pub struct ServerConfig {
     pub disabled: Setting<bool>,
 }
 
+impl ServerConfig {
+    /// Whether a connection made for `self` can serve `other` too. Where a value came from does not
+    /// matter, and neither does what only registration looks at.
+    pub fn is_same_connection(&self, other: &Self) -> bool {
+        let timeouts = |it: &Self| {
+            (it.connect_timeout.value, it.request_timeout.value, it.sse_read_timeout.value)
+        };
+        let lists =
+            |it: &Self| (it.load_tools.value, it.load_prompts.value, it.prompts.value.clone());
+        let rules = |it: &Self| {
+            (it.protocol.value, it.sampling.value, it.list_changed.value, it.start.value)
+        };
+        let pauses = |it: &Self| {
+            let Reconnect { attempts, base, factor, max } = &it.reconnect;
+            (attempts.value, base.value, factor.value.to_bits(), max.value)
+        };
+        self.name == other.name
+            && self.endpoint == other.endpoint
+            && self.terminate_on_close.value == other.terminate_on_close.value
+            && self.config == other.config
+            && timeouts(self) == timeouts(other)
+            && lists(self) == lists(other)
+            && rules(self) == rules(other)
+            && pauses(self) == pauses(other)
+    }
+}
+
 /// How a server is reached.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Endpoint {
     /// A child process.
     Stdio(Box<StdioEndpoint>),
@@ -229,7 +256,7 @@ impl fmt::Display for Endpoint {
 }
 
 /// A child process that speaks MCP on its stdin and stdout.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StdioEndpoint {
     /// The program.
     pub command: Masked,
@@ -246,7 +273,7 @@ pub struct StdioEndpoint {
 }
 
 /// A remote server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RemoteEndpoint {
     /// Its address.
     pub url: ServerUrl,

@@ -1,19 +1,26 @@
 //! A running toolbox: start, call, apply a new configuration, shut down.
 
 mod call_record;
+#[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
+mod fleet;
 mod info;
 mod local;
+#[cfg(feature = "mcp")]
+mod remote;
 mod servers;
 mod snapshot;
 mod start;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+#[cfg(feature = "mcp")]
+use crate::backend::mcp::{Health, RefuseServers, ServerHandler};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
@@ -25,7 +32,9 @@ use crate::tool::Tool;
 
 pub(crate) use call_record::CallRecord;
 pub use info::{EffectiveValue, ToolInfo};
-pub use servers::{ServerInfo, ServerState};
+#[cfg(feature = "mcp")]
+pub use remote::{PromptInfo, ResourceInfo};
+pub use servers::{ServerIdentity, ServerInfo};
 pub(crate) use snapshot::{Offered, Snapshot};
 pub use start::StartError;
 
@@ -44,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     pub(crate) sessions: Sessions,
     parts: Parts,
+    /// What goes on beside the calls.
+    background: TaskTracker,
     /// One configuration is applied at a time.
     applying: tokio::sync::Mutex<()>,
 }
@@ -51,6 +62,43 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
+    }
+
+    /// Takes over what the servers offer now, if that is something else than before.
+    pub(crate) async fn refresh(&self) {
+        let _one_at_a_time = self.applying.lock().await;
+        let old = self.snapshot.load_full();
+        if !old.fleet.is_current() {
+            self.snapshot.store(Arc::new(start::refresh(&self.parts, &old).await));
+        }
+    }
+
+    /// Asks the servers that start late and were never asked. True if the toolbox may have grown.
+    pub(crate) async fn discover(&self) -> bool {
+        let has_answers = self.snapshot.load_full().fleet.ask_unlisted().await;
+        if has_answers {
+            self.refresh().await;
+        }
+        has_answers
+    }
+}
+
+/// Keeps the toolbox up to date with its servers, for as long as somebody has it.
+async fn follow_changes(inner: Weak<Inner>) {
+    let Some((changed, stop)) = inner
+        .upgrade()
+        .map(|inner| (Arc::clone(&inner.parts.changed), inner.parts.stop_servers.clone()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = changed.notified() => {}
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        inner.refresh().await;
     }
 }
 
@@ -60,7 +108,20 @@ pub(crate) struct Parts {
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
     purpose: Purpose,
+    /// Ends every connection; cancelled when the runtime is gone.
+    stop_servers: CancellationToken,
+    _stop_with_us: DropGuard,
+    /// Told when the tools of a server are others than before.
+    changed: Arc<Notify>,
+    #[cfg(feature = "mcp")]
+    server_handler: Arc<dyn ServerHandler>,
+    #[cfg(feature = "mcp")]
+    watch: Option<ServerWatch>,
 }
+
+/// Hears how servers are doing: name, state and reason.
+#[cfg(feature = "mcp")]
+type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 
 /// What a toolbox is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +147,10 @@ pub struct RuntimeBuilder {
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
     purpose: Purpose,
+    #[cfg(feature = "mcp")]
+    server_handler: Arc<dyn ServerHandler>,
+    #[cfg(feature = "mcp")]
+    watch: Option<ServerWatch>,
 }
 
 impl RuntimeBuilder {
@@ -110,10 +175,39 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Answers what servers ask of their client, and hears what they tell.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn server_handler(mut self, handler: impl ServerHandler) -> Self {
+        self.server_handler = Arc::new(handler);
+        self
+    }
+
+    /// Hears of every change of a server's state, also while the toolbox starts.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn watch_servers(mut self, watch: impl Fn(&str, &Health) + Send + Sync + 'static) -> Self {
+        self.watch = Some(Arc::new(watch));
+        self
+    }
+
     /// Starts the toolbox.
     pub async fn start(self) -> Result<Runtime, StartError> {
-        let Self { config, functions, clock, purpose } = self;
-        let parts = Parts { functions, warm: WarmWorkers::new(), clock, purpose };
+        let stop_servers = CancellationToken::new();
+        let parts = Parts {
+            functions: self.functions,
+            warm: WarmWorkers::new(),
+            clock: self.clock,
+            purpose: self.purpose,
+            _stop_with_us: stop_servers.clone().drop_guard(),
+            stop_servers,
+            changed: Arc::new(Notify::new()),
+            #[cfg(feature = "mcp")]
+            server_handler: self.server_handler,
+            #[cfg(feature = "mcp")]
+            watch: self.watch,
+        };
+        let config = self.config;
         let snapshot = start::build(config, &parts, None).await?;
         let inner = Inner {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -121,9 +215,12 @@ impl RuntimeBuilder {
             stop: CancellationToken::new(),
             sessions: Sessions::default(),
             parts,
+            background: TaskTracker::new(),
             applying: tokio::sync::Mutex::new(()),
         };
-        Ok(Runtime { inner: Arc::new(inner) })
+        let inner = Arc::new(inner);
+        inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
+        Ok(Runtime { inner })
     }
 }
 
@@ -140,6 +237,10 @@ impl Runtime {
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
             purpose: Purpose::Call,
+            #[cfg(feature = "mcp")]
+            server_handler: Arc::new(RefuseServers),
+            #[cfg(feature = "mcp")]
+            watch: None,
         }
     }
 
@@ -169,7 +270,14 @@ impl Runtime {
 
     /// The configured servers and how each is doing.
     pub fn servers(&self) -> Vec<ServerInfo> {
-        self.inner.snapshot.load().servers.clone()
+        let snapshot = self.inner.snapshot.load();
+        snapshot.fleet.infos(&snapshot.config)
+    }
+
+    /// Connects the servers with `start: lazy` whose tools nobody knows yet, so that
+    /// [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
+    pub async fn discover(&self) {
+        self.inner.discover().await;
     }
 
     /// How the execution log is doing; nothing for a toolbox that only looks.
@@ -184,6 +292,12 @@ impl Runtime {
         let old = self.inner.snapshot.load_full();
         let new = start::build(config, &self.inner.parts, Some(&old)).await?;
         self.inner.snapshot.store(Arc::new(new));
+        // Calls under way may still use what the new configuration has dropped.
+        let inner = Arc::clone(&self.inner);
+        self.inner.background.spawn(async move {
+            let new = inner.snapshot.load_full();
+            old.fleet.retire(&new.fleet).await;
+        });
         Ok(())
     }
 
@@ -204,6 +318,8 @@ impl Runtime {
         for tool in snapshot.tools() {
             tool.backend.stop().await;
         }
+        inner.parts.stop_servers.cancel();
+        snapshot.fleet.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.household()).await;
         if let Some(Err(error)) = close(snapshot.log.as_ref()).await {

@@ -1,16 +1,14 @@
-//! The configured MCP servers, as far as this build can reach them.
+//! A configured MCP server as programs and people are shown it.
 
 use serde::Serialize;
 
-use super::StartError;
-use crate::config::choices::{ConnectFailure, Mode, Start};
-use crate::config::model::{Config, ServerConfig};
-use crate::registry::{Level, Record, connect_failure};
+#[cfg(feature = "mcp")]
+use crate::backend::mcp::Connection;
+use crate::config::choices::{Mode, Start};
+use crate::config::model::ServerConfig;
+pub use crate::server_state::ServerState;
 
-/// Why no server is reached: the transports are not part of this version.
-const NO_TRANSPORT: &str = "this version of Haft cannot connect to MCP servers";
-
-/// One configured server.
+/// One configured server and how it is doing.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerInfo {
     /// Its name.
@@ -27,18 +25,37 @@ pub struct ServerInfo {
     pub state: ServerState,
     /// Why it is in that state.
     pub reason: Option<String>,
+    /// Since when, RFC 3339; nothing for a server that is only configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// How often in a row the connection was tried again.
+    pub retries: u32,
+    /// What the server says about itself, while it is connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerIdentity>,
+    /// How many tools it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<usize>,
+    /// How many prompts it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<usize>,
+    /// The end of what it wrote to its standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
 }
 
-/// How a server is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerState {
-    /// It is left out by `disabled: true`.
-    Disabled,
-    /// It cannot be reached.
-    Unavailable,
-    /// It is only configured; nobody tried to reach it.
-    Configured,
+/// What a server says about itself. It can say anything.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerIdentity {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The protocol's version.
+    pub protocol_version: String,
+    /// How it wants to be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
 }
 
 impl ServerInfo {
@@ -54,32 +71,36 @@ impl ServerInfo {
             start: server.start.value,
             state,
             reason: None,
+            since: None,
+            retries: 0,
+            server: None,
+            tools: None,
+            prompts: None,
+            stderr_tail: None,
         }
     }
-}
 
-/// Does with every server what its `on_connect_failure` says.
-pub(super) fn connect(config: &Config) -> Result<Vec<ServerInfo>, StartError> {
-    let mut infos = Vec::new();
-    for server in &config.servers {
-        let mut info = ServerInfo::configured(server);
-        if info.state == ServerState::Configured && server.start.value == Start::Eager {
-            match server.on_connect_failure.value {
-                ConnectFailure::Exit => {
-                    let text = connect_failure(&server.name, &server.endpoint, NO_TRANSPORT);
-                    Record { level: Level::Error, text: text.clone() }.emit();
-                    return Err(StartError::Connect { server: server.name.clone(), text });
-                }
-                ConnectFailure::Skip => {
-                    let text =
-                        format!("mcp: server '{}' failed to connect: {NO_TRANSPORT}", server.name);
-                    Record { level: Level::Warning, text }.emit();
-                }
-            }
-            info.state = ServerState::Unavailable;
-            info.reason = Some(NO_TRANSPORT.to_owned());
+    /// A server with its connection.
+    #[cfg(feature = "mcp")]
+    pub(super) fn connected(connection: &Connection) -> Self {
+        let health = connection.health();
+        let lists = connection.lists();
+        let identity = connection.identity();
+        Self {
+            state: health.state,
+            reason: health.reason,
+            since: (health.state != ServerState::Configured).then(|| health.since.to_string()),
+            retries: health.retries,
+            server: identity.map(|identity| ServerIdentity {
+                name: identity.name,
+                version: identity.version,
+                protocol_version: identity.protocol_version,
+                instructions: identity.instructions,
+            }),
+            tools: lists.as_ref().map(|lists| lists.tools.len()),
+            prompts: lists.as_ref().map(|lists| lists.prompts.len()),
+            stderr_tail: connection.stderr_tail(),
+            ..Self::configured(connection.config())
         }
-        infos.push(info);
     }
-    Ok(infos)
 }

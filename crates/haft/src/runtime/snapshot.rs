@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::fleet::Fleet;
 use super::info::ToolInfo;
-use super::servers::ServerInfo;
 use crate::config::{Config, nearest, show};
 use crate::error::CallError;
 use crate::policy::{Gate, Policy};
 use crate::record::{ExecutionLog, Source as RecordSource};
-use crate::registry::RegisteredTool;
+use crate::registry::{KnownTools, Record, RegisteredTool};
 use crate::tool::Tool;
 
 /// One state of the toolbox.
@@ -20,8 +20,22 @@ pub(crate) struct Snapshot {
     /// Not there in a toolbox that only looks.
     pub(crate) log: Option<ExecutionLog>,
     pub(crate) output_bytes_max: usize,
-    pub(crate) servers: Vec<ServerInfo>,
-    pub(super) config: Config,
+    pub(super) fleet: Fleet,
+    pub(super) config: Arc<Config>,
+    /// What registration said, so that the next one says only what is new.
+    pub(super) said: Vec<Record>,
+    /// What the servers had.
+    pub(super) known: KnownTools,
+}
+
+/// What a snapshot is made of, beside its tools.
+pub(super) struct SnapshotParts {
+    pub(super) config: Arc<Config>,
+    pub(super) policy: Policy,
+    pub(super) log: Option<ExecutionLog>,
+    pub(super) fleet: Fleet,
+    pub(super) said: Vec<Record>,
+    pub(super) known: KnownTools,
 }
 
 /// A tool with what runs it and what limits it.
@@ -40,17 +54,12 @@ impl Offered {
 }
 
 impl Snapshot {
-    pub(super) fn new(
-        config: Config,
-        offered: Vec<Offered>,
-        policy: Policy,
-        log: Option<ExecutionLog>,
-        servers: Vec<ServerInfo>,
-    ) -> Self {
+    pub(super) fn new(offered: Vec<Offered>, parts: SnapshotParts) -> Self {
+        let SnapshotParts { config, policy, log, fleet, said, known } = parts;
         let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
         let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
-        Self { tools, order, policy, log, output_bytes_max, servers, config }
+        Self { tools, order, policy, log, output_bytes_max, fleet, config, said, known }
     }
 
     /// The tools, in the order of registration.

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::fleet::Fleet;
 use super::local::Script;
-use super::snapshot::{Offered, Snapshot};
-use super::{Parts, Purpose, servers};
+use super::snapshot::{Offered, Snapshot, SnapshotParts};
+use super::{Parts, Purpose};
 use crate::config::Config;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
 use crate::config::model::LocalProgram;
@@ -13,7 +14,9 @@ use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
 };
-use crate::registry::{Discovered, KnownTools, LocalDiscovery, RegisteredTool, Source, register};
+use crate::registry::{
+    Discovered, KnownTools, LocalDiscovery, RegisteredTool, Registration, Source, register,
+};
 use crate::tool::Tool;
 
 /// Why a toolbox did not start. The old one, if there is one, keeps running.
@@ -63,30 +66,70 @@ pub(super) async fn build(
         Purpose::Call => Some(open_log(&config, parts, old)?),
         Purpose::Look => None,
     };
-    let servers = servers::connect(&config)?;
-    let found = discover(&config, parts);
-    let known = load_known(&config);
-    let registration = register(&config, &found, known.as_ref());
-    for record in &registration.records {
-        record.emit();
-    }
-    if !registration.violations.is_empty() {
-        return Err(StartError::Strict { texts: registration.violations });
-    }
-    let is_news = parts.purpose == Purpose::Call && !registration.known.is_empty();
-    if is_news && known.as_ref() != Some(&registration.known) {
-        save_known(&config, &registration.known).await;
+    let nothing = Fleet::default();
+    let before = old.map_or(&nothing, |old| &old.fleet);
+    let fleet = Fleet::new(&config, parts, Some(before));
+    if let Err(error) = fleet.connect().await {
+        fleet.retire(before).await;
+        return Err(error);
     }
     let has_python =
         config.local.iter().any(|tool| matches!(tool.program, LocalProgram::Python { .. }));
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
-    let backends = backends(&config, parts, &registration.tools, old);
-    let offered = offer(registration.tools, &backends, old);
+    let known = load_known(&config);
+    let (snapshot, violations) =
+        assemble(Arc::new(config), parts, log, fleet.with_current_lists(), known.as_ref(), old);
+    for record in &snapshot.said {
+        record.emit();
+    }
+    if !violations.is_empty() {
+        fleet.retire(before).await;
+        return Err(StartError::Strict { texts: violations });
+    }
+    remember(&snapshot, parts, known.as_ref()).await;
+    Ok(snapshot)
+}
+
+/// The same toolbox with what its servers offer now. A tool that must not be there is refused, and
+/// everything else goes on.
+pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
+    let fleet = old.fleet.with_current_lists();
+    let (config, log) = (Arc::clone(&old.config), old.log.clone());
+    let (snapshot, _) = assemble(config, parts, log, fleet, Some(&old.known), Some(old));
+    for record in snapshot.said.iter().filter(|record| !old.said.contains(record)) {
+        record.emit();
+    }
+    remember(&snapshot, parts, Some(&old.known)).await;
+    snapshot
+}
+
+/// Registers what there is. Also tells what must stop a start.
+fn assemble(
+    config: Arc<Config>,
+    parts: &Parts,
+    log: Option<ExecutionLog>,
+    fleet: Fleet,
+    known: Option<&KnownTools>,
+    old: Option<&Snapshot>,
+) -> (Snapshot, Vec<String>) {
+    let found = discover(&config, parts, &fleet);
+    let Registration { tools, records, violations, known } = register(&config, &found, known);
+    let backends = backends(&config, parts, &tools, old);
+    let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
-    Ok(Snapshot::new(config, offered, policy, log, servers))
+    let parts = SnapshotParts { config, policy, log, fleet, said: records, known };
+    (Snapshot::new(offered, parts), violations)
+}
+
+/// Remembers for the next run what the servers had, if that is news.
+async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<&KnownTools>) {
+    let known = &snapshot.known;
+    if parts.purpose == Purpose::Call && !known.is_empty() && before != Some(known) {
+        save_known(&snapshot.config, known).await;
+    }
 }
 
 /// Keeps the log open across a change of configuration that does not concern it.
@@ -123,7 +166,7 @@ fn log_key(config: &Config) -> impl PartialEq + use<> {
     (settings, config.secrets())
 }
 
-fn discover(config: &Config, parts: &Parts) -> Discovered {
+fn discover(config: &Config, parts: &Parts, fleet: &Fleet) -> Discovered {
     let functions = parts
         .functions
         .iter()
@@ -132,7 +175,7 @@ fn discover(config: &Config, parts: &Parts) -> Discovered {
         definition: tool.definition.clone(),
         settings: Some(tool.settings.clone()),
     });
-    Discovered { local: functions.chain(scripts).collect(), servers: Vec::new() }
+    Discovered { local: functions.chain(scripts).collect(), servers: fleet.discovered() }
 }
 
 /// What runs each tool. A script whose entry did not change keeps its warm workers.
@@ -180,13 +223,25 @@ fn backends(
     backends
 }
 
-fn offer(tools: Vec<RegisteredTool>, backends: &Backends, old: Option<&Snapshot>) -> Vec<Offered> {
+fn offer(
+    tools: Vec<RegisteredTool>,
+    local: &Backends,
+    fleet: &Fleet,
+    old: Option<&Snapshot>,
+) -> Vec<Offered> {
+    let remote = fleet.backends();
     tools
         .into_iter()
         .filter_map(|registered| {
+            let own_name = &registered.definition.name;
             // A server's tool may have the name of a local one, and must not run it.
-            let Source::Local = registered.source else { return None };
-            let (backend, kind) = backends.get(&registered.definition.name)?.clone();
+            let (backend, kind) = match &registered.source {
+                Source::Local => local.get(own_name)?.clone(),
+                Source::Mcp { mcp_name, .. } => {
+                    let backend = remote.get(&(mcp_name.clone(), own_name.clone()))?;
+                    (backend.clone(), RecordSource::Mcp)
+                }
+            };
             let before = old.and_then(|old| old.resolve(&registered.name).ok());
             let gate =
                 gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);

@@ -122,6 +122,21 @@ impl ProcessTree {
         self.kill().await
     }
 
+    /// Asks the child to end, in words it may understand: what `ask` does, then SIGTERM. Each has
+    /// `grace` to work; what is left then is killed.
+    pub async fn end_by_steps(mut self, ask: impl Future<Output = ()>, grace: Duration) -> Left {
+        if self.leader == Leader::Uncollected {
+            self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
+        }
+        // A child that does not read keeps a message for it waiting.
+        let _ = timeout(grace, ask).await;
+        if timeout(grace, self.wait()).await.is_err() {
+            let _ = kill_process_group(self.group, Signal::TERM);
+            let _ = timeout(grace, self.wait()).await;
+        }
+        self.kill().await
+    }
+
     /// Kills what can be found at once, without a look at every process there is.
     fn strike(&self) {
         for pid in self.seen.iter().filter_map(|sighting| sighting.pid()) {

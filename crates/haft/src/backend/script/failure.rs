@@ -176,7 +176,11 @@ pub(super) fn unsendable(name: &str, problem: &impl Display) -> ToolFailure {
 
 /// The tool was stopped for good.
 pub(super) fn stopped(name: &str) -> ToolFailure {
-    ToolFailure::Unavailable { message: format!("`{name}` has been stopped"), remedy: None }
+    ToolFailure::Unavailable {
+        message: format!("`{name}` has been stopped"),
+        remedy: None,
+        details: Value::Null,
+    }
 }
 
 fn exception(Problem { kind, message, .. }: &Problem) -> String {

@@ -1,0 +1,54 @@
+//! What a server that starts late offered in an earlier run, so that its tools are known before it
+//! runs.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use super::connection::Surroundings;
+use super::lists::Lists;
+use crate::config::model::ServerConfig;
+
+impl Lists {
+    /// What the last run saw; nothing if the server is reached in another way now.
+    pub(super) fn load_cached(config: &ServerConfig, surroundings: &Surroundings) -> Option<Self> {
+        let bytes = std::fs::read(path(config, surroundings)?).ok()?;
+        // A file that cannot be read is as good as none: the server will be asked.
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Keeps the lists for the next run: a new file put in place of the old one.
+    pub(super) fn save_cached(&self, config: &ServerConfig, surroundings: &Surroundings) {
+        let Some(path) = path(config, surroundings).filter(|_| surroundings.may_write) else {
+            return;
+        };
+        let draft = path.with_extension(format!("{}", std::process::id()));
+        let saved = serde_json::to_vec(self).map_err(std::io::Error::other).and_then(|json| {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::fs::write(&draft, json)?;
+            std::fs::rename(&draft, &path)
+        });
+        if let Err(error) = saved {
+            tracing::warn!(
+                server = config.name,
+                "its lists cannot be kept for the next run: {error}"
+            );
+        }
+    }
+}
+
+/// The file is named by server and endpoint. Only what is shown of the endpoint counts, so that no
+/// secret leaves a trace.
+fn path(config: &ServerConfig, surroundings: &Surroundings) -> Option<PathBuf> {
+    use crate::config::choices::Start;
+    if config.start.value != Start::Lazy {
+        return None;
+    }
+    let key = format!("{}\n{}\n{}", config.name, config.endpoint.transport(), config.endpoint);
+    let mut name = String::new();
+    for byte in Sha256::digest(key.as_bytes()).iter().take(16) {
+        let _ = write!(name, "{byte:02x}");
+    }
+    Some(surroundings.cache.as_ref()?.join(format!("{name}.json")))
+}

@@ -1,0 +1,285 @@
+//! One server for as long as the toolbox lives: a client when it is there, a reason when it is not.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use haft_mcp::{
+    Client, Identity, RequestError, ResourceDescription, ResourceTemplate, TransportError,
+};
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::handler::ServerHandler;
+use super::health::{Health, ServerState};
+use super::lists::{self, Lists};
+use super::{convert, failure, supervisor};
+use crate::backend::process::{Household, ProcessTree, SharedTail};
+use crate::config::choices::Start;
+use crate::config::model::ServerConfig;
+use crate::content::{Content, Message};
+use crate::error::ToolFailure;
+
+/// How long calls under way may keep a connection that is no longer configured.
+const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// What a connection needs of its toolbox.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Which processes end together.
+    pub household: Household,
+    /// Who answers the servers' requests.
+    pub handler: Arc<dyn ServerHandler>,
+    /// Ends every connection of the toolbox.
+    pub stop: CancellationToken,
+    /// Told when the tools of a server are others than before.
+    pub changed: Arc<Notify>,
+    /// Where lists of servers that start late are kept between runs.
+    pub cache: Option<PathBuf>,
+    /// Whether anything may be written there.
+    pub may_write: bool,
+    /// Where `haft login` keeps its tokens.
+    pub tokens: PathBuf,
+    /// Told of every change of state.
+    pub watch: Option<Arc<dyn Fn(&str, &Health) + Send + Sync>>,
+}
+
+/// A configured server and the connection to it.
+pub struct Connection {
+    pub(super) config: ServerConfig,
+    pub(super) surroundings: Surroundings,
+    pub(super) client: ArcSwapOption<Client>,
+    pub(super) lists: ArcSwapOption<Lists>,
+    /// How many rounds of connecting are over; a change wakes whoever waits for a client.
+    pub(super) rounds: watch::Sender<u64>,
+    pub(super) wanted: Notify,
+    pub(super) stale: Arc<Notify>,
+    pub(super) lost: Notify,
+    pub(super) tail: SharedTail,
+    /// The server's process, where it is one of ours.
+    pub(super) process: Arc<tokio::sync::Mutex<Option<ProcessTree>>>,
+    pub(super) stop: CancellationToken,
+    pub(super) tasks: TaskTracker,
+    health: Mutex<Health>,
+    last_loss: Mutex<Option<TransportError>>,
+    calls: AtomicUsize,
+}
+
+impl Connection {
+    /// A server that nobody tried to reach yet. One that starts late may be known from an earlier
+    /// run.
+    pub fn new(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
+        let lists = match config.start.value {
+            Start::Lazy => Lists::load_cached(&config, &surroundings),
+            Start::Eager => None,
+        };
+        let stop = surroundings.stop.child_token();
+        let connection = Arc::new(Self {
+            config,
+            surroundings,
+            client: ArcSwapOption::empty(),
+            lists: ArcSwapOption::from_pointee(lists),
+            rounds: watch::Sender::new(0),
+            wanted: Notify::new(),
+            stale: Arc::new(Notify::new()),
+            lost: Notify::new(),
+            tail: SharedTail::default(),
+            process: Arc::default(),
+            stop,
+            tasks: TaskTracker::new(),
+            health: Mutex::new(Health::new(ServerState::Configured)),
+            last_loss: Mutex::new(None),
+            calls: AtomicUsize::new(0),
+        });
+        connection.tasks.spawn(supervisor::run(Arc::clone(&connection)));
+        connection
+    }
+
+    /// The server's name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// The connected client. Connects, or waits for the connection being made.
+    pub async fn client(&self) -> Result<Arc<Client>, String> {
+        if let Some(client) = self.ready() {
+            return Ok(client);
+        }
+        let mut rounds = self.rounds.subscribe();
+        let seen = *rounds.borrow_and_update();
+        self.wanted.notify_one();
+        loop {
+            if let Some(client) = self.ready() {
+                return Ok(client);
+            }
+            if *rounds.borrow_and_update() > seen {
+                return Err(self.reason());
+            }
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return Err("it was stopped".to_owned()),
+                _ = rounds.changed() => {}
+            }
+        }
+    }
+
+    /// What the server offers, if it was ever asked.
+    pub fn lists(&self) -> Option<Arc<Lists>> {
+        self.lists.load_full()
+    }
+
+    /// Who the server says it is, while it is connected.
+    pub fn identity(&self) -> Option<Identity> {
+        self.ready().map(|client| client.identity().clone())
+    }
+
+    /// How it is doing.
+    pub fn health(&self) -> Health {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The end of what the server wrote to its standard error, if it wrote anything.
+    pub fn stderr_tail(&self) -> Option<String> {
+        Some(self.tail.text()).filter(|tail| !tail.trim().is_empty())
+    }
+
+    /// Asks the server for a sign of life; connects if need be.
+    pub async fn ping(&self) -> Result<(), ToolFailure> {
+        self.with_client("ping", async |client| client.ping().await).await
+    }
+
+    /// A prompt with its arguments filled in.
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &RawValue,
+    ) -> Result<Vec<Message>, ToolFailure> {
+        self.with_client(name, async |client| {
+            convert::prompt_messages(&*client.get_prompt(name, arguments).await?)
+        })
+        .await
+    }
+
+    /// The resources and templates the server has now.
+    pub async fn resources(
+        &self,
+    ) -> Result<(Vec<ResourceDescription>, Vec<ResourceTemplate>), ToolFailure> {
+        self.with_client("resources", async |client| lists::resources(client).await).await
+    }
+
+    /// A resource's content.
+    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Content>, ToolFailure> {
+        self.with_client(uri, async |client| {
+            convert::resource_contents(&*client.read_resource(uri).await?)
+        })
+        .await
+    }
+
+    /// Ends the connection in the way the server expects, and waits until nothing of it is left.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Ends the connection when the calls under way have ended.
+    pub async fn retire(&self) {
+        let idle = async {
+            while self.calls.load(Ordering::Acquire) > 0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let _ = tokio::time::timeout(RETIRE_WAIT_MAX, idle).await;
+        self.stop().await;
+    }
+
+    /// Whether `config` describes this very connection.
+    pub fn is_of(&self, config: &ServerConfig) -> bool {
+        self.config.is_same_connection(config)
+    }
+
+    async fn with_client<T>(
+        &self,
+        what: &str,
+        ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
+    ) -> Result<T, ToolFailure> {
+        let _under_way = self.under_way();
+        let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
+        ask(&client).await.map_err(|error| {
+            self.note(&client, &error);
+            failure::of_call(self, what, &error)
+        })
+    }
+
+    /// The client, if there is one and its connection lives.
+    pub(super) fn ready(&self) -> Option<Arc<Client>> {
+        self.client.load_full().filter(|client| !client.has_ended())
+    }
+
+    /// A call that uses the connection, for as long as the guard lives.
+    pub(super) fn under_way(&self) -> impl Drop + '_ {
+        struct UnderWay<'a>(&'a AtomicUsize);
+        impl Drop for UnderWay<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        self.calls.fetch_add(1, Ordering::AcqRel);
+        UnderWay(&self.calls)
+    }
+
+    /// How often a lost connection is tried again.
+    pub(super) fn retries_max(&self) -> u32 {
+        self.config.reconnect.attempts.value
+    }
+
+    /// Notes that a request failed in a way that says the connection is gone. Other requests under
+    /// way keep the client and may still succeed.
+    pub(super) fn note(&self, client: &Arc<Client>, error: &RequestError) {
+        let RequestError::Transport(error) = error else { return };
+        if !error.ends_connection() {
+            return;
+        }
+        let current = self.client.load_full();
+        if current.is_some_and(|current| Arc::ptr_eq(&current, client)) {
+            *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+            self.client.store(None);
+            self.lost.notify_one();
+        }
+    }
+
+    pub(super) fn take_loss(&self) -> Option<TransportError> {
+        self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(super) fn set(&self, state: ServerState, reason: Option<String>, retries: u32) {
+        let new = Health { reason, retries, ..Health::new(state) };
+        let is_news = {
+            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_news = (health.state, &health.reason) != (new.state, &new.reason);
+            // The time is that of the last change, and not of the last look.
+            if is_news {
+                *health = new.clone();
+            } else {
+                health.retries = retries;
+            }
+            is_news
+        };
+        if let Some(watch) = self.surroundings.watch.as_ref().filter(|_| is_news) {
+            watch(self.name(), &new);
+        }
+    }
+
+    fn reason(&self) -> String {
+        self.health().reason.unwrap_or_else(|| "it cannot be reached".to_owned())
+    }
+}

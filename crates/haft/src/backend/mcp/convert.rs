@@ -1,0 +1,198 @@
+//! What servers answer, in the kinds a model can be shown. Nothing is refused for being unknown.
+
+use std::borrow::Cow;
+
+use haft_mcp::RequestError;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::content::{Content, Message, ToolOutput};
+use crate::text::printable;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallResult<'a> {
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    structured_content: Option<&'a RawValue>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+/// One block, in any of the kinds the protocol knows.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    data: Option<String>,
+    #[serde(default)]
+    mime_type: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(borrow, default)]
+    resource: Option<&'a RawValue>,
+}
+
+/// The content of a resource, embedded or read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceContent {
+    uri: String,
+    #[serde(default)]
+    mime_type: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    blob: Option<String>,
+}
+
+/// The result of `tools/call`.
+pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError> {
+    let result: CallResult<'_> = serde_json::from_str(raw.get()).map_err(|error| {
+        RequestError::protocol(format!("the result of the tool cannot be read: {error}"))
+    })?;
+    let CallResult { content, structured_content, is_error } = result;
+    let content = content_blocks(&content);
+    let data = structured_content.map(ToOwned::to_owned);
+    Ok(ToolOutput { content, data, is_error, raw: Some(raw) })
+}
+
+/// Blocks in their order. A kind nobody knows becomes a text that names it and its size.
+pub fn content_blocks(blocks: &[&RawValue]) -> Vec<Content> {
+    blocks.iter().map(|raw| block(raw).unwrap_or_else(|| unknown(raw))).collect()
+}
+
+fn block(raw: &RawValue) -> Option<Content> {
+    let Block { kind, text, data, mime_type, uri, resource } =
+        serde_json::from_str(raw.get()).ok()?;
+    match kind.as_ref() {
+        "text" => Some(Content::Text { text: text? }),
+        "image" => Some(Content::Image { data: data?, mime_type: mime_type? }),
+        "audio" => Some(Content::Audio { data: data?, mime_type: mime_type? }),
+        "resource_link" => Some(Content::Resource { uri: uri?, mime_type, text: None, data: None }),
+        "resource" => serde_json::from_str(resource?.get()).ok().map(resource_block),
+        _ => None,
+    }
+}
+
+fn resource_block(content: ResourceContent) -> Content {
+    let ResourceContent { uri, mime_type, text, blob } = content;
+    Content::Resource { uri, mime_type, text, data: blob }
+}
+
+fn unknown(raw: &RawValue) -> Content {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let kind = serde_json::from_str::<Kind>(raw.get()).map(|it| it.kind);
+    let kind = kind.as_deref().map_or(Cow::Borrowed("without a kind"), printable);
+    tracing::warn!("a tool answered with content of a kind Haft does not know: {kind}");
+    Content::text(format!(
+        "[content of kind `{kind}`, {} bytes of JSON, which Haft cannot show; the execution log has it]",
+        raw.get().len()
+    ))
+}
+
+/// The result of `prompts/get`: messages of a chat.
+pub fn prompt_messages(raw: &RawValue) -> Result<Vec<Message>, RequestError> {
+    #[derive(Deserialize)]
+    struct Prompt<'a> {
+        #[serde(borrow)]
+        messages: Vec<PromptMessage<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct PromptMessage<'a> {
+        role: String,
+        #[serde(borrow)]
+        content: &'a RawValue,
+    }
+    let prompt: Prompt<'_> = serde_json::from_str(raw.get())
+        .map_err(|error| RequestError::protocol(format!("the prompt cannot be read: {error}")))?;
+    Ok(prompt
+        .messages
+        .into_iter()
+        .map(|PromptMessage { role, content }| {
+            // One block, though servers send lists of them too.
+            let blocks: Vec<&RawValue> =
+                serde_json::from_str(content.get()).unwrap_or_else(|_| vec![content]);
+            Message { role, content: content_blocks(&blocks) }
+        })
+        .collect())
+}
+
+/// The result of `resources/read`.
+pub fn resource_contents(raw: &RawValue) -> Result<Vec<Content>, RequestError> {
+    #[derive(Deserialize)]
+    struct Contents {
+        contents: Vec<ResourceContent>,
+    }
+    let Contents { contents } = serde_json::from_str(raw.get())
+        .map_err(|error| RequestError::protocol(format!("the resource cannot be read: {error}")))?;
+    Ok(contents.into_iter().map(resource_block).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(json: &str) -> ToolOutput {
+        tool_output(serde_json::from_str(json).unwrap()).unwrap()
+    }
+
+    /// Proves S3-FR-017, S3-FR-018, S3-FR-019, S3-FR-020, S3-US3-4, S3-US3-5.
+    #[test]
+    fn every_kind_becomes_its_own_and_the_order_is_kept() {
+        let output = output(
+            r#"{"content": [
+                {"type": "audio", "data": "QQ==", "mimeType": "audio/wav", "annotations": {}},
+                {"type": "text", "text": "a"},
+                {"type": "image", "data": "Qg==", "mimeType": "image/png"},
+                {"type": "resource_link", "uri": "file:///x", "name": "x"},
+                {"type": "resource", "resource": {"uri": "a://t", "mimeType": "text/plain", "text": "t"}},
+                {"type": "resource", "resource": {"uri": "a://b", "blob": "Qw=="}}
+            ]}"#,
+        );
+        let resource = |uri: &str, mime: Option<&str>, text: Option<&str>, data: Option<&str>| {
+            Content::Resource {
+                uri: uri.into(),
+                mime_type: mime.map(Into::into),
+                text: text.map(Into::into),
+                data: data.map(Into::into),
+            }
+        };
+        let expected = vec![
+            Content::Audio { data: "QQ==".into(), mime_type: "audio/wav".into() },
+            Content::text("a"),
+            Content::Image { data: "Qg==".into(), mime_type: "image/png".into() },
+            resource("file:///x", None, None, None),
+            resource("a://t", Some("text/plain"), Some("t"), None),
+            resource("a://b", None, None, Some("Qw==")),
+        ];
+        assert_eq!(output.content, expected);
+    }
+
+    /// Proves S3-EC-3.
+    #[test]
+    fn an_unknown_kind_is_named_and_kept_raw() {
+        let output = output(r#"{"content": [{"type": "hologram", "x": 1}, 5, {"type": "text"}]}"#);
+        let texts: Vec<String> = output.content.iter().map(|it| format!("{it:?}")).collect();
+        assert!(texts[0].contains("`hologram`, 26 bytes"), "{texts:?}");
+        assert!(texts[1].contains("`without a kind`, 1 bytes"), "{texts:?}");
+        assert!(texts[2].contains("`text`, 16 bytes"), "{texts:?}");
+        assert!(output.raw.unwrap().get().contains("hologram"));
+    }
+
+    #[test]
+    fn structure_stays_as_it_was_written() {
+        let output = output(r#"{"structuredContent": {"b": 12345678901234567890123, "a": 1}}"#);
+        assert_eq!(output.data.unwrap().get(), r#"{"b": 12345678901234567890123, "a": 1}"#);
+        assert!(output.content.is_empty() && !output.is_error);
+    }
+}

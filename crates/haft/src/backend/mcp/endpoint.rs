@@ -1,0 +1,152 @@
+//! From a configured endpoint to a connected client: one attempt.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use haft_mcp::{
+    Client, ClientOptions, ConnectError, Connector, Failure, Handler, Protocol as WireProtocol,
+    RequestError,
+};
+
+use super::connection::Connection;
+use super::events::Events;
+use super::failure::login_remedy;
+use super::lists::Lists;
+use super::process::{self, ProcessConnector};
+use super::remote;
+use crate::backend::process::last_line;
+use crate::config::choices::Protocol;
+use crate::config::model::Endpoint;
+use crate::error::human;
+
+/// One attempt to connect.
+pub(super) struct Attempt {
+    /// The client and what the server offers, or why there is none.
+    pub(super) outcome: Result<(Arc<Client>, Lists), String>,
+    /// Whether trying again may help.
+    pub(super) is_transient: bool,
+    /// How long the server asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// Connects once and asks for the lists.
+pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
+    let handler: Arc<dyn Handler> = Arc::new(Events {
+        server: connection.config.name.clone(),
+        sampling: connection.config.sampling.value,
+        list_changed: connection.config.list_changed.value,
+        handler: Arc::clone(&connection.surroundings.handler),
+        stale: Arc::clone(&connection.stale),
+        troubles: Mutex::new(0),
+    });
+    let limit = connection.config.connect_timeout.value;
+    let Connectors { first, fallback } = Connectors::of(connection);
+    let connecting = Client::connect(&*first, fallback.as_deref(), handler, options(connection));
+    let client = match tokio::time::timeout(limit, connecting).await {
+        Ok(Ok(client)) => Arc::new(client),
+        Ok(Err(error)) => {
+            let text = explain(connection, &error).await;
+            let (is_transient, retry_after) = (error.is_transient(), error.retry_after());
+            return Attempt { outcome: Err(text), is_transient, retry_after };
+        }
+        Err(_) => {
+            let text = format!("it did not answer within {} (`connect_timeout`)", human(limit));
+            let text = with_last_words(connection, &text).await;
+            // Who was silent for so long is not asked again at once.
+            return Attempt { outcome: Err(text), is_transient: false, retry_after: None };
+        }
+    };
+    match Lists::load(&client, &connection.config).await {
+        Ok(lists) => {
+            Attempt { outcome: Ok((client, lists)), is_transient: false, retry_after: None }
+        }
+        Err(error) => {
+            let text = format!("it is connected but does not list what it offers: {error}");
+            let text = with_last_words(connection, &text).await;
+            client.close().await;
+            let is_transient = ConnectError::from(error).is_transient();
+            Attempt { outcome: Err(text), is_transient, retry_after: None }
+        }
+    }
+}
+
+fn options(connection: &Connection) -> ClientOptions {
+    let config = &connection.config;
+    let connect_timeout = config.connect_timeout.value;
+    let mut options = ClientOptions {
+        protocol: match config.protocol.value {
+            Protocol::Auto => WireProtocol::Auto,
+            Protocol::Legacy => WireProtocol::Legacy,
+            Protocol::Modern => WireProtocol::Modern,
+        },
+        request_timeout: config.request_timeout.value,
+        log_level: Some(if tracing::enabled!(tracing::Level::DEBUG) { "debug" } else { "info" }),
+        config: config.config.as_ref().map(|config| config.expose().clone()),
+        ..ClientOptions::default()
+    };
+    // The probe must leave time for what follows it.
+    options.probe_timeout = options.probe_timeout.min(connect_timeout / 2);
+    options
+}
+
+/// What opens the transport, and what is tried where that is not spoken.
+struct Connectors {
+    first: Box<dyn Connector>,
+    fallback: Option<Box<dyn Connector>>,
+}
+
+impl Connectors {
+    fn of(connection: &Connection) -> Self {
+        match &connection.config.endpoint {
+            Endpoint::Stdio(endpoint) => {
+                let config = connection.config.config.as_ref();
+                let process = ProcessConnector {
+                    endpoint: (**endpoint).clone(),
+                    config: config.map(|config| config.expose().to_string()),
+                    household: connection.surroundings.household,
+                    tail: connection.tail.clone(),
+                    tasks: connection.tasks.clone(),
+                    process: Arc::clone(&connection.process),
+                };
+                Self { first: Box::new(process), fallback: None }
+            }
+            Endpoint::Http(to) => Self {
+                first: Box::new(remote::http(connection, to)),
+                fallback: Some(Box::new(remote::sse(connection, to))),
+            },
+            Endpoint::Sse(to) => {
+                Self { first: Box::new(remote::sse(connection, to)), fallback: None }
+            }
+            Endpoint::Websocket(to) => {
+                Self { first: Box::new(remote::websocket(connection, to)), fallback: None }
+            }
+        }
+    }
+}
+
+/// The error of a failed connection in words: the cause, what the process said, what to do.
+async fn explain(connection: &Connection, error: &ConnectError) -> String {
+    let text = with_last_words(connection, &error.message).await;
+    match &error.cause {
+        RequestError::Transport(cause) if cause.kind == Failure::AuthRequired => {
+            format!("auth_required: {text}; {}", login_remedy(connection.name()))
+        }
+        _ => text,
+    }
+}
+
+/// Adds how the process ended and the last line it wrote to its standard error; leaves nothing of
+/// it behind.
+pub(super) async fn with_last_words(connection: &Connection, text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(exit) = process::bury(&connection.process).await {
+        text.push_str(" (");
+        text.push_str(&exit);
+        text.push(')');
+    }
+    if let Some(line) = connection.stderr_tail().and_then(|tail| last_line(&tail)) {
+        text.push_str("; its last words: ");
+        text.push_str(&line);
+    }
+    text
+}

@@ -1,0 +1,92 @@
+//! What a failed request means for the call, in words for a person and a model.
+
+use haft_mcp::{Failure, RequestError, Sent, TransportError};
+use serde_json::{Value, json};
+
+use super::connection::Connection;
+use crate::error::{ToolFailure, human};
+use crate::text::printable;
+
+/// How every text about a failed MCP call begins; models know it by that.
+pub(super) const PREFIX: &str = "MCP error: ";
+
+/// A call of `tool` that failed.
+pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError) -> ToolFailure {
+    let server = connection.name();
+    match error {
+        RequestError::Rpc(rpc) => {
+            let data = rpc.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+            let shown = match &data {
+                None | Some(Value::Null) => String::new(),
+                Some(data) => format!(": {data}"),
+            };
+            ToolFailure::Execution {
+                message: format!(
+                    "{PREFIX}server `{server}` refused `{tool}`: {} (code {}){shown}",
+                    printable(&rpc.message),
+                    rpc.code
+                ),
+                remedy: Some(format!("`haft tools show {tool}` shows what the tool expects")),
+                details: json!({"server": server, "rpc_code": rpc.code, "data": data}),
+            }
+        }
+        RequestError::Protocol { message } => ToolFailure::Protocol {
+            message: format!("{PREFIX}server `{server}`: {}", printable(message)),
+        },
+        RequestError::Timeout { after, .. } => ToolFailure::Unavailable {
+            message: format!("{PREFIX}server `{server}` was silent for {}", human(*after)),
+            remedy: Some("raise `request_timeout` for the server".into()),
+            details: details(connection),
+        },
+        RequestError::Transport(error) => of_transport(connection, tool, error),
+    }
+}
+
+fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> ToolFailure {
+    let server = connection.name();
+    let why = printable(&error.message);
+    match (error.kind, error.sent) {
+        (Failure::Protocol, _) => {
+            ToolFailure::Protocol { message: format!("{PREFIX}server `{server}`: {why}") }
+        }
+        (Failure::AuthRequired, _) => ToolFailure::Unavailable {
+            message: format!("{PREFIX}auth_required: server `{server}` wants credentials: {why}"),
+            remedy: Some(login_remedy(server)),
+            details: details(connection),
+        },
+        (_, Sent::No) => ToolFailure::Unavailable {
+            message: format!("{PREFIX}server `{server}` is no longer available: {why}"),
+            remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
+            details: details(connection),
+        },
+        (_, Sent::Maybe) => ToolFailure::OutcomeUnknown {
+            message: format!(
+                "{PREFIX}server `{server}` was lost while `{tool}` ran, and nobody knows whether it \
+                 took effect: {why}"
+            ),
+            details: details(connection),
+        },
+    }
+}
+
+/// A call that found no connection.
+pub(super) fn unavailable(connection: &Connection, reason: &str) -> ToolFailure {
+    let server = connection.name();
+    ToolFailure::Unavailable {
+        message: format!("{PREFIX}server `{server}` is no longer available: {}", printable(reason)),
+        remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
+        details: details(connection),
+    }
+}
+
+pub(super) fn login_remedy(server: &str) -> String {
+    format!("log in with `haft login {server}`, or set an `Authorization` header for it")
+}
+
+fn details(connection: &Connection) -> Value {
+    let tail = connection.stderr_tail();
+    match tail {
+        Some(stderr) => json!({"server": connection.name(), "stderr": stderr}),
+        None => json!({"server": connection.name()}),
+    }
+}

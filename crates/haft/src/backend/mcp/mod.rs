@@ -1,0 +1,25 @@
+//! Tools of MCP servers: the connection to each server, its life and health, and what its tools
+//! answer.
+
+mod cache;
+mod connection;
+mod convert;
+mod definition;
+mod endpoint;
+mod environment;
+mod events;
+mod failure;
+mod handler;
+mod health;
+mod lists;
+mod process;
+mod remote;
+mod supervisor;
+mod tool;
+
+pub use connection::{Connection, Surroundings};
+pub use convert::{content_blocks, prompt_messages, resource_contents};
+pub use handler::{Refusal, RefuseServers, ServerHandler};
+pub use health::{Health, ServerState};
+pub use lists::Lists;
+pub use tool::McpTool;

@@ -1,0 +1,127 @@
+//! Servers that are processes of ours and speak over their standard streams.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_mcp::transport::{Outgoing, Pipes};
+use haft_mcp::{BoxFuture, Connector, Failure, Inbox, Transport, TransportError};
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
+
+use super::environment;
+use crate::backend::process::{Household, ProcessTree, SharedTail};
+use crate::backend::program::failed_to_start;
+use crate::config::model::StdioEndpoint;
+use crate::error::{CallError, ToolFailure};
+
+/// How long a server may take to end after each way of asking it to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long to wait for the exit code of a server that closed its output.
+const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// Starts a server. One connector is for one start.
+pub(super) struct ProcessConnector {
+    pub(super) endpoint: StdioEndpoint,
+    /// The server's own configuration, as JSON.
+    pub(super) config: Option<String>,
+    pub(super) household: Household,
+    /// Holds what the server writes to its standard error.
+    pub(super) tail: SharedTail,
+    /// Where the tasks that outlive the connection run.
+    pub(super) tasks: TaskTracker,
+    /// Shared with the connection, so that a failed start can be looked into.
+    pub(super) process: Arc<Mutex<Option<ProcessTree>>>,
+}
+
+/// How the process ended, if it has. Whatever is left of it is killed.
+pub(super) async fn bury(process: &Mutex<Option<ProcessTree>>) -> Option<String> {
+    let mut tree = process.lock().await.take()?;
+    let exit = tokio::time::timeout(EXIT_WAIT_MAX, tree.wait()).await;
+    tree.kill().await;
+    Some(exit.ok()?.ok()?.to_string())
+}
+
+impl ProcessConnector {
+    fn spawn(&self) -> Result<ProcessTree, TransportError> {
+        let StdioEndpoint { command, args, cwd, encoding: _, env: _, inherit_env: _ } =
+            &self.endpoint;
+        let mut child = Command::new(command.expose());
+        child
+            .args(args.iter().map(crate::config::Masked::expose))
+            .env_clear()
+            .envs(environment::of(&self.endpoint, self.config.clone()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(cwd) = cwd {
+            if !cwd.is_dir() {
+                let cwd = cwd.display();
+                let message = format!("the folder `{cwd}` (`cwd`) does not exist");
+                return Err(TransportError::unsent(Failure::NotFound, message));
+            }
+            child.current_dir(cwd);
+        }
+        ProcessTree::spawn(&mut child, self.household).map_err(|error| {
+            let failure = failed_to_start(command.expose().as_ref(), "command", &error);
+            let kind = match &failure {
+                ToolFailure::Unavailable { .. } => Failure::Unreachable,
+                _ => Failure::NotFound,
+            };
+            let failed = CallError::Failed { tool: String::new(), failure: Box::new(failure) };
+            let remedy = failed.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            // The program may come from a variable that holds more than a name.
+            let message = format!("{failed}{remedy}").replace(command.expose(), command.shown());
+            TransportError::unsent(kind, message)
+        })
+    }
+
+    async fn start(&self, inbox: Inbox) -> Result<Arc<dyn Transport>, TransportError> {
+        self.tail.clear();
+        let mut tree = self.spawn()?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
+        else {
+            return Err(TransportError::unsent(Failure::Closed, "the process has no pipes"));
+        };
+        // Until the pipe ends and not until the connection does: the last words matter most.
+        let tail = self.tail.clone();
+        self.tasks.spawn(async move { tail.drain(stderr).await });
+        let encoding = encoding_rs::Encoding::for_label(self.endpoint.encoding.value.as_bytes());
+        let encoding = encoding.unwrap_or(encoding_rs::UTF_8);
+        let pipes = Pipes::start(stdout, stdin, encoding, inbox);
+        *self.process.lock().await = Some(tree);
+        Ok(Arc::new(Process { pipes, process: Arc::clone(&self.process) }))
+    }
+}
+
+impl Connector for ProcessConnector {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+        Box::pin(self.start(inbox))
+    }
+}
+
+/// A running server. Dropped, it is killed together with everything it started.
+struct Process {
+    pipes: Pipes<ChildStdin>,
+    process: Arc<Mutex<Option<ProcessTree>>>,
+}
+
+impl Transport for Process {
+    fn deliver<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), TransportError>> {
+        self.pipes.deliver(message)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let tree = self.process.lock().await.take();
+            match tree {
+                Some(tree) => {
+                    tree.end_by_steps(self.pipes.close(), GRACE).await;
+                }
+                None => self.pipes.close().await,
+            }
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! The connections to all configured servers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::servers::ServerInfo;
+use super::{Parts, Purpose, StartError};
+use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
+use crate::config::choices::{ConnectFailure, Start};
+use crate::config::model::Config;
+use crate::registry::{Level, Record, connect_failure};
+use crate::tool::{Tool, ToolDefinition};
+
+/// The servers of one configuration, in its order. Those that are disabled are not in here.
+#[derive(Clone, Default)]
+pub(crate) struct Fleet {
+    connections: Vec<Arc<Connection>>,
+    /// What each of them offered when this was made, so that tools and what runs them agree.
+    offered: Vec<Option<Arc<Lists>>>,
+}
+
+impl Fleet {
+    /// Keeps the connections that the new configuration does not touch, and makes the others.
+    pub(super) fn new(config: &Config, parts: &Parts, old: Option<&Self>) -> Self {
+        let surroundings = surroundings(config, parts);
+        let enabled = config.servers.iter().filter(|server| !server.disabled.value);
+        let connections = enabled
+            .map(|server| {
+                let kept = old.and_then(|old| old.find(&server.name));
+                match kept.filter(|kept| kept.is_of(server)) {
+                    Some(kept) => Arc::clone(kept),
+                    None => Connection::new(server.clone(), surroundings.clone()),
+                }
+            })
+            .collect();
+        Self { connections, offered: Vec::new() }
+    }
+
+    /// Waits until every server that starts with the toolbox is connected, all at the same time.
+    /// The first one that must be there and is not stops the start.
+    pub(super) async fn connect(&self) -> Result<(), StartError> {
+        let mut connecting = JoinSet::new();
+        for (at, connection) in self.connections.iter().enumerate() {
+            if connection.config().start.value == Start::Eager {
+                let connection = Arc::clone(connection);
+                connecting.spawn(async move { (at, connection.client().await.err()) });
+            }
+        }
+        let mut failed = Vec::new();
+        while let Some(joined) = connecting.join_next().await {
+            if let Ok((at, Some(reason))) = joined {
+                let required = self.connections[at].config().on_connect_failure.value;
+                failed.push((at, reason));
+                if required == ConnectFailure::Exit {
+                    break;
+                }
+            }
+        }
+        // The order of the configuration, and not of chance.
+        failed.sort_unstable();
+        let mut stops = None;
+        for (at, reason) in failed {
+            let config = self.connections[at].config();
+            let (server, endpoint) = (&config.name, &config.endpoint);
+            match config.on_connect_failure.value {
+                ConnectFailure::Exit => {
+                    let text = connect_failure(server, endpoint, &reason);
+                    Record { level: Level::Error, text: text.clone() }.emit();
+                    stops.get_or_insert(StartError::Connect { server: server.clone(), text });
+                }
+                ConnectFailure::Skip => {
+                    let text = format!("mcp: server '{server}' failed to connect: {reason}");
+                    Record { level: Level::Warning, text }.emit();
+                }
+            }
+        }
+        stops.map_or(Ok(()), Err)
+    }
+
+    /// The same servers with what they offer now.
+    pub(super) fn with_current_lists(&self) -> Self {
+        let offered = self.connections.iter().map(|connection| connection.lists()).collect();
+        Self { connections: self.connections.clone(), offered }
+    }
+
+    /// Whether nothing was listed since this was made.
+    pub(super) fn is_current(&self) -> bool {
+        let is_same = |connection: &Arc<Connection>, offered: &Option<Arc<Lists>>| match (
+            connection.lists(),
+            offered,
+        ) {
+            (Some(now), Some(then)) => Arc::ptr_eq(&now, then),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        self.connections.len() == self.offered.len()
+            && self.offers().all(|(connection, offered)| is_same(connection, offered))
+    }
+
+    /// The tools of every server that could be asked, now or in an earlier run.
+    pub(super) fn discovered(&self) -> Vec<(String, Vec<ToolDefinition>)> {
+        let offering = self.offers().filter(|(it, _)| it.config().load_tools.value);
+        offering
+            .filter_map(|(connection, lists)| {
+                let lists = lists.as_ref()?;
+                let tools = lists.tools.iter().cloned().map(ToolDefinition::from).collect();
+                Some((connection.name().to_owned(), tools))
+            })
+            .collect()
+    }
+
+    /// What runs the tools of the servers, by server and the tool's own name there.
+    pub(super) fn backends(&self) -> HashMap<(String, String), Arc<dyn Tool>> {
+        let mut backends: HashMap<(String, String), Arc<dyn Tool>> = HashMap::new();
+        for (connection, lists) in self.offers() {
+            let Some(lists) = lists else { continue };
+            for tool in &lists.tools {
+                let key = (connection.name().to_owned(), tool.name.clone());
+                let annotations = tool.rest.get("annotations");
+                let definition = ToolDefinition::from(tool.clone());
+                let backend = McpTool::new(Arc::clone(connection), definition, annotations);
+                backends.insert(key, Arc::new(backend));
+            }
+        }
+        backends
+    }
+
+    fn offers(&self) -> impl Iterator<Item = (&Arc<Connection>, &Option<Arc<Lists>>)> {
+        self.connections.iter().zip(&self.offered)
+    }
+
+    /// How every server is doing.
+    pub(super) fn infos(&self, config: &Config) -> Vec<ServerInfo> {
+        config
+            .servers
+            .iter()
+            .map(|server| match self.find(&server.name) {
+                Some(connection) => ServerInfo::connected(connection),
+                None => ServerInfo::configured(server),
+            })
+            .collect()
+    }
+
+    /// The connection to a server.
+    pub(super) fn find(&self, name: &str) -> Option<&Arc<Connection>> {
+        self.connections.iter().find(|connection| connection.name() == name)
+    }
+
+    /// All connections, in the order of the configuration.
+    pub(super) fn all(&self) -> &[Arc<Connection>] {
+        &self.connections
+    }
+
+    /// Connects the servers that start late and whose tools nobody knows yet. True if any answered.
+    pub(super) async fn ask_unlisted(&self) -> bool {
+        let mut asking = JoinSet::new();
+        for connection in self.unlisted() {
+            let connection = Arc::clone(connection);
+            asking.spawn(async move {
+                let failed = connection.client().await.err();
+                if let Some(reason) = &failed {
+                    let server = connection.name();
+                    let text = format!("mcp: server '{server}' failed to connect: {reason}");
+                    Record { level: Level::Warning, text }.emit();
+                }
+                failed.is_none()
+            });
+        }
+        asking.join_all().await.contains(&true)
+    }
+
+    fn unlisted(&self) -> impl Iterator<Item = &Arc<Connection>> {
+        self.connections.iter().filter(|connection| {
+            connection.config().start.value == Start::Lazy && connection.lists().is_none()
+        })
+    }
+
+    /// Ends every connection that `new` does not keep, when the calls over it have ended.
+    pub(super) async fn retire(&self, new: &Self) {
+        let is_kept = |it: &Arc<Connection>| new.connections.iter().any(|new| Arc::ptr_eq(new, it));
+        let mut retiring = JoinSet::new();
+        for connection in self.connections.iter().filter(|connection| !is_kept(connection)) {
+            let connection = Arc::clone(connection);
+            retiring.spawn(async move { connection.retire().await });
+        }
+        retiring.join_all().await;
+    }
+
+    /// Ends every connection and waits until nothing is left of them.
+    pub(super) async fn stop(&self) {
+        let mut stopping = JoinSet::new();
+        for connection in &self.connections {
+            let connection = Arc::clone(connection);
+            stopping.spawn(async move { connection.stop().await });
+        }
+        stopping.join_all().await;
+    }
+}
+
+/// What the connections need of the toolbox.
+fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
+    let state_dir = &config.state_dir.value;
+    Surroundings {
+        household: parts.warm.household(),
+        handler: Arc::clone(&parts.server_handler),
+        stop: parts.stop_servers.clone(),
+        changed: Arc::clone(&parts.changed),
+        cache: Some(state_dir.join("servers")),
+        may_write: parts.purpose == Purpose::Call,
+        tokens: state_dir.join("tokens"),
+        watch: parts.watch.clone(),
+    }
+}

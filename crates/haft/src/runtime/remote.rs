@@ -1,0 +1,114 @@
+//! What servers offer beside tools: prompts and resources.
+
+use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Runtime;
+use crate::backend::mcp::Connection;
+use crate::content::{Content, Message};
+use crate::error::ToolFailure;
+use std::sync::Arc;
+
+/// A prompt and the server that has it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PromptInfo {
+    /// The server.
+    pub server: String,
+    /// Its name there.
+    pub name: String,
+    /// A name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is for.
+    pub description: String,
+    /// What can be filled in.
+    pub arguments: Vec<PromptArgument>,
+}
+
+/// A resource, or a family of them, and the server that has it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ResourceInfo {
+    /// One resource.
+    Resource {
+        /// The server.
+        server: String,
+        /// What it is.
+        #[serde(flatten)]
+        resource: ResourceDescription,
+    },
+    /// A family of resources.
+    Template {
+        /// The server.
+        server: String,
+        /// What it is.
+        #[serde(flatten)]
+        template: ResourceTemplate,
+    },
+}
+
+impl Runtime {
+    /// The prompts of every server that could be asked.
+    pub fn prompts(&self) -> Vec<PromptInfo> {
+        let snapshot = self.inner.snapshot.load();
+        let mut prompts = Vec::new();
+        for connection in snapshot.fleet.all() {
+            let Some(lists) = connection.lists() else { continue };
+            prompts.extend(lists.prompts.iter().map(|prompt| PromptInfo {
+                server: connection.name().to_owned(),
+                name: prompt.name.clone(),
+                title: prompt.title.clone(),
+                description: prompt.description.clone(),
+                arguments: prompt.arguments.clone(),
+            }));
+        }
+        prompts
+    }
+
+    /// A prompt of a server with its arguments (a JSON object) filled in, as messages of a chat.
+    pub async fn prompt(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: &RawValue,
+    ) -> Result<Vec<Message>, ToolFailure> {
+        self.connection(server)?.get_prompt(name, arguments).await
+    }
+
+    /// The resources of a server.
+    pub async fn resources(&self, server: &str) -> Result<Vec<ResourceInfo>, ToolFailure> {
+        let (resources, templates) = self.connection(server)?.resources().await?;
+        let name = || server.to_owned();
+        let resources = resources
+            .into_iter()
+            .map(|resource| ResourceInfo::Resource { server: name(), resource });
+        let templates = templates
+            .into_iter()
+            .map(|template| ResourceInfo::Template { server: name(), template });
+        Ok(resources.chain(templates).collect())
+    }
+
+    /// The content of a resource.
+    pub async fn read_resource(
+        &self,
+        server: &str,
+        uri: &str,
+    ) -> Result<Vec<Content>, ToolFailure> {
+        self.connection(server)?.read_resource(uri).await
+    }
+
+    /// Asks a server for a sign of life; connects it if need be.
+    pub async fn ping(&self, server: &str) -> Result<(), ToolFailure> {
+        self.connection(server)?.ping().await
+    }
+
+    fn connection(&self, server: &str) -> Result<Arc<Connection>, ToolFailure> {
+        let snapshot = self.inner.snapshot.load();
+        snapshot.fleet.find(server).cloned().ok_or_else(|| ToolFailure::Unavailable {
+            message: format!("no server is named `{server}`, or it is disabled"),
+            remedy: Some("`haft servers list` shows every server".into()),
+            details: serde_json::Value::Null,
+        })
+    }
+}
