@@ -16,9 +16,11 @@ mod methods;
 mod modern;
 mod scenario;
 mod server;
+mod sse;
 mod start;
 mod stdio;
 mod tools;
+mod ws;
 
 use std::sync::Arc;
 
@@ -36,6 +38,8 @@ async fn main() -> std::io::Result<()> {
     match command.transport.as_str() {
         "stdio" => stdio::serve(&server).await,
         "http" => http::serve(&server, command.port).await,
+        "sse" => sse::serve(&server, command.port).await,
+        "ws" => ws::serve(&server, command.port).await,
         other => Err(std::io::Error::other(format!("`{other}` is no transport"))),
     }
 }
