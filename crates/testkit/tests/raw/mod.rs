@@ -223,7 +223,7 @@ impl Wire for Ws {
         let payload = message.to_string().into_bytes();
         let length = u16::try_from(payload.len()).unwrap();
         // The longer form of the length is legal for any length here; the mask is zero.
-        let mut frame = vec![0x81, 0x80 | 126];
+        let mut frame = vec![0x81, 0xFE];
         frame.extend(length.to_be_bytes());
         frame.extend([0; 4]);
         frame.extend(payload);

@@ -56,6 +56,11 @@ impl Outbox {
         self.send(Frame::Flushed(done)) && flushed.await.is_ok()
     }
 
+    /// Whether both lead to the same place.
+    pub fn same(&self, other: &Self) -> bool {
+        self.0.same_channel(&other.0)
+    }
+
     /// Waits until the transport has let go of the other end.
     pub async fn closed(&self) {
         self.0.closed().await;

@@ -101,7 +101,7 @@ async fn answer(call: Call) {
 fn notified(server: &Server, peer: &Peer, method: &str, params: &Value) {
     match method {
         "notifications/cancelled" => {
-            server.unsubscribe(&params["requestId"]);
+            server.unsubscribe(&params["requestId"], &peer.general);
             if !server.scenario.ignore_cancel {
                 peer.cancel(&params["requestId"]);
             }

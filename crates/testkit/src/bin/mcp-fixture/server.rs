@@ -111,9 +111,9 @@ impl Server {
         subscriptions.push(subscription);
     }
 
-    /// Ends a subscription.
-    pub fn unsubscribe(&self, id: &Value) {
-        lock(&self.subscriptions).retain(|subscription| subscription.id != *id);
+    /// Ends a subscription. Another client may have used the same id.
+    pub fn unsubscribe(&self, id: &Value, out: &Outbox) {
+        lock(&self.subscriptions).retain(|other| other.id != *id || !other.out.same(out));
     }
 
     /// Tells every legacy client, and every subscription that asked for it.

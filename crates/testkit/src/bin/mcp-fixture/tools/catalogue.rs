@@ -47,9 +47,10 @@ const TOOLS: [(&str, &str); 39] = [
     ("header_param", "Has an argument that travels as a header; returns its arguments."),
 ];
 
-/// Every built-in tool.
+/// Every built-in tool that a healthy server may have.
 pub fn all() -> Vec<ToolEntry> {
-    TOOLS.iter().map(|(name, description)| entry(name, description)).collect()
+    let healthy = TOOLS.iter().filter(|(name, _)| *name != "no_schema");
+    healthy.map(|(name, description)| entry(name, description)).collect()
 }
 
 /// A built-in tool by name.
