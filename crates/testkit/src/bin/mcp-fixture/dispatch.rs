@@ -14,9 +14,9 @@ use crate::scenario::Era;
 use crate::server::Server;
 use crate::tools::notices;
 
-/// Handles a message of a client. Whatever answers it goes to `out`.
+/// Handles a message of a client, which the transport has noted. Whatever answers it goes to
+/// `out`.
 pub fn handle(server: &Arc<Server>, peer: &Arc<Peer>, message: Value, out: Outbox) {
-    server.facts.note("message", json!({ "message": message }));
     let Some(method) = message["method"].as_str().map(str::to_owned) else {
         peer.answered(message);
         return;

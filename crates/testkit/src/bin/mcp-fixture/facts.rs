@@ -52,6 +52,11 @@ impl Facts {
         self.events().push(fact);
     }
 
+    /// Notes a message that came in, whatever becomes of it.
+    pub fn received(&self, message: &Value) {
+        self.note("message", json!({ "message": message }));
+    }
+
     /// Notes the end of the process and ends it.
     pub fn exit(&self, code: i32) -> ! {
         self.note("exit", json!({ "code": code }));

@@ -41,6 +41,9 @@ impl Gate {
         let body = to_bytes(body, BODY_BYTES_MAX).await.unwrap_or_default();
         self.note(parts.method.as_str(), &parts.uri.to_string(), &headers(&parts));
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if !message.is_null() {
+            self.server.facts.received(&message);
+        }
         match self.fault(parts.method.as_str(), message["method"].as_str()) {
             Some(action) => Err(answer(action, parts.uri.path()).await),
             None => Ok((parts, body)),

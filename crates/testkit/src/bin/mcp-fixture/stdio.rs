@@ -26,7 +26,10 @@ pub async fn serve(server: &Arc<Server>) -> std::io::Result<()> {
     while let Some(line) = lines.recv().await {
         let (text, _, _) = encoding.decode(&line);
         match serde_json::from_str::<Value>(&text) {
-            Ok(message) => dispatch::handle(server, &peer, message, out.clone()),
+            Ok(message) => {
+                server.facts.received(&message);
+                dispatch::handle(server, &peer, message, out.clone());
+            }
             Err(error) => {
                 server.facts.note("unreadable", json!({ "line": text, "why": error.to_string() }));
                 out.message(json!({ "jsonrpc": "2.0", "id": null,

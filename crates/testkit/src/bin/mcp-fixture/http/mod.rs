@@ -78,7 +78,7 @@ impl Http {
         if self.server.scenario.http.check_headers
             && let Err(why) = headers::check(&self.server, headers, &message)
         {
-            self.server.facts.note("header_mismatch", json!({ "why": why, "message": message }));
+            self.server.facts.note("header_mismatch", json!({ "why": why }));
             let error = json!({ "code": -32020, "message": format!("Header mismatch: {why}") });
             let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
             return typed(400, "application/json", body.to_string());

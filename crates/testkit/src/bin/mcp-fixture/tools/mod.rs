@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome};
 use crate::channel::{Frame, lock};
+use crate::lists::ToolEntry;
 
 /// How long the process that `grandchild` starts lives if nobody ends it.
 const GRANDCHILD_SECS: &str = "300";
@@ -20,8 +21,8 @@ const GRANDCHILD_SECS: &str = "300";
 /// Calls a tool of the list.
 pub async fn call(call: &Call) -> Outcome {
     let name = &call.params["name"];
-    let tools = lock(&call.server.tools).clone();
-    let Some(tool) = tools.into_iter().find(|tool| tool.shown.get("name") == Some(name)) else {
+    let is_called = |tool: &&ToolEntry| tool.shown.get("name") == Some(name);
+    let Some(tool) = lock(&call.server.tools).iter().find(is_called).cloned() else {
         return Outcome::failure(-32602, format!("Unknown tool: {name}"));
     };
     let number = call.server.calls.fetch_add(1, Ordering::SeqCst) + 1;

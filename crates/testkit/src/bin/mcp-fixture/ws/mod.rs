@@ -67,7 +67,10 @@ async fn connection(server: &Arc<Server>, gate: &Gate, stream: TcpStream) -> std
                     break;
                 }
                 TEXT | BINARY => match serde_json::from_slice::<Value>(&payload) {
-                    Ok(message) => dispatch::handle(server, &peer, message, out.clone()),
+                    Ok(message) => {
+                        server.facts.received(&message);
+                        dispatch::handle(server, &peer, message, out.clone());
+                    }
                     Err(error) => {
                         server.facts.note("unreadable", json!({ "why": error.to_string() }));
                     }
