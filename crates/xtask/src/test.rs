@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::peers;
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
 
@@ -16,6 +17,7 @@ pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.
     step(&mut cargo(&["check", "--package", "haft", "--no-default-features"]))?;
+    peers::install()?;
     step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
