@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use crate::peers;
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
+use crate::{conformance, peers};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
@@ -22,6 +22,9 @@ pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;
+    if conformance::has_client() {
+        conformance::run()?;
+    }
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
     eprintln!("\nall steps passed");
     Ok(())
