@@ -21,6 +21,9 @@ const REVISIONS: [(&str, usize); 2] = [("2025-11-25", 18), ("2026-07-28", 32)];
 /// The longest one scenario may take.
 const SCENARIO_TIMEOUT_MS: &str = "60000";
 
+/// What the suite runs, in a shell: `exec`, so that the signal after a timeout arrives.
+const COMMAND: &str = "exec sh crates/xtask/conformance/client.sh";
+
 /// Scenarios in which a client rightly gives up, and may say so by its exit code. The suite itself
 /// marks just these.
 const MAY_FAIL: [&str; 8] = [
@@ -158,7 +161,7 @@ fn results(revision: &str, client: &Path) -> Result<BTreeMap<String, Outcome>> {
     }
     let mut command = suite()?;
     command.args(["client", "--requirements", revision, "--timeout", SCENARIO_TIMEOUT_MS]);
-    command.args(["--command", "sh crates/xtask/conformance/client.sh", "--output-dir"]).arg(&out);
+    command.args(["--command", COMMAND, "--output-dir"]).arg(&out);
     command.env("HAFT_CONFORMANCE_CLIENT", client).env("HAFT_CONFORMANCE_ENDINGS", &endings);
     eprintln!("\n==> conformance client --requirements {revision}");
     // Its own verdict is not ours, and its log is long: the files have everything.
