@@ -147,7 +147,9 @@ fn python_server(era: Era, module: &str) -> CommandLine {
 
 fn python_http_server(era: Era, transport: &str, port: u16) -> CommandLine {
     let script = program("http_server.py");
-    CommandLine::new(&python(era)).arg(&script).arg(transport).arg(&port.to_string())
+    let command = CommandLine::new(&python(era)).arg(&script).arg(transport);
+    // Nothing is written beside our programs.
+    command.arg(&port.to_string()).env("PYTHONDONTWRITEBYTECODE", "1")
 }
 
 /// The interpreter whose packages speak an era.

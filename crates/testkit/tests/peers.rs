@@ -1,6 +1,8 @@
 //! Every real server starts, and the official clients of two languages see the same of it.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 
 use serde_json::{Value, json};
 use testkit::peers::{self, Address, CommandLine, Era, Everything, Reference, Seen, free_port};
@@ -69,6 +71,27 @@ fn the_python_servers_list_their_tools_in_the_modern_era() {
     assert_eq!(count(peers::time(Era::Modern)), 2);
     assert_eq!(count(peers::git(Era::Modern, workspace.path())), 12);
     assert_eq!(count(peers::fetch(Era::Modern)), 1);
+}
+
+#[test]
+fn fetch_reads_a_page_of_this_machine() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("a bound port"));
+    let page = "<html><body><h1>News</h1><p>Nothing happened.</p></body></html>";
+    let length = page.len();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}");
+    let answer = format!("{head}\r\nConnection: close\r\n\r\n{page}");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut request = BufReader::new(&stream).lines();
+            while request.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            (&stream).write_all(answer.as_bytes()).expect("a client that reads");
+        }
+    });
+    let address = Address::Stdio(peers::fetch(Era::Legacy));
+    let seen = Reference::Python1.see(&address, &[("fetch", json!({"url": url}))]);
+    let text = format!("Contents of {url}:\n## News\n\nNothing happened.");
+    assert_eq!(seen.results[0]["result"]["content"], json!([{"type": "text", "text": text}]));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -97,8 +98,22 @@ fn install_python(name: &str, pins: &str) -> Result<()> {
         step(pip.arg("--requirement").arg(&list)).context(
             "the Python peers could not be installed: see pip's message above, and whether \
              `pip download mcp` reaches an index",
-        )
+        )?;
+        link_readability(&place)
     })
+}
+
+/// Gives mcp-server-fetch the npm packages it needs to read HTML. It would otherwise install whatever
+/// is newest during its first call, and npm would write into the middle of the protocol.
+fn link_readability(place: &Path) -> Result<()> {
+    for python in fs::read_dir(place.join("lib"))? {
+        let reader = python?.path().join("site-packages/readabilipy/javascript");
+        if reader.is_dir() {
+            symlink(npm_modules(), reader.join("node_modules"))
+                .with_context(|| format!("{} could not be linked", shown_path(&reader)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Installs into an empty folder, unless its stamp holds just these pins.
