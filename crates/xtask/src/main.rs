@@ -1,6 +1,8 @@
 //! The project's own commands: `cargo xtask test` and `cargo xtask bench NAME`.
 
 mod bench;
+mod conformance;
+mod peers;
 mod run;
 mod test;
 mod tools;
@@ -9,6 +11,8 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test               format, lints, tests, documentation, licences: what CI runs
+cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
+cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask coverage           line coverage of config, registry and policy";
 
@@ -17,6 +21,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test"] => test::run(),
+        ["peers"] => peers::install(),
+        ["conformance"] => conformance::run(),
+        ["conformance", client] => conformance::run_client(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
         ["coverage"] => test::coverage(),
         _ => {

@@ -12,6 +12,17 @@ pub(crate) fn root() -> PathBuf {
     manifest.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
 }
 
+/// Cargo's target directory.
+pub(crate) fn target() -> PathBuf {
+    // Joining an absolute path replaces the root.
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// A path as people read it: from the workspace's root where it lies inside.
+pub(crate) fn shown_path(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
 /// Runs a command in the workspace's root.
 pub(crate) fn step(command: &mut Command) -> Result<()> {
     let shown = shown(command);

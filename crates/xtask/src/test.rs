@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
+use crate::{conformance, peers};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
@@ -16,10 +17,14 @@ pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.
     step(&mut cargo(&["check", "--package", "haft", "--no-default-features"]))?;
+    peers::install()?;
     step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;
+    if conformance::has_client() {
+        conformance::run()?;
+    }
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
     eprintln!("\nall steps passed");
     Ok(())

@@ -1,5 +1,6 @@
 //! Programs the steps need: used where they are installed, else installed into `target/tools`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -41,19 +42,29 @@ impl Tool {
 
 /// A program of the system that tests run, with the Debian package that has it.
 pub(crate) fn require(program: &str, package: &str) -> Result<()> {
-    if runs(program) {
+    require_answer(program, &["--version"], package)
+}
+
+/// As [`require`], for a part of a program: its presence shows in how these arguments end.
+pub(crate) fn require_answer(program: &str, probe: &[&str], package: &str) -> Result<()> {
+    if succeeds(program, probe) {
         return Ok(());
     }
     // Where packages may be installed, they are; elsewhere the error says what is missing.
     let installed = step(Command::new("apt-get").args(["install", "--yes", package]));
-    if installed.is_err() || !runs(program) {
-        bail!("the tests run `{program}`, which is not installed: install {package}");
+    if installed.is_err() || !succeeds(program, probe) {
+        let probe = probe.join(" ");
+        bail!("the tests run `{program}`, and `{program} {probe}` failed: install {package}");
     }
     Ok(())
 }
 
-fn runs(program: impl AsRef<std::ffi::OsStr>) -> bool {
+fn runs(program: impl AsRef<OsStr>) -> bool {
+    succeeds(program, &["--version"])
+}
+
+fn succeeds(program: impl AsRef<OsStr>, args: &[&str]) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
