@@ -25,7 +25,7 @@ const SCENARIO_TIMEOUT_MS: &str = "60000";
 const COMMAND: &str = "exec sh crates/xtask/conformance/client.sh";
 
 /// Scenarios in which a client rightly gives up, and may say so by its exit code. The suite itself
-/// marks just these.
+/// marks these, and none other that is scored.
 const MAY_FAIL: [&str; 8] = [
     "auth/iss-normalized",
     "auth/iss-supported-missing",
