@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::core::{Core, Counts, Ignored, Step};
-use crate::error::{INTERNAL_ERROR, RequestError, RpcError, TransportError};
+use crate::error::{INTERNAL_ERROR, RequestError, RpcError, Sent, TransportError};
 use crate::handler::{Handler, ServerRequest};
 use crate::limits::Limits;
 use crate::transport::{Kind, Outgoing, Transport};
@@ -102,8 +102,10 @@ impl Inbox {
     pub fn end(&self, reason: &TransportError) {
         let is_first = self.core().ended().is_none();
         let waiters = self.core().end(reason.clone());
+        // Whatever the reason says: who waits here has sent something, and the server may have it.
+        let lost = TransportError { sent: Sent::Maybe, ..reason.clone() };
         for waiter in waiters {
-            let _ = waiter.answer.send(Err(reason.clone().into()));
+            let _ = waiter.answer.send(Err(lost.clone().into()));
         }
         self.0.ended.cancel();
         if is_first {

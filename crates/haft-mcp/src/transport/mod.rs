@@ -4,12 +4,14 @@
 pub mod lines;
 mod outgoing;
 mod pipes;
+mod websocket;
 
 use crate::handler::BoxFuture;
 use crate::{Inbox, TransportError};
 
 pub use outgoing::{Kind, Outgoing};
 pub use pipes::Pipes;
+pub use websocket::WebSocketConnector;
 
 /// One open way to a server.
 pub trait Transport: Send + Sync + 'static {
