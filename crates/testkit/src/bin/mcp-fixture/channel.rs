@@ -1,0 +1,141 @@
+//! What leaves the server, and the other side of a conversation. Knows no transport.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+/// How long a tool waits for the client to answer a request.
+const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Something to put on the channel.
+#[derive(Debug)]
+pub enum Frame {
+    /// A JSON-RPC message.
+    Message(Value),
+    /// Bytes as they are, whatever they are. A transport with frames makes one of them.
+    Raw(Vec<u8>),
+    /// Told when everything before it has left.
+    Flushed(oneshot::Sender<()>),
+    /// Ends the connection (WebSocket).
+    Close,
+}
+
+/// Takes frames. It never blocks: who sends much waits for [`Outbox::flushed`] now and then.
+#[derive(Debug, Clone)]
+pub struct Outbox(UnboundedSender<Frame>);
+
+/// The frames of an [`Outbox`], for a transport.
+pub type Frames = UnboundedReceiver<Frame>;
+
+impl Outbox {
+    /// An outbox and what comes out of it.
+    pub fn new() -> (Self, Frames) {
+        let (sender, frames) = unbounded_channel();
+        (Self(sender), frames)
+    }
+
+    /// Sends a frame; whether anybody is still there.
+    pub fn send(&self, frame: Frame) -> bool {
+        self.0.send(frame).is_ok()
+    }
+
+    /// Sends a message.
+    pub fn message(&self, message: Value) -> bool {
+        self.send(Frame::Message(message))
+    }
+
+    /// Waits until everything sent so far has left, or nobody is there any more.
+    pub async fn flushed(&self) -> bool {
+        let (done, flushed) = oneshot::channel();
+        self.send(Frame::Flushed(done)) && flushed.await.is_ok()
+    }
+
+    /// Whether both lead to the same place.
+    pub fn same(&self, other: &Self) -> bool {
+        self.0.same_channel(&other.0)
+    }
+
+    /// Waits until the transport has let go of the other end.
+    pub async fn closed(&self) {
+        self.0.closed().await;
+    }
+}
+
+/// The client at the other end of one connection or session.
+#[derive(Debug)]
+pub struct Peer {
+    /// For messages that belong to no request.
+    pub general: Outbox,
+    /// Whether it sent `initialize`, and so expects the legacy era.
+    pub initialized: AtomicBool,
+    /// The index of the lowest log level it wants (legacy).
+    pub log_level: AtomicU64,
+    asked: AtomicU64,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+    running: Mutex<HashMap<String, AbortHandle>>,
+}
+
+impl Peer {
+    /// A client that just connected.
+    pub fn new(general: Outbox) -> Self {
+        Self {
+            general,
+            initialized: AtomicBool::new(false),
+            log_level: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            running: Mutex::default(),
+        }
+    }
+
+    /// Sends the client a request through `out`; its answer, `result` or `error` and all.
+    pub async fn ask(&self, out: &Outbox, method: &str, params: Value) -> Value {
+        let id = format!("fixture-{}", self.asked.fetch_add(1, Ordering::Relaxed));
+        let (sender, answer) = oneshot::channel();
+        lock(&self.waiting).insert(json!(id).to_string(), sender);
+        out.message(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        match tokio::time::timeout(CLIENT_ANSWER_MAX, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) | Err(_) => json!({ "error": { "message": "the client gave no answer" } }),
+        }
+    }
+
+    /// Hands an answer of the client to the tool that waits for it; whether one did.
+    pub fn answered(&self, answer: Value) -> bool {
+        let waiting = lock(&self.waiting).remove(&answer["id"].to_string());
+        waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
+    }
+
+    /// Remembers how to stop a request.
+    pub fn started(&self, id: &Value, handle: AbortHandle) {
+        lock(&self.running).insert(id.to_string(), handle);
+    }
+
+    /// Forgets a request that has been answered.
+    pub fn ended(&self, id: &Value) {
+        lock(&self.running).remove(&id.to_string());
+    }
+
+    /// Stops a request.
+    pub fn cancel(&self, id: &Value) {
+        if let Some(handle) = lock(&self.running).remove(&id.to_string()) {
+            handle.abort();
+        }
+    }
+}
+
+/// Takes a lock, also after a panic elsewhere: the fixture goes on as well as it can.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells who waits for [`Frame::Flushed`]; it may have stopped waiting.
+pub fn acknowledge(done: oneshot::Sender<()>) {
+    let _ = done.send(());
+}

@@ -1,0 +1,108 @@
+//! What `tools/list` shows of the built-in tools.
+
+use serde_json::{Value, json};
+
+use crate::lists::{ToolEntry, object};
+
+/// Names and one line each. Arguments and schemas of output are added below.
+const TOOLS: [(&str, &str); 39] = [
+    ("echo", "Returns its arguments."),
+    ("text", "Returns a text."),
+    ("every_content", "Returns content of every kind."),
+    ("unknown_content", "Returns content of a kind nobody knows."),
+    ("empty", "Returns no content."),
+    ("fail", "Fails as a tool."),
+    ("rpc_error", "Fails as a request."),
+    ("sleep", "Answers after a while."),
+    ("stats", "Returns what the server saw."),
+    ("big", "Returns a long text."),
+    ("big_numbers", "Returns numbers and keys that must survive."),
+    ("deep", "Returns deeply nested structured content."),
+    ("bad_structured", "Returns structured content that breaks its schema."),
+    ("bad_structured_error", "The same, as an error."),
+    ("progress", "Reports progress, then answers."),
+    ("drip", "Reports progress for ever."),
+    ("crash", "Ends the server in the middle of the call."),
+    ("hang", "Never answers."),
+    ("wrong_id", "Answers a request nobody made."),
+    ("duplicate", "Answers twice."),
+    ("bad_utf8", "Answers with invalid UTF-8."),
+    ("half_line", "Sends half an answer as a line."),
+    ("long_line", "Sends a very long line before the answer."),
+    ("flood", "Sends lines of noise before the answer."),
+    ("notification_flood", "Sends many notifications before the answer."),
+    ("log_all_levels", "Logs at all eight levels."),
+    ("sample", "Asks the client's model."),
+    ("elicit", "Asks the client's user."),
+    ("roots", "Asks for the client's roots."),
+    ("ping_client", "Pings the client."),
+    ("add_tool", "Adds a tool."),
+    ("remove_tool", "Removes a tool."),
+    ("add_prompt", "Adds a prompt."),
+    ("storm", "Says many times that the tools changed."),
+    ("update_resource", "Says that a resource changed."),
+    ("grandchild", "Starts a process that leaves the group."),
+    ("annotated", "Has annotations and a title; returns its arguments."),
+    ("no_schema", "Has no input schema; returns its arguments."),
+    ("header_param", "Has an argument that travels as a header; returns its arguments."),
+];
+
+/// Every built-in tool that a healthy server may have.
+pub fn all() -> Vec<ToolEntry> {
+    let healthy = TOOLS.iter().filter(|(name, _)| *name != "no_schema");
+    healthy.map(|(name, description)| entry(name, description)).collect()
+}
+
+/// A built-in tool by name.
+pub fn one(name: &str) -> Option<ToolEntry> {
+    let (name, description) = TOOLS.iter().find(|(known, _)| *known == name)?;
+    Some(entry(name, description))
+}
+
+fn entry(name: &str, description: &str) -> ToolEntry {
+    let mut shown = json!({
+        "name": name,
+        "description": description,
+        "inputSchema": input(name),
+    });
+    match name {
+        "bad_structured" | "bad_structured_error" => {
+            shown["outputSchema"] = json!({ "type": "object", "required": ["count"],
+                "properties": { "count": { "type": "integer" } } });
+        }
+        "annotated" => {
+            shown["title"] = json!("Annotated");
+            shown["annotations"] = json!({ "readOnlyHint": true, "idempotentHint": true,
+                "destructiveHint": false, "openWorldHint": false });
+        }
+        _ => {}
+    }
+    let mut shown = object(shown);
+    let behaves = match name {
+        "annotated" | "no_schema" | "header_param" => "echo",
+        other => other,
+    };
+    if name == "no_schema" {
+        shown.shift_remove("inputSchema");
+    }
+    ToolEntry { shown, behaves: behaves.to_owned(), result: None }
+}
+
+fn input(name: &str) -> Value {
+    let number = json!({ "type": "integer", "minimum": 0 });
+    let text = json!({ "type": "string" });
+    let properties = match name {
+        "sleep" => json!({ "ms": number }),
+        "big" | "long_line" | "flood" => json!({ "bytes": number }),
+        "deep" => json!({ "depth": number }),
+        "progress" => json!({ "steps": number, "every_ms": number }),
+        "drip" => json!({ "every_ms": number }),
+        "notification_flood" | "storm" => json!({ "count": number }),
+        "add_tool" | "remove_tool" | "add_prompt" => json!({ "name": text }),
+        "update_resource" => json!({ "uri": text }),
+        "sample" | "elicit" => json!({ "message": text }),
+        "header_param" => json!({ "region": { "type": "string", "x-mcp-header": "Region" } }),
+        _ => json!({}),
+    };
+    json!({ "type": "object", "properties": properties })
+}
