@@ -145,6 +145,10 @@ impl<W> Core<W> {
             return Step::End(self.too_long());
         }
         match wire::parse(bytes, self.limits.depth_max) {
+            // A JSON log line with a field `error` is a print, and no reason to fail anybody.
+            Ok(Incoming::Error { id: None, .. }) if !wire::looks_like_message(bytes) => {
+                self.noise(bytes.len() as u64 + 1)
+            }
             Ok(message) => {
                 self.noise_since_message = 0;
                 self.take_in(message, now)
@@ -189,23 +193,24 @@ impl<W> Core<W> {
                         None => self.unmatched(now),
                     },
                     // The server could not read one of our messages and cannot say which.
-                    None => self.broken(None, format!("the server answered nobody: {error}")),
+                    None => self.unasked(now).unwrap_or_else(|| {
+                        self.broken(None, format!("the server answered nobody: {error}"))
+                    }),
                 }
             }
         }
     }
 
     fn malformed<'a>(&mut self, bytes: &[u8], why: &str, now: Instant) -> Step<'a, W> {
-        let id = wire::salvage_id(bytes);
-        let known = id.filter(|id| self.pending.contains_key(id));
-        if known.is_none() && !wire::looks_like_message(bytes) {
+        if !wire::looks_like_message(bytes) {
             return self.noise(bytes.len() as u64 + 1);
         }
         self.counts.malformed += 1;
         if let Some(end) = self.unasked(now) {
             return end;
         }
-        self.broken(known, format!("the server sent a broken message: {why}"))
+        let id = wire::salvage_id(bytes);
+        self.broken(id, format!("the server sent a broken message: {why}"))
     }
 
     fn noise<'a>(&mut self, bytes: u64) -> Step<'a, W> {
@@ -221,7 +226,8 @@ impl<W> Core<W> {
         ))
     }
 
-    /// Fails the one request a broken message belongs to, or everyone where nobody can tell.
+    /// Fails the one request a broken message belongs to, if it still waits, or everyone where
+    /// nobody can tell which it is.
     fn broken<'a>(&mut self, id: Option<u64>, why: String) -> Step<'a, W> {
         let waiters = match id {
             Some(id) => self.pending.remove(&id).into_iter().collect(),

@@ -3,5 +3,8 @@
 #[macro_use]
 mod suite;
 
+mod core_limits;
+mod core_states;
 mod pipes;
+mod sessions;
 mod websocket;

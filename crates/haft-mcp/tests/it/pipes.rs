@@ -21,7 +21,7 @@ fn serve(scenario: &Value) -> Served {
 fn serve_as(scenario: &Value, encoding: &'static Encoding) -> Served {
     let connector =
         Program { args: Fixture::stdio_args(scenario), encoding, child: Mutex::new(None) };
-    Served { connector: Box::new(connector), server: None }
+    Served::new(connector, None)
 }
 
 /// Starts the fixture; it ends with the connector.

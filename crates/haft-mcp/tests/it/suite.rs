@@ -56,8 +56,15 @@ macro_rules! suite {
 pub struct Served {
     /// Opens a connection to it.
     pub connector: Box<dyn Connector>,
-    /// Its process, where the connector does not start it.
-    pub server: Option<fixture::Running>,
+    /// Its process, where the connector does not start it. Ends with the test.
+    _server: Option<fixture::Running>,
+}
+
+impl Served {
+    /// A fixture that `connector` reaches.
+    pub fn new(connector: impl Connector + 'static, server: Option<fixture::Running>) -> Self {
+        Self { connector: Box::new(connector), _server: server }
+    }
 }
 
 /// Starts a fixture for a scenario.

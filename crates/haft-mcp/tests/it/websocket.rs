@@ -16,7 +16,7 @@ suite!(serve);
 
 fn serve(scenario: &Value) -> Served {
     let server = Fixture::serve(Transport::Ws, scenario);
-    Served { connector: Box::new(connector(&server.url)), server: Some(server) }
+    Served::new(connector(&server.url), Some(server))
 }
 
 /// A connector with limits that no healthy server reaches.
@@ -57,7 +57,7 @@ async fn pings_keep_a_healthy_connection() {
         let server = Fixture::serve(Transport::Ws, scenario);
         let ping_every = Duration::from_millis(1);
         let connector = WebSocketConnector { ping_every, ..connector(&server.url) };
-        Served { connector: Box::new(connector), server: Some(server) }
+        Served::new(connector, Some(server))
     }
     let connected = connect(often, "legacy", json!({})).await;
     connected.call("sleep", json!({"ms": 50})).await.unwrap();

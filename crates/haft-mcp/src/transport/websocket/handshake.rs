@@ -159,8 +159,9 @@ fn failed(shown: &str, error: &reqwest::Error) -> TransportError {
 }
 
 fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    // An I/O error hides the one within from the chain of sources.
     match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-        Some(within) => within.is::<rustls::Error>(),
+        Some(within) => is_tls(within),
         None => error.is::<rustls::Error>(),
     }
 }

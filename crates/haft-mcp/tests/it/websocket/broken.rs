@@ -21,7 +21,7 @@ async fn transport_error(connected: &Connected, tool: &str) -> TransportError {
 async fn a_close_frame_says_why_to_everyone_who_waits() {
     let connected = connect(serve, "legacy", json!({"ws": {"close_at_call": 2}})).await;
     let (hanging, closed) =
-        tokio::join!(transport_error(&connected, "hang"), transport_error(&connected, "text"));
+        tokio::join!(transport_error(&connected, "hang"), transport_error(&connected, "hang"));
     let expected = TransportError::after_sending(
         Failure::Closed,
         "the server closed the connection (code 1001)",
@@ -46,7 +46,7 @@ fn impatient(scenario: &Value) -> Served {
     let short = Duration::from_millis(100);
     let connector =
         WebSocketConnector { ping_every: short, pong_wait: short, ..connector(&server.url) };
-    Served { connector: Box::new(connector), server: Some(server) }
+    Served::new(connector, Some(server))
 }
 
 #[tokio::test]
