@@ -1,0 +1,5 @@
+//! Transports against real servers on real sockets.
+
+mod http;
+mod sse;
+mod support;
