@@ -92,7 +92,7 @@ async fn a_server_that_has_only_http_and_sse_is_found() {
     let connector = http(server.url());
     let options = ClientOptions::default();
     let client =
-        Client::connect(&connector, Some(&fallback), Heard::new().0, options).await.unwrap();
+        Client::connect(&connector, Some(&fallback), Heard::pair().0, options).await.unwrap();
     call(&client, "text", json!({})).await.unwrap();
     client.close().await;
 }

@@ -34,7 +34,7 @@ async fn calls_are_answered_over_the_stream_with_headers_on_every_request() {
 #[tokio::test]
 async fn the_server_tells_and_asks_over_the_stream() {
     let server = serve(json!({}));
-    let (handler, mut heard) = Heard::new();
+    let (handler, mut heard) = Heard::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&sse(&server), None, handler, options).await.unwrap();
     call(&client, "add_tool", json!({"name": "another"})).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_server_that_never_names_an_address_is_given_up() {
 #[tokio::test]
 async fn a_silent_stream_ends_the_connection() {
     let server = serve(json!({}));
-    let (handler, mut heard) = Heard::new();
+    let (handler, mut heard) = Heard::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&sse(&server), None, handler, options).await.unwrap();
     tokio::time::pause();

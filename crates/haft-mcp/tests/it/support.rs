@@ -72,7 +72,7 @@ pub fn http(url: &str) -> HttpConnector {
 pub struct Heard(mpsc::UnboundedSender<String>);
 
 impl Heard {
-    pub fn new() -> (Arc<dyn Handler>, mpsc::UnboundedReceiver<String>) {
+    pub fn pair() -> (Arc<dyn Handler>, mpsc::UnboundedReceiver<String>) {
         let (heard, hear) = mpsc::unbounded_channel();
         (Arc::new(Self(heard)), hear)
     }
@@ -109,14 +109,14 @@ pub async fn try_connect(
     protocol: Protocol,
 ) -> Result<Client, ConnectError> {
     let options = ClientOptions { protocol, subscribe: false, ..ClientOptions::default() };
-    Client::connect(connector, None, Heard::new().0, options).await
+    Client::connect(connector, None, Heard::pair().0, options).await
 }
 
 /// A client that takes no message over `message_bytes_max`.
 pub async fn connect_limited(connector: &dyn Connector, message_bytes_max: usize) -> Client {
     let limits = Limits { message_bytes_max, ..Limits::default() };
     let options = ClientOptions { protocol: Protocol::Legacy, limits, ..ClientOptions::default() };
-    Client::connect(connector, None, Heard::new().0, options).await.unwrap()
+    Client::connect(connector, None, Heard::pair().0, options).await.unwrap()
 }
 
 pub async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Value, RequestError> {

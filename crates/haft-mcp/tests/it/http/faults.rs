@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::client::Protocol;
-use haft_mcp::{Failure, HttpConnector, Sent};
+use haft_mcp::{Failure, HttpConnector, RequestError, Sent};
 use serde_json::{Value, json};
 use testkit::fixture::Transport;
 use tokio::net::TcpListener;
 use tokio_rustls::rustls;
 
-use crate::support::{Server, connect, connect_limited, failed, http, options, unconnected};
+use crate::support::{
+    Server, call, connect, connect_limited, eventually, failed, http, options, unconnected,
+};
 
 fn faulty(action: &Value) -> Server {
     Server::http(json!({"faults": [{"rpc": "tools/call", "do": action}]}))
@@ -58,9 +60,35 @@ async fn a_message_over_the_limit_fails_its_call_and_no_other() {
         let error = failed(&client, "big").await;
         assert_eq!(error.kind, Failure::Protocol);
         assert_eq!(error.message, "the server sent a message of more than 100000 bytes");
-        crate::support::call(&client, "text", json!({})).await.unwrap();
+        call(&client, "text", json!({})).await.unwrap();
         client.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_broken_answer_fails_its_call_and_no_other() {
+    let answer = |body: &str| {
+        let json_type = json!({"Content-Type": "application/json"});
+        json!({"answer": {"status": 200, "headers": json_type, "body": body}})
+    };
+    let half = answer(r#"{"jsonrpc":"2.0","result":{"content""#);
+    let nobodys = answer(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#);
+    let faults = json!([
+        {"rpc": "tools/call", "skip": 1, "times": 1, "do": half},
+        {"rpc": "tools/call", "skip": 1, "times": 1, "do": nobodys},
+    ]);
+    let server = Server::http(json!({"faults": faults}));
+    let client = connect(&http(server.url()), Protocol::Legacy).await;
+    let mut other = std::pin::pin!(call(&client, "hang", json!({})));
+    tokio::select! {
+        _ = &mut other => panic!("answered"),
+        () = eventually(|| server.messages("tools/call").first().map(drop)) => {}
+    }
+    let half = call(&client, "text", json!({})).await;
+    assert!(matches!(half, Err(RequestError::Protocol { .. })), "{half:?}");
+    let nobodys = call(&client, "text", json!({})).await;
+    assert!(matches!(nobodys, Err(RequestError::Rpc(_))), "{nobodys:?}");
+    assert!(tokio::time::timeout(Duration::ZERO, other).await.is_err(), "it was touched");
 }
 
 #[tokio::test]

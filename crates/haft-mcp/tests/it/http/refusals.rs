@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{Server, call, connect, failed, http, options, unconnected};
 
 /// A server that answers calls like this.
-fn answering(status: u16, headers: Value, body: &str) -> Server {
+fn answering(status: u16, headers: &Value, body: &str) -> Server {
     let answer = json!({"answer": {"status": status, "headers": headers, "body": body}});
     Server::http(json!({"faults": [{"rpc": "tools/call", "do": answer}]}))
 }
@@ -35,7 +35,7 @@ async fn statuses_say_whether_the_server_can_have_acted_and_when_to_come_back() 
         (500, json!({}), Sent::Maybe, None),
         (415, json!({}), Sent::No, None),
     ] {
-        let error = refusal(&answering(status, headers, "no")).await;
+        let error = refusal(&answering(status, &headers, "no")).await;
         let expected = (Failure::Status(status), sent, retry_after);
         assert_eq!((error.kind, error.sent, error.retry_after), expected);
     }
@@ -44,7 +44,7 @@ async fn statuses_say_whether_the_server_can_have_acted_and_when_to_come_back() 
 #[tokio::test]
 async fn a_refusal_quotes_the_server_without_harm_and_without_our_secrets() {
     let body = "<b>\u{1b}[31mwho sent canary-value?</b>\r\n".repeat(50);
-    let error = refusal(&answering(500, json!({}), &body)).await;
+    let error = refusal(&answering(500, &json!({}), &body)).await;
     let quoted = "`the server` answered 500 Internal Server Error: <b>[31mwho sent ***?</b> ";
     assert!(error.message.starts_with(quoted), "{error}");
     assert!(error.message.len() < 400, "{error}");
@@ -110,7 +110,8 @@ impl Authorizer for Tokens {
 
 #[tokio::test]
 async fn a_refused_token_is_replaced_a_bounded_number_of_times() {
-    let answer = json!({"answer": {"status": 401, "headers": {"WWW-Authenticate": "Bearer"}}});
+    let headers = json!({"WWW-Authenticate": "Bearer"});
+    let answer = json!({"answer": {"status": 401, "headers": headers, "body": "not token-2"}});
     for (times, is_enough) in [(json!(1), true), (json!(null), false)] {
         let server = Server::http(json!({"faults": [{"times": times, "do": answer}]}));
         let authorizer: Option<Arc<dyn Authorizer>> = Some(Arc::new(Tokens::default()));
@@ -119,7 +120,9 @@ async fn a_refused_token_is_replaced_a_bounded_number_of_times() {
         if is_enough {
             connect(&connector, Protocol::Legacy).await.close().await;
         } else {
-            assert_eq!(unconnected(&connector).await.kind, Failure::AuthRequired);
+            let error = unconnected(&connector).await;
+            assert_eq!(error.kind, Failure::AuthRequired);
+            assert_eq!(error.message, "`the server` wants credentials (401): Bearer: not ***");
             assert_eq!(server.requests("POST").len(), 3);
         }
         let tokens = server.requests("POST").into_iter();

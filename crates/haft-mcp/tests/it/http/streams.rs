@@ -3,6 +3,7 @@
 use haft_mcp::client::Protocol;
 use haft_mcp::{Client, ClientOptions, Failure, Sent};
 use serde_json::json;
+use testkit::fixture::{Fixture, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -32,7 +33,7 @@ async fn an_answer_whose_stream_broke_off_is_resumed() {
 #[tokio::test]
 async fn what_the_server_sends_by_itself_comes_over_the_background_stream() {
     let server = Server::http(json!({"http": {"answer": "json"}}));
-    let (handler, mut heard) = Heard::new();
+    let (handler, mut heard) = Heard::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&http(server.url()), None, handler, options).await.unwrap();
     call(&client, "add_tool", json!({"name": "another"})).await.unwrap();
@@ -41,6 +42,21 @@ async fn what_the_server_sends_by_itself_comes_over_the_background_stream() {
     let sampled = call(&client, "sample", json!({"message": "?"})).await.unwrap();
     assert!(sampled.to_string().contains("sampled"), "{sampled}");
     client.close().await;
+}
+
+/// Nobody has to call to find out that the server was started anew.
+#[tokio::test]
+async fn a_server_that_forgot_the_session_ends_the_connection() {
+    let mut server = Server::http(json!({}));
+    let (handler, mut heard) = Heard::pair();
+    let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
+    let client = Client::connect(&http(server.url()), None, handler, options).await.unwrap();
+    let port = server.running.port();
+    server.running.kill();
+    let _anew = Fixture::serve_at(Transport::Http, &json!({}), port);
+    let ended = heard.recv().await.unwrap();
+    assert_eq!(ended, "ended: `the server` does not know the session any more");
+    assert_eq!(client.ended().unwrap().kind, Failure::SessionExpired);
 }
 
 #[tokio::test]
