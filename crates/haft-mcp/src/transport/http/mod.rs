@@ -108,7 +108,7 @@ impl Http {
             endpoint.drain(response).await;
         }
         if message.method == "notifications/initialized" {
-            self.shared.listen();
+            self.shared.listen().await;
         }
         Ok(())
     }
