@@ -71,26 +71,32 @@ impl Inbox {
 
     /// Takes in one message, or a batch of them.
     pub fn receive(&self, bytes: &[u8]) {
+        self.receive_in_exchange(None, bytes);
+    }
+
+    /// Takes in what came back in the exchange of one request, where there is such a thing: what
+    /// cannot be read there concerns that request and no other.
+    pub fn receive_in_exchange(&self, exchange: Option<u64>, bytes: &[u8]) {
         if bytes.trim_ascii_start().first() == Some(&b'[')
             && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(bytes)
             // An empty one is noise, and has to be counted as such.
             && !batch.is_empty()
         {
             for message in batch {
-                self.receive_one(message.get().as_bytes());
+                self.receive_one(exchange, message.get().as_bytes());
             }
             return;
         }
-        self.receive_one(bytes);
+        self.receive_one(exchange, bytes);
     }
 
-    fn receive_one(&self, bytes: &[u8]) {
+    fn receive_one(&self, exchange: Option<u64>, bytes: &[u8]) {
         let step = {
             let mut core = self.core();
             if core.ended().is_some() {
                 return;
             }
-            core.receive(bytes, Instant::now().into_std())
+            core.receive(bytes, exchange, Instant::now().into_std())
         };
         match step {
             Step::Answer(waiter, outcome) => {
@@ -115,6 +121,14 @@ impl Inbox {
 
     /// The connection ended, or has to: everyone who waits hears why.
     pub fn end(&self, reason: &TransportError) {
+        if self.end_unheard(reason) {
+            self.0.handler.ended(reason);
+        }
+    }
+
+    /// The same for a connection that was given up before anybody relied on it: the handler, which
+    /// may serve another one already, does not hear of it. Whether it had not ended before.
+    pub(crate) fn end_unheard(&self, reason: &TransportError) -> bool {
         let (is_first, waiters) = {
             let mut core = self.core();
             (core.ended().is_none(), core.end(reason.clone()))
@@ -125,13 +139,11 @@ impl Inbox {
             let _ = waiter.answer.send(Err(lost.clone().into()));
         }
         self.0.ended.cancel();
-        if is_first {
-            self.0.handler.ended(reason);
-        }
+        is_first
     }
 
     /// The exchange of one request failed, and only that.
-    pub fn fail(&self, id: u64, reason: TransportError) {
+    pub fn fail(&self, id: u64, reason: impl Into<RequestError>) {
         let waiter = self.core().abandon(id);
         if let Some(waiter) = waiter {
             let _ = waiter.answer.send(Err(reason.into()));

@@ -1,4 +1,5 @@
 //! What the MCP wire does, seen from outside: over real processes and sockets, and in pure form.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 #[macro_use]
 mod suite;
@@ -6,5 +7,6 @@ mod suite;
 mod core_limits;
 mod core_states;
 mod pipes;
+mod remote;
 mod sessions;
 mod websocket;
