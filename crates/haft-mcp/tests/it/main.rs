@@ -6,6 +6,7 @@ mod suite;
 
 mod core_limits;
 mod core_states;
+mod corpus;
 mod pipes;
 mod remote;
 mod sessions;
