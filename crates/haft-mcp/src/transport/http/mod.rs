@@ -109,7 +109,7 @@ impl Http {
             endpoint.drain(response).await;
         }
         if message.method == "notifications/initialized" {
-            self.shared.listen();
+            self.shared.listen().await;
         }
         Ok(())
     }

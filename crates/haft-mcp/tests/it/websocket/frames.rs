@@ -118,7 +118,7 @@ async fn a_message_whose_sender_gave_up_is_still_whole() {
     told.unwrap();
     assert_eq!(received[0]["params"].to_string(), params);
     let mut after: Vec<&Value> = received[1..].iter().map(|message| &message["method"]).collect();
-    after.sort_by_key(|method| method.to_string());
+    after.sort_by_key(ToString::to_string);
     assert_eq!(after, ["after", "notifications/cancelled"]);
 }
 
