@@ -91,7 +91,9 @@ pub async fn a_crash_in_the_middle_of_a_call_leaves_the_outcome_open(serve: Serv
         other => panic!("{other:?}"),
     }
     let again = connected.call("text", json!({})).await.unwrap_err();
-    assert_eq!(again.sent(), Sent::No, "{again}");
+    // Streamable HTTP has no connection that could have ended: it tries, and may not know.
+    let may_have_left = connected.client.session().transport().answers_in_exchange();
+    assert!(may_have_left || again.sent() == Sent::No, "{again:?}");
 }
 
 async fn assert_works(connected: &Connected) {
