@@ -11,6 +11,8 @@ pub mod client;
 pub mod core;
 mod describe;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod handler;
 mod inbox;
 mod limits;

@@ -1,4 +1,5 @@
 //! What the MCP wire does, seen from outside: over real processes and sockets, and in pure form.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 // What prepares a test panics as the test itself would.
 #![allow(clippy::unwrap_used)]
@@ -8,8 +9,10 @@ mod suite;
 
 mod core_limits;
 mod core_states;
+mod corpus;
 mod http;
 mod pipes;
+mod remote;
 mod sessions;
 mod sse;
 mod support;

@@ -111,7 +111,7 @@ fn causes(error: &reqwest::Error) -> String {
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-fn has_tls_cause(error: &(dyn Error + 'static)) -> bool {
+pub(crate) fn has_tls_cause(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(cause) = next {
         if cause.is::<rustls::Error>() {
