@@ -1,5 +1,4 @@
 //! What the MCP wire does, seen from outside: over real processes and sockets, and in pure form.
-#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 // What prepares a test panics as the test itself would.
 #![allow(clippy::unwrap_used)]
