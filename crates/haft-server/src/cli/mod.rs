@@ -7,6 +7,7 @@ mod config;
 mod explain;
 mod load;
 mod log;
+mod login;
 mod servers;
 mod tools;
 
@@ -100,6 +101,10 @@ enum Command {
     /// List the configured MCP servers
     #[command(subcommand)]
     Servers(servers::ServersCommand),
+    /// Sign in at a remote server that wants OAuth
+    Login(login::LoginArgs),
+    /// Forget the sign-in at a server
+    Logout(login::LogoutArgs),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -127,6 +132,8 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Call(args) => call::run(global, &args),
         Command::Explain(args) => explain::run(global, &args),
         Command::Servers(command) => servers::run(global, &command),
+        Command::Login(args) => login::run(global, &args),
+        Command::Logout(args) => login::logout(global, &args),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

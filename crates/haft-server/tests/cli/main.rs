@@ -12,6 +12,7 @@ mod interrupt;
 mod log;
 mod log_failure;
 mod logging;
+mod login;
 mod terminal;
 mod tools;
 
