@@ -14,6 +14,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::console::Paint;
+use crate::progress::AboveLine;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,7 +48,7 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
     };
     tracing_subscriber::fmt()
         .with_max_level(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| AboveLine)
         .with_ansi(std::io::stderr().is_terminal())
         .event_format(Lines { format, paint })
         .init();
