@@ -139,17 +139,27 @@ impl<W> Core<W> {
         self.ended.as_ref()
     }
 
-    /// Takes in one message.
-    pub fn receive<'a>(&mut self, bytes: &'a [u8], now: Instant) -> Step<'a, W> {
+    /// Takes in one message. Where it came as part of the exchange of one request, trouble that
+    /// names no id is that request's own.
+    pub fn receive<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
         if bytes.len() > self.limits.message_bytes_max {
             return Step::End(self.too_long());
         }
         match wire::parse(bytes, self.limits.depth_max) {
+            // A JSON log line with a field `error` is a print, and no reason to fail anybody.
+            Ok(Incoming::Error { id: None, .. }) if !wire::looks_like_message(bytes) => {
+                self.noise(bytes.len() as u64 + 1)
+            }
             Ok(message) => {
                 self.noise_since_message = 0;
-                self.take_in(message, now)
+                self.take_in(message, exchange, now)
             }
-            Err(Malformed(why)) => self.malformed(bytes, &why, now),
+            Err(Malformed(why)) => self.malformed(bytes, &why, exchange, now),
         }
     }
 
@@ -162,7 +172,12 @@ impl<W> Core<W> {
         )
     }
 
-    fn take_in<'a>(&mut self, message: Incoming<'a>, now: Instant) -> Step<'a, W> {
+    fn take_in<'a>(
+        &mut self,
+        message: Incoming<'a>,
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
         match message {
             Incoming::Request { id, method, params } => match self.unasked(now) {
                 Some(end) => end,
@@ -189,23 +204,34 @@ impl<W> Core<W> {
                         None => self.unmatched(now),
                     },
                     // The server could not read one of our messages and cannot say which.
-                    None => self.broken(None, format!("the server answered nobody: {error}")),
+                    None => match exchange.and_then(|id| self.pending.remove(&id)) {
+                        Some(waiter) => Step::Answer(waiter, Err(error)),
+                        None => self.unasked(now).unwrap_or_else(|| {
+                            self.broken(None, format!("the server answered nobody: {error}"))
+                        }),
+                    },
                 }
             }
         }
     }
 
-    fn malformed<'a>(&mut self, bytes: &[u8], why: &str, now: Instant) -> Step<'a, W> {
-        let id = wire::salvage_id(bytes);
-        let known = id.filter(|id| self.pending.contains_key(id));
-        if known.is_none() && !wire::looks_like_message(bytes) {
+    fn malformed<'a>(
+        &mut self,
+        bytes: &[u8],
+        why: &str,
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
+        // In an exchange of its own, whatever comes is meant as the answer.
+        if exchange.is_none() && !wire::looks_like_message(bytes) {
             return self.noise(bytes.len() as u64 + 1);
         }
         self.counts.malformed += 1;
         if let Some(end) = self.unasked(now) {
             return end;
         }
-        self.broken(known, format!("the server sent a broken message: {why}"))
+        let id = exchange.or_else(|| wire::salvage_id(bytes));
+        self.broken(id, format!("the server sent a broken message: {why}"))
     }
 
     fn noise<'a>(&mut self, bytes: u64) -> Step<'a, W> {
@@ -221,7 +247,8 @@ impl<W> Core<W> {
         ))
     }
 
-    /// Fails the one request a broken message belongs to, or everyone where nobody can tell.
+    /// Fails the one request a broken message belongs to, if it still waits, or everyone where
+    /// nobody can tell which it is.
     fn broken<'a>(&mut self, id: Option<u64>, why: String) -> Step<'a, W> {
         let waiters = match id {
             Some(id) => self.pending.remove(&id).into_iter().collect(),

@@ -4,9 +4,30 @@
 
 use std::pin::Pin;
 
+mod browser;
 mod error;
+mod flow;
+mod grant;
+mod guard;
+mod http;
+mod interactive;
+mod login;
+mod loopback;
+mod secret;
+mod store;
+mod stored;
+#[cfg(test)]
+mod tests;
 
+pub use browser::Browser;
 pub use error::AuthError;
+pub use grant::Grant;
+pub use interactive::Interactive;
+pub use login::{ClientIdentity, Login, RegisteredClient};
+pub use loopback::{Loopback, Opening};
+pub use secret::Secret;
+pub use store::TokenStore;
+pub use stored::StoredTokens;
 
 /// A future that can be named, so that the traits here work as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -214,7 +214,8 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
-        tokens: state_dir.join("tokens"),
+        tokens: config.tokens_dir(),
+        authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),
     }
 }

@@ -1,0 +1,117 @@
+//! The HTTP client of the sign-in flow: guarded addresses, bounded answers, no redirects.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rmcp::transport::auth::{
+    OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
+};
+use url::Url;
+
+use super::{
+    AuthError,
+    guard::{Guard, GuardedResolver, shown},
+};
+use crate::tls;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// The client handed to the flow. The flow turns errors into text, so the first real one is kept
+/// here for whoever started the flow.
+pub(crate) struct GuardedHttp {
+    client: reqwest::Client,
+    guard: Arc<Guard>,
+    server: Url,
+    problem: Mutex<Option<AuthError>>,
+}
+
+impl GuardedHttp {
+    pub(crate) fn new(server: &Url, guard: &Guard) -> Result<Self, AuthError> {
+        let resolver = Arc::new(guard.clone().with_proxies());
+        let client = tls::http_client_builder()
+            .dns_resolver(Arc::new(GuardedResolver(resolver)))
+            .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ANSWER_TIMEOUT)
+            .build()
+            .map_err(|error| AuthError::Setup { problem: error.without_url().to_string() })?;
+        let guard = Arc::new(guard.clone());
+        Ok(Self { client, guard, server: server.clone(), problem: Mutex::default() })
+    }
+
+    /// The cause behind the text that the flow reports.
+    pub(crate) fn take_problem(&self) -> Option<AuthError> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn send(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, AuthError> {
+        let request = reqwest::Request::try_from(request)
+            .map_err(|error| AuthError::Setup { problem: error.without_url().to_string() })?;
+        let url = request.url().clone();
+        self.guard.check(&url)?;
+        let probe = request.method() == http::Method::GET && url == self.server;
+        let response =
+            self.client.execute(request).await.map_err(|error| unreachable(&url, error))?;
+        let mut answer = http::Response::builder().status(response.status());
+        if let Some(headers) = answer.headers_mut() {
+            headers.clone_from(response.headers());
+        }
+        let body = if probe {
+            // The server's own endpoint is asked only for its challenge. Its body may be an event
+            // stream that never ends, and no other status of it says anything about signing in.
+            if response.status() != http::StatusCode::UNAUTHORIZED {
+                answer = answer.status(http::StatusCode::NOT_FOUND);
+            }
+            Vec::new()
+        } else {
+            read(&url, response).await?
+        };
+        answer.body(body).map_err(|error| AuthError::Setup { problem: error.to_string() })
+    }
+}
+
+/// Redirects are never followed here. The flow follows those of metadata itself, within one origin
+/// and through this client, and refuses all others.
+impl OAuthHttpClient for GuardedHttp {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            self.send(request.request).await.map_err(|error| {
+                let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+                problem.get_or_insert_with(|| error.clone());
+                Box::new(error) as OAuthHttpClientError
+            })
+        })
+    }
+}
+
+async fn read(url: &Url, mut response: reqwest::Response) -> Result<Vec<u8>, AuthError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, error))? {
+        if body.len() + chunk.len() > ANSWER_BYTES_MAX {
+            let problem = format!("it is longer than {ANSWER_BYTES_MAX} bytes");
+            return Err(AuthError::Answer { url: shown(url), problem });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// A refusal by the guarded resolver arrives wrapped in a connection error.
+fn unreachable(url: &Url, error: reqwest::Error) -> AuthError {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(refused) = cause.downcast_ref::<AuthError>() {
+            return refused.clone();
+        }
+        source = cause.source();
+    }
+    AuthError::Unreachable { url: shown(url), source: Arc::new(error.without_url()) }
+}
