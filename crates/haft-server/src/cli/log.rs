@@ -23,8 +23,8 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
   haft log --status error --since 1h
   haft log --tool get_weather --json
   haft log --follow
-  haft log show 0198c2f4-...          one call with its whole input and output
-  haft log show 0198c2f4-... --output only what the tool answered, whole"
+  haft log show 0198c2f4-...            one call with its whole input and output
+  haft log show 0198c2f4-... --output   only what the tool answered, whole"
 )]
 pub(super) struct LogArgs {
     #[command(subcommand)]

@@ -95,7 +95,7 @@ struct Global {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, read once")]
 enum Command {
-    /// Check the configuration: every problem at once
+    /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use haft::{Message, PromptInfo, Runtime, ServerInfo};
+use haft::{Message, PromptInfo, Runtime, ServerInfo, ToolFailure};
 use serde_json::value::to_raw_value;
 
 use super::content::shown;
@@ -96,7 +96,7 @@ fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
         }
         let arguments = to_raw_value(&arguments)?;
         let messages = runtime.prompt(&prompt.server, &prompt.name, &arguments).await;
-        Ok(messages.map_err(toolbox::refused)?)
+        Ok(messages.map_err(refused)?)
     };
     let messages =
         block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?;
@@ -106,6 +106,10 @@ fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
         print(global, &messages);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn refused(failure: ToolFailure) -> Failure {
+    toolbox::refused(failure, "`haft prompts list --json` shows what the prompt takes")
 }
 
 /// The one prompt of a name. Who could not be asked may have it too.

@@ -225,8 +225,10 @@ pub(super) fn warn_of_failed(global: &Global, servers: &[ServerInfo]) -> bool {
     servers.iter().any(failed)
 }
 
-/// An error of a request to a server, for the terminal.
-pub(super) fn refused(failure: ToolFailure) -> Failure {
+/// A request that failed. `remedy` is for a server that understood it and said no.
+pub(super) fn refused(failure: ToolFailure, remedy: &str) -> Failure {
+    let said_no = matches!(failure, ToolFailure::Execution { .. });
     let error = haft::CallError::Failed { tool: String::new(), failure: Box::new(failure) };
-    Failure { message: error.to_string(), remedy: error.remedy(), code: EXIT_RUNTIME }
+    let remedy = if said_no { Some(remedy.to_owned()) } else { error.remedy() };
+    Failure { message: error.to_string(), remedy, code: EXIT_RUNTIME }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use haft::registry::{Level, Record};
-use haft::text::{printable, printable_block};
+use haft::text::printable;
 use haft::{Config, ServerInfo, ServerState};
 use serde_json::{Value, json};
 
@@ -24,10 +24,8 @@ pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
     for server in &report.servers {
         print(paint, server);
     }
-    let paint = Paint::stderr(global.color);
     for problem in &report.problems {
-        let level = paint.level(word(problem.level)).to_lowercase();
-        eprintln!("{level}: {}", printable_block(&problem.text));
+        problem.emit();
     }
     Ok(report.exit_code())
 }

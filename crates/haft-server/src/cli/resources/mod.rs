@@ -67,7 +67,7 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
     for (server, failure) in refused {
         is_incomplete = true;
         let message = format!("the resources of `{server}` are not listed: {failure}");
-        let remedy = toolbox::refused(failure).remedy.unwrap_or_default();
+        let remedy = toolbox::refused(failure, "mend the server").remedy.unwrap_or_default();
         console::warning(Paint::stderr(global.color), &message, &remedy);
     }
     if global.json {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::Args;
-use haft::{Content, ResourceInfo, Runtime};
+use haft::{Content, ResourceInfo, Runtime, ToolFailure};
 
 use super::{Listed, ask};
 use crate::cli::toolbox::{self, Purpose, Toolbox};
@@ -17,7 +17,7 @@ use crate::cli::{
 use crate::console;
 
 #[derive(Debug, Args)]
-pub(super) struct ReadArgs {
+pub(in crate::cli) struct ReadArgs {
     /// The resource's URI
     uri: String,
     /// The server that has it; no other is connected. Without it, the one that lists the URI
@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, args: &ReadArgs) -> anyhow::Result<ExitCode> 
                 Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(failed)).into()
             );
         }
-        Ok(runtime.read_resource(&server, &args.uri).await.map_err(toolbox::refused)?)
+        Ok(runtime.read_resource(&server, &args.uri).await.map_err(refused)?)
     };
     let contents =
         block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(read).await })?;
@@ -59,6 +59,10 @@ pub(super) fn run(global: &Global, args: &ReadArgs) -> anyhow::Result<ExitCode> 
         None => print(&args.uri, &contents)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn refused(failure: ToolFailure) -> Failure {
+    toolbox::refused(failure, "`haft resources list` shows what there is")
 }
 
 /// The one server that lists the URI, or has a template for it.
@@ -85,16 +89,16 @@ fn find(uri: &str, listed: &Listed) -> Result<String, Failure> {
     }
     owners.pop().ok_or_else(|| {
         let failed = listed.servers.iter().filter(|server| toolbox::failed(server));
-        let unasked = failed.map(|server| &server.name);
-        let unasked: Vec<String> = unasked
-            .chain(listed.refused.iter().map(|(server, _)| server))
-            .map(|server| format!("`{server}`"))
+        let failed = failed.map(|server| (&server.name, toolbox::reason(server).to_owned()));
+        let refused = listed.refused.iter().map(|(name, failure)| (name, failure.to_string()));
+        let unasked: Vec<String> = failed
+            .chain(refused)
+            .map(|(name, reason)| format!("`{name}` could not be asked: {reason}"))
             .collect();
         let (problem, code) = if unasked.is_empty() {
             (format!("no server lists `{uri}`"), EXIT_RUNTIME)
         } else {
-            let unasked = unasked.join(", ");
-            (format!("no server lists `{uri}`, and {unasked} could not be asked"), EXIT_CONNECT)
+            (format!("no server lists `{uri}`; {}", unasked.join("; ")), EXIT_CONNECT)
         };
         let remedy = "`haft resources list` shows every resource; `--server` names the one to ask";
         Failure::new(code, problem, remedy)

@@ -44,7 +44,7 @@ async fn ping_all(runtime: &Runtime) -> Vec<Answer> {
         let outcome = if toolbox::answers(server) {
             // In the order of the servers, so the next answer is this one's.
             let (_, outcome) = pinged.next()?;
-            outcome.map_err(toolbox::refused)
+            outcome.map_err(|failure| toolbox::refused(failure, "mend the server"))
         } else {
             Err(Failure::new(
                 EXIT_RUNTIME,
