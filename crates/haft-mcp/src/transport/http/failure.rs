@@ -111,15 +111,18 @@ fn causes(error: &reqwest::Error) -> String {
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-fn has_tls_cause(error: &reqwest::Error) -> bool {
-    let mut next = error.source();
+pub(crate) fn has_tls_cause(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
     while let Some(cause) = next {
-        // An I/O error does not give its own cause as its source.
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
+        if cause.is::<rustls::Error>() {
             return true;
         }
-        next = cause.source();
+        // An I/O error gives the source of what it wraps as its own, and skips what it wraps.
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
     }
     false
 }
