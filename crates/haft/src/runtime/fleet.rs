@@ -10,6 +10,7 @@ use super::{Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
+use crate::record::Redactor;
 use crate::registry::{Level, Record, connect_failure};
 use crate::tool::{Tool, ToolDefinition};
 
@@ -210,6 +211,7 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
         tokens: state_dir.join("tokens"),
+        redactor: Redactor::new(config.secrets()),
         watch: parts.watch.clone(),
     }
 }
