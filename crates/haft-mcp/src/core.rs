@@ -151,6 +151,10 @@ impl<W> Core<W> {
             return Step::End(self.too_long());
         }
         match wire::parse(bytes, self.limits.depth_max) {
+            // A JSON log line with a field `error` is a print, and no reason to fail anybody.
+            Ok(Incoming::Error { id: None, .. }) if !wire::looks_like_message(bytes) => {
+                self.noise(bytes.len() as u64 + 1)
+            }
             Ok(message) => {
                 self.noise_since_message = 0;
                 self.take_in(message, exchange, now)
@@ -202,7 +206,9 @@ impl<W> Core<W> {
                     // The server could not read one of our messages and cannot say which.
                     None => match exchange.and_then(|id| self.pending.remove(&id)) {
                         Some(waiter) => Step::Answer(waiter, Err(error)),
-                        None => self.broken(None, format!("the server answered nobody: {error}")),
+                        None => self.unasked(now).unwrap_or_else(|| {
+                            self.broken(None, format!("the server answered nobody: {error}"))
+                        }),
                     },
                 }
             }
@@ -216,16 +222,16 @@ impl<W> Core<W> {
         exchange: Option<u64>,
         now: Instant,
     ) -> Step<'a, W> {
-        let id = wire::salvage_id(bytes).or(exchange);
-        let known = id.filter(|id| self.pending.contains_key(id));
-        if known.is_none() && !wire::looks_like_message(bytes) {
+        // In an exchange of its own, whatever comes is meant as the answer.
+        if exchange.is_none() && !wire::looks_like_message(bytes) {
             return self.noise(bytes.len() as u64 + 1);
         }
         self.counts.malformed += 1;
         if let Some(end) = self.unasked(now) {
             return end;
         }
-        self.broken(known, format!("the server sent a broken message: {why}"))
+        let id = exchange.or_else(|| wire::salvage_id(bytes));
+        self.broken(id, format!("the server sent a broken message: {why}"))
     }
 
     fn noise<'a>(&mut self, bytes: u64) -> Step<'a, W> {
@@ -241,7 +247,8 @@ impl<W> Core<W> {
         ))
     }
 
-    /// Fails the one request a broken message belongs to, or everyone where nobody can tell.
+    /// Fails the one request a broken message belongs to, if it still waits, or everyone where
+    /// nobody can tell which it is.
     fn broken<'a>(&mut self, id: Option<u64>, why: String) -> Step<'a, W> {
         let waiters = match id {
             Some(id) => self.pending.remove(&id).into_iter().collect(),

@@ -5,17 +5,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::core::{Core, Counts, Ignored, Step};
-use crate::error::{INTERNAL_ERROR, RequestError, RpcError, TransportError};
+use crate::error::{INTERNAL_ERROR, RequestError, RpcError, Sent, TransportError};
 use crate::handler::{Handler, ServerRequest};
 use crate::limits::Limits;
 use crate::transport::{Kind, Outgoing, Transport};
 use crate::wire;
+
+/// How many answers to the server may be on their way. A server that asks and does not read would
+/// otherwise fill the memory.
+const REPLIES_MAX: usize = 1024;
 
 /// Hears the progress of one request: the parameters of the notification, in order.
 pub type ProgressFn = Arc<dyn Fn(&RawValue) + Send + Sync>;
@@ -32,6 +36,8 @@ pub(crate) struct Shared {
     transport: OnceLock<Weak<dyn Transport>>,
     /// Requests of the server that are being answered, by the server's id.
     serving: Mutex<HashMap<Box<str>, CancellationToken>>,
+    /// Room for answers to the server that are on their way.
+    replies: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
     ended: CancellationToken,
 }
@@ -52,6 +58,7 @@ impl Inbox {
             limits,
             transport: OnceLock::new(),
             serving: Mutex::default(),
+            replies: Arc::new(Semaphore::new(REPLIES_MAX)),
             tasks: TaskTracker::new(),
             ended: CancellationToken::new(),
         }))
@@ -72,6 +79,8 @@ impl Inbox {
     pub fn receive_in_exchange(&self, exchange: Option<u64>, bytes: &[u8]) {
         if bytes.trim_ascii_start().first() == Some(&b'[')
             && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(bytes)
+            // An empty one is noise, and has to be counted as such.
+            && !batch.is_empty()
         {
             for message in batch {
                 self.receive_one(exchange, message.get().as_bytes());
@@ -82,7 +91,13 @@ impl Inbox {
     }
 
     fn receive_one(&self, exchange: Option<u64>, bytes: &[u8]) {
-        let step = self.core().receive(bytes, exchange, Instant::now().into_std());
+        let step = {
+            let mut core = self.core();
+            if core.ended().is_some() {
+                return;
+            }
+            core.receive(bytes, exchange, Instant::now().into_std())
+        };
         match step {
             Step::Answer(waiter, outcome) => {
                 // Whoever gave up in the meantime does not mind.
@@ -106,10 +121,14 @@ impl Inbox {
 
     /// The connection ended, or has to: everyone who waits hears why.
     pub fn end(&self, reason: &TransportError) {
-        let is_first = self.core().ended().is_none();
-        let waiters = self.core().end(reason.clone());
+        let (is_first, waiters) = {
+            let mut core = self.core();
+            (core.ended().is_none(), core.end(reason.clone()))
+        };
+        // Whatever the reason says: who waits here has sent something, and the server may have it.
+        let lost = TransportError { sent: Sent::Maybe, ..reason.clone() };
         for waiter in waiters {
-            let _ = waiter.answer.send(Err(reason.clone().into()));
+            let _ = waiter.answer.send(Err(lost.clone().into()));
         }
         self.0.ended.cancel();
         if is_first {
@@ -265,6 +284,10 @@ impl Inbox {
 
     fn reply(&self, body: String) {
         let Some(transport) = self.0.transport.get().and_then(Weak::upgrade) else { return };
+        let Ok(on_its_way) = Arc::clone(&self.0.replies).try_acquire_owned() else {
+            self.0.handler.trouble("the server asks, and does not read the answers");
+            return;
+        };
         let message = Outgoing {
             kind: Kind::Response,
             method: String::new(),
@@ -274,6 +297,7 @@ impl Inbox {
         };
         let inbox = self.clone();
         self.spawn(async move {
+            let _on_its_way = on_its_way;
             if let Err(error) = transport.deliver(&message).await {
                 inbox.handler().trouble(&format!("an answer did not reach the server: {error}"));
             }

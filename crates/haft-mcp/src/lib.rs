@@ -30,5 +30,3 @@ pub use limits::Limits;
 pub use session::{RequestOptions, Session};
 pub use tool::ToolDescription;
 pub use transport::{Connector, Era, Transport};
-pub use tool::{ListToolsResult, ToolDescription};
-pub use transport::{Connector, Era, HttpConnector, HttpOptions, SseConnector, Transport};

@@ -29,6 +29,8 @@ pub use config::nearest;
 pub use content::{Content, Message, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
+#[cfg(feature = "mcp")]
+pub use haft_mcp::oauth;
 pub use policy::Admitted;
 pub use runtime::{
     EffectiveValue, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError,

@@ -45,7 +45,9 @@ impl Lines {
         };
         // A last line may lack its end.
         let rest = std::mem::take(&mut self.buffer);
-        self.hand_over_line(&rest);
+        if !rest.is_empty() {
+            self.hand_over_line(&rest);
+        }
         self.inbox.end(&TransportError::after_sending(Failure::Closed, reason));
     }
 
@@ -78,9 +80,10 @@ impl Lines {
 
     fn hand_over_line(&self, line: &[u8]) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if !line.trim_ascii().is_empty() {
-            self.inbox.receive(line);
-        }
+        // Some platforms put a mark before the first thing a program prints.
+        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        // Empty lines too: they are noise, and noise has a limit.
+        self.inbox.receive(line);
     }
 }
 

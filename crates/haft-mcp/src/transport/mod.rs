@@ -7,6 +7,7 @@ pub mod lines;
 mod outgoing;
 mod pipes;
 mod sse;
+mod websocket;
 
 use crate::handler::BoxFuture;
 use crate::{Inbox, TransportError};
@@ -15,6 +16,7 @@ pub use http::{HttpConnector, HttpOptions};
 pub use outgoing::{Kind, Outgoing};
 pub use pipes::Pipes;
 pub use sse::SseConnector;
+pub use websocket::WebSocketConnector;
 
 /// One open way to a server.
 pub trait Transport: Send + Sync + 'static {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -37,24 +37,35 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Pipes<W> {
         let mut text = String::with_capacity(message.body.len() + 1);
         text.push_str(&message.body);
         text.push('\n');
-        if self.encoding == UTF_8 {
-            return text.into_bytes();
-        }
-        // What the encoding lacks must not be lost, and JSON has a spelling for it.
-        let mut bytes = Vec::with_capacity(text.len());
-        for character in text.chars() {
-            let mut room = [0; 4];
-            let (encoded, _, is_lost) = self.encoding.encode(character.encode_utf8(&mut room));
-            if is_lost {
-                for unit in character.encode_utf16(&mut [0; 2]) {
-                    bytes.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
-                }
-            } else {
-                bytes.extend_from_slice(&encoded);
-            }
-        }
-        bytes
+        encode(text, self.encoding)
     }
+}
+
+fn encode(text: String, encoding: &'static Encoding) -> Vec<u8> {
+    // The encoder takes these for UTF-8, as web pages want it.
+    if encoding == UTF_16LE {
+        return text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    }
+    if encoding == UTF_16BE {
+        return text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    }
+    if encoding == UTF_8 {
+        return text.into_bytes();
+    }
+    // What the encoding lacks must not be lost, and JSON has a spelling for it.
+    let mut bytes = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        let mut room = [0; 4];
+        let (encoded, _, is_lost) = encoding.encode(character.encode_utf8(&mut room));
+        if is_lost {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                bytes.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+            }
+        } else {
+            bytes.extend_from_slice(&encoded);
+        }
+    }
+    bytes
 }
 
 impl<W: AsyncWrite + Unpin + Send + 'static> Transport for Pipes<W> {

@@ -2,7 +2,8 @@
 
 use super::depth::end_of_string;
 
-/// Whether output that cannot be parsed was meant as a message. What is not was a print.
+/// Whether output that cannot be parsed was meant as a message. What is not was a print, such as a
+/// log line, which may well be JSON and may well have an `id` or an `error` of its own.
 pub fn looks_like_message(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     matches!(start.first(), Some(b'{' | b'[')) && contains(bytes, b"\"jsonrpc\"")

@@ -38,6 +38,13 @@ pub struct Config {
     pub warnings: Vec<Problem>,
 }
 
+impl Config {
+    /// Where `haft login` keeps its tokens.
+    pub fn tokens_dir(&self) -> PathBuf {
+        self.state_dir.value.join("tokens")
+    }
+}
+
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting<T> {

@@ -210,8 +210,9 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
-        tokens: state_dir.join("tokens"),
         redactor: Redactor::new(config.secrets()),
+        tokens: config.tokens_dir(),
+        authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),
     }
 }

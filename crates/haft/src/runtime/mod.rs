@@ -11,10 +11,14 @@ mod servers;
 mod snapshot;
 mod start;
 
+#[cfg(feature = "mcp")]
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+#[cfg(feature = "mcp")]
+use haft_mcp::oauth::Authorizer;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -116,12 +120,18 @@ pub(crate) struct Parts {
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
     #[cfg(feature = "mcp")]
+    authorizers: Authorizers,
+    #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
 }
 
 /// Hears how servers are doing: name, state and reason.
 #[cfg(feature = "mcp")]
 type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
+
+/// Who gives requests their token, by server.
+#[cfg(feature = "mcp")]
+type Authorizers = Arc<HashMap<String, Arc<dyn Authorizer>>>;
 
 /// What a toolbox is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +159,8 @@ pub struct RuntimeBuilder {
     purpose: Purpose,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
+    #[cfg(feature = "mcp")]
+    authorizers: HashMap<String, Arc<dyn Authorizer>>,
     #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
 }
@@ -183,6 +195,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Gives the requests to one server their token, instead of what `haft login` stored.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn authorizer(mut self, server: impl Into<String>, authorizer: impl Authorizer) -> Self {
+        self.authorizers.insert(server.into(), Arc::new(authorizer));
+        self
+    }
+
     /// Hears of every change of a server's state, also while the toolbox starts.
     #[cfg(feature = "mcp")]
     #[must_use]
@@ -204,6 +224,8 @@ impl RuntimeBuilder {
             changed: Arc::new(Notify::new()),
             #[cfg(feature = "mcp")]
             server_handler: self.server_handler,
+            #[cfg(feature = "mcp")]
+            authorizers: Arc::new(self.authorizers),
             #[cfg(feature = "mcp")]
             watch: self.watch,
         };
@@ -239,6 +261,8 @@ impl Runtime {
             purpose: Purpose::Call,
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
+            #[cfg(feature = "mcp")]
+            authorizers: HashMap::new(),
             #[cfg(feature = "mcp")]
             watch: None,
         }

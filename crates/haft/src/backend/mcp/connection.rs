@@ -1,11 +1,13 @@
 //! One server for as long as the toolbox lives: a client when it is there, a reason when it is not.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use haft_mcp::oauth::Authorizer;
 use haft_mcp::{
     Client, Identity, RequestError, ResourceDescription, ResourceTemplate, TransportError,
 };
@@ -47,6 +49,8 @@ pub struct Surroundings {
     pub tokens: PathBuf,
     /// Knows the secrets of the configuration, which servers may repeat.
     pub redactor: Redactor,
+    /// Who gives requests to a server their token, where the embedding program does.
+    pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
     /// Told of every change of state.
     pub watch: Option<Arc<dyn Fn(&str, &Health) + Send + Sync>>,
 }

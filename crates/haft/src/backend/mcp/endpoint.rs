@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use haft_mcp::{
     Client, ClientOptions, ConnectError, Connector, Failure, Handler, Protocol as WireProtocol,
-    RequestError,
+    RequestError, TransportError,
 };
 
 use super::connection::Connection;
 use super::events::Events;
 use super::failure::login_remedy;
 use super::lists::Lists;
-use super::process::{self, ProcessConnector};
+use super::process;
 use super::remote;
 use crate::backend::process::last_line;
 use crate::config::choices::Protocol;
@@ -41,8 +41,10 @@ pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
         troubles: Mutex::new(0),
     });
     let limit = connection.config.connect_timeout.value;
-    let Connectors { first, fallback } = Connectors::of(connection);
-    let connecting = Client::connect(&*first, fallback.as_deref(), handler, options(connection));
+    let connecting = async {
+        let Connectors { first, fallback } = Connectors::of(connection)?;
+        Client::connect(&*first, fallback.as_deref(), handler, options(connection)).await
+    };
     let client = match tokio::time::timeout(limit, connecting).await {
         Ok(Ok(client)) => Arc::new(client),
         Ok(Err(error)) => {
@@ -97,31 +99,16 @@ struct Connectors {
 }
 
 impl Connectors {
-    fn of(connection: &Connection) -> Self {
-        match &connection.config.endpoint {
-            Endpoint::Stdio(endpoint) => {
-                let config = connection.config.config.as_ref();
-                let process = ProcessConnector {
-                    endpoint: (**endpoint).clone(),
-                    config: config.map(|config| config.expose().to_string()),
-                    household: connection.surroundings.household,
-                    tail: connection.tail.clone(),
-                    tasks: connection.tasks.clone(),
-                    process: Arc::clone(&connection.process),
-                };
-                Self { first: Box::new(process), fallback: None }
+    fn of(connection: &Connection) -> Result<Self, TransportError> {
+        let (first, fallback) = match &connection.config.endpoint {
+            Endpoint::Stdio(endpoint) => (process::connector(connection, endpoint), None),
+            Endpoint::Http(to) => {
+                (remote::http(connection, to)?, Some(remote::sse(connection, to)?))
             }
-            Endpoint::Http(to) => Self {
-                first: Box::new(remote::http(connection, to)),
-                fallback: Some(Box::new(remote::sse(connection, to))),
-            },
-            Endpoint::Sse(to) => {
-                Self { first: Box::new(remote::sse(connection, to)), fallback: None }
-            }
-            Endpoint::Websocket(to) => {
-                Self { first: Box::new(remote::websocket(connection, to)), fallback: None }
-            }
-        }
+            Endpoint::Sse(to) => (remote::sse(connection, to)?, None),
+            Endpoint::Websocket(to) => (remote::websocket(connection, to)?, None),
+        };
+        Ok(Self { first, fallback })
     }
 }
 

@@ -22,4 +22,5 @@ pub use convert::{content_blocks, prompt_messages, resource_contents};
 pub use handler::{Refusal, RefuseServers, ServerHandler};
 pub use health::{Health, ServerState};
 pub use lists::Lists;
+pub use remote::CLIENT_NAME;
 pub use tool::McpTool;

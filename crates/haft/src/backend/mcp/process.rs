@@ -10,6 +10,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
+use super::connection::Connection;
 use super::environment;
 use crate::backend::process::{Household, ProcessTree, SharedTail};
 use crate::backend::program::failed_to_start;
@@ -22,17 +23,30 @@ const GRACE: Duration = Duration::from_secs(2);
 const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// Starts a server. One connector is for one start.
-pub(super) struct ProcessConnector {
-    pub(super) endpoint: StdioEndpoint,
+struct ProcessConnector {
+    endpoint: StdioEndpoint,
     /// The server's own configuration, as JSON.
-    pub(super) config: Option<String>,
-    pub(super) household: Household,
+    config: Option<String>,
+    household: Household,
     /// Holds what the server writes to its standard error.
-    pub(super) tail: SharedTail,
+    tail: SharedTail,
     /// Where the tasks that outlive the connection run.
-    pub(super) tasks: TaskTracker,
+    tasks: TaskTracker,
     /// Shared with the connection, so that a failed start can be looked into.
-    pub(super) process: Arc<Mutex<Option<ProcessTree>>>,
+    process: Arc<Mutex<Option<ProcessTree>>>,
+}
+
+/// What starts the process of a connection.
+pub(super) fn connector(connection: &Connection, endpoint: &StdioEndpoint) -> Box<dyn Connector> {
+    let config = connection.config.config.as_ref();
+    Box::new(ProcessConnector {
+        endpoint: endpoint.clone(),
+        config: config.map(|config| config.expose().to_string()),
+        household: connection.surroundings.household,
+        tail: connection.tail.clone(),
+        tasks: connection.tasks.clone(),
+        process: Arc::clone(&connection.process),
+    })
 }
 
 /// How the process ended, if it has. Whatever is left of it is killed.

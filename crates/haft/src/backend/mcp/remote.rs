@@ -1,22 +1,90 @@
 //! Servers elsewhere, reached over HTTP or WebSocket.
 
-use super::connection::Connection;
-use crate::config::model::RemoteEndpoint;
-use haft_mcp::*;
 use std::sync::Arc;
+use std::time::Duration;
 
-pub(super) struct NotYet;
-impl Connector for NotYet {
-    fn open(&self, _: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
-        Box::pin(async { Err(TransportError::unsent(Failure::Tls, "not yet")) })
+use haft_mcp::oauth::{Authorizer, Login, StoredTokens, TokenStore};
+use haft_mcp::transport::{HttpConnector, HttpOptions, SseConnector, WebSocketConnector};
+use haft_mcp::{Connector, Failure, TransportError};
+
+use super::connection::Connection;
+use crate::config::Secret;
+use crate::config::model::RemoteEndpoint;
+
+/// Our name, as authorization servers show it to people.
+pub const CLIENT_NAME: &str = "Haft";
+/// How often a WebSocket server is asked for a sign of life, and how long it may take to give one.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PONG_WAIT: Duration = Duration::from_secs(20);
+
+/// Streamable HTTP.
+pub(super) fn http(
+    connection: &Connection,
+    to: &RemoteEndpoint,
+) -> Result<Box<dyn Connector>, TransportError> {
+    Ok(Box::new(HttpConnector::new(options(connection, to)?)?))
+}
+
+/// HTTP+SSE, which servers of the first protocol version speak.
+pub(super) fn sse(
+    connection: &Connection,
+    to: &RemoteEndpoint,
+) -> Result<Box<dyn Connector>, TransportError> {
+    Ok(Box::new(SseConnector::new(options(connection, to)?)?))
+}
+
+/// WebSocket.
+pub(super) fn websocket(
+    connection: &Connection,
+    to: &RemoteEndpoint,
+) -> Result<Box<dyn Connector>, TransportError> {
+    Ok(Box::new(WebSocketConnector {
+        url: to.url.expose().clone(),
+        shown: to.url.to_string(),
+        headers: headers(to),
+        connect_timeout: connection.config.connect_timeout.value,
+        ping_every: PING_EVERY,
+        pong_wait: PONG_WAIT,
+        authorizer: authorizer(connection, to)?,
+    }))
+}
+
+fn options(connection: &Connection, to: &RemoteEndpoint) -> Result<HttpOptions, TransportError> {
+    let config = &connection.config;
+    Ok(HttpOptions {
+        url: to.url.expose().clone(),
+        shown: to.url.to_string(),
+        headers: headers(to),
+        connect_timeout: config.connect_timeout.value,
+        timeout: config.request_timeout.value,
+        sse_read_timeout: config.sse_read_timeout.value,
+        terminate_on_close: config.terminate_on_close.value,
+        authorizer: authorizer(connection, to)?,
+    })
+}
+
+fn headers(to: &RemoteEndpoint) -> Vec<(String, String)> {
+    let exposed = |(name, value): &(String, Secret)| (name.clone(), value.expose().to_owned());
+    to.headers.iter().map(exposed).collect()
+}
+
+/// Who gives requests their token: the program that embeds Haft, else an earlier `haft login`,
+/// unless the configuration brings credentials of its own.
+fn authorizer(
+    connection: &Connection,
+    to: &RemoteEndpoint,
+) -> Result<Option<Arc<dyn Authorizer>>, TransportError> {
+    let surroundings = &connection.surroundings;
+    if let Some(authorizer) = surroundings.authorizers.get(connection.name()) {
+        return Ok(Some(Arc::clone(authorizer)));
     }
-}
-pub(super) fn http(_: &Connection, _: &RemoteEndpoint) -> NotYet {
-    NotYet
-}
-pub(super) fn sse(_: &Connection, _: &RemoteEndpoint) -> NotYet {
-    NotYet
-}
-pub(super) fn websocket(_: &Connection, _: &RemoteEndpoint) -> NotYet {
-    NotYet
+    let is_authorization = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
+    if to.headers.iter().any(is_authorization) {
+        return Ok(None);
+    }
+    let login = Login::new(to.url.expose().clone(), CLIENT_NAME);
+    let store = TokenStore::new(&surroundings.tokens);
+    let tokens = StoredTokens::new(login, store, connection.tasks.clone())
+        .map_err(|error| TransportError::unsent(Failure::AuthRequired, error.to_string()))?;
+    Ok(Some(Arc::new(tokens)))
 }

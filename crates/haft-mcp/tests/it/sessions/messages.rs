@@ -1,0 +1,135 @@
+//! What a server may send besides plain answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use haft_mcp::{
+    BoxFuture, Failure, Handler, RequestError, RequestOptions, RpcError, Sent, ServerRequest,
+    TransportError,
+};
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{Setup, ask};
+
+#[tokio::test]
+async fn a_batch_answers_each_of_its_requests_in_order() {
+    let (session, mut server) = Setup::default().start();
+    let (first, second, ()) = tokio::join!(
+        ask(&session, RequestOptions::default()),
+        ask(&session, RequestOptions::default()),
+        async {
+            server.next().await;
+            server.next().await;
+            server.say("[]").await;
+            server.say(r#" [{"id":2,"result":"b"}, 7, {"id":1,"error":{"code":3}}]"#).await;
+        }
+    );
+    assert!(matches!(first, Err(RequestError::Rpc(error)) if error.code == 3));
+    assert_eq!(second.unwrap(), r#""b""#);
+    // The empty batch and the number.
+    assert_eq!(session.inbox().counts().noise_bytes, 5);
+}
+
+#[tokio::test]
+async fn marks_and_carriage_returns_around_lines_do_no_harm() {
+    let (session, mut server) = Setup::default().start();
+    let (first, second, ()) = tokio::join!(
+        ask(&session, RequestOptions::default()),
+        ask(&session, RequestOptions::default()),
+        async {
+            server.next().await;
+            server.next().await;
+            server.say(b"\xEF\xBB\xBF{\"id\":1,\"result\":1}\r").await;
+            server.say("\r\n \t{\"id\":2,\"result\":2} \r").await;
+        }
+    );
+    assert_eq!((first.unwrap(), second.unwrap()), ("1".into(), "2".into()));
+}
+
+#[tokio::test]
+async fn a_last_line_need_not_end() {
+    let (session, mut server) = Setup::default().start();
+    let (answer, ()) = tokio::join!(ask(&session, RequestOptions::default()), async {
+        server.next().await;
+        let answer = br#"{"id":1,"result":"last"}"#;
+        tokio::io::AsyncWriteExt::write_all(server.0.get_mut(), answer).await.unwrap();
+        drop(server);
+    });
+    assert_eq!(answer.unwrap(), r#""last""#);
+    session.inbox().wait_ended().await;
+    assert_eq!(
+        session.inbox().ended(),
+        Some(TransportError::after_sending(Failure::Closed, "the server closed its output"))
+    );
+}
+
+/// Never answers; notes whether anybody still waits for that, and what it hears.
+#[derive(Default)]
+struct Pondering {
+    asked: CancellationToken,
+    dropped: CancellationToken,
+    endings: AtomicUsize,
+    troubles: Mutex<Vec<String>>,
+}
+
+impl Handler for Pondering {
+    fn request(&self, _: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        let _until_dropped = self.dropped.clone().drop_guard();
+        self.asked.cancel();
+        Box::pin(async move {
+            let _held = _until_dropped;
+            std::future::pending().await
+        })
+    }
+
+    fn trouble(&self, what: &str) {
+        self.troubles.lock().unwrap().push(what.to_owned());
+    }
+
+    fn ended(&self, _: &TransportError) {
+        self.endings.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_server_takes_back_is_dropped() {
+    let handler = Arc::new(Pondering::default());
+    let (_session, mut server) =
+        Setup { handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
+    server.say(r#"{"id":"s-1","method":"sampling/createMessage"}"#).await;
+    handler.asked.cancelled().await;
+    let params = json!({"requestId": "s-1"});
+    server.say(json!({"method": "notifications/cancelled", "params": params}).to_string()).await;
+    handler.dropped.cancelled().await;
+}
+
+#[tokio::test]
+async fn the_end_drops_what_is_under_way_and_is_heard_once() {
+    let handler = Arc::new(Pondering::default());
+    let (session, mut server) =
+        Setup { handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
+    server.say(r#"{"id":"s-1","method":"sampling/createMessage"}"#).await;
+    handler.asked.cancelled().await;
+    let close = session.close(TransportError::unsent(Failure::Closed, "enough"));
+    let (pending, ()) = tokio::join!(ask(&session, RequestOptions::default()), close);
+    assert_eq!(pending.unwrap_err().sent(), Sent::Maybe);
+    handler.dropped.cancelled().await;
+    session.inbox().end(&TransportError::unsent(Failure::Closed, "again"));
+    session.inbox().receive(br#"{"method":"late"}"#);
+    assert_eq!(handler.endings.load(Ordering::Relaxed), 1);
+    assert_eq!(session.inbox().ended().unwrap().message, "enough");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_and_never_reads_does_not_fill_the_memory() {
+    let handler = Arc::new(Pondering::default());
+    let (session, _server) =
+        Setup { pipe_bytes: 16, handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
+    for _ in 0..1030 {
+        session.inbox().receive(br#"{"id":"p","method":"ping"}"#);
+    }
+    let troubles = handler.troubles.lock().unwrap().clone();
+    assert_eq!(troubles, ["the server asks, and does not read the answers"; 6]);
+}

@@ -1,0 +1,70 @@
+//! WebSockets that end.
+
+use std::time::Duration;
+
+use haft_mcp::transport::WebSocketConnector;
+use haft_mcp::{Failure, RequestError, Sent, TransportError};
+use serde_json::{Value, json};
+use testkit::fixture::{Fixture, Transport};
+
+use super::{connector, serve};
+use crate::suite::{Connected, Served, connect};
+
+async fn transport_error(connected: &Connected, tool: &str) -> TransportError {
+    match connected.call(tool, json!({})).await {
+        Err(RequestError::Transport(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_close_frame_says_why_to_everyone_who_waits() {
+    let connected = connect(serve, "legacy", json!({"ws": {"close_at_call": 2}})).await;
+    let (hanging, closed) =
+        tokio::join!(transport_error(&connected, "hang"), transport_error(&connected, "hang"));
+    let expected = TransportError::after_sending(
+        Failure::Closed,
+        "the server closed the connection (code 1001)",
+    );
+    assert_eq!((&hanging, &closed), (&expected, &expected));
+    assert_eq!(*connected.heard.endings.lock().unwrap(), [expected.message]);
+    let again = transport_error(&connected, "text").await;
+    assert_eq!((again.kind, again.sent), (Failure::Closed, Sent::No));
+}
+
+#[tokio::test]
+async fn a_connection_may_end_without_a_close_frame() {
+    let scenario = json!({"ws": {"close_at_call": 1, "close_abruptly": true}});
+    let connected = connect(serve, "legacy", scenario).await;
+    let error = transport_error(&connected, "text").await;
+    assert_eq!((error.kind, error.sent), (Failure::Closed, Sent::Maybe), "{error}");
+}
+
+/// Pings often, and waits for the answer only as long.
+fn impatient(scenario: &Value) -> Served {
+    let server = Fixture::serve(Transport::Ws, scenario);
+    let short = Duration::from_millis(100);
+    let connector =
+        WebSocketConnector { ping_every: short, pong_wait: short, ..connector(&server.url) };
+    Served::new(connector, Some(server))
+}
+
+#[tokio::test]
+async fn a_server_that_answers_no_ping_is_given_up() {
+    let connected = connect(impatient, "legacy", json!({"ws": {"no_pong": true}})).await;
+    assert_eq!(
+        transport_error(&connected, "hang").await,
+        TransportError::after_sending(Failure::Closed, "the server answered no ping within 100ms")
+    );
+    assert!(!connected.facts("ping").is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_off_in_the_handshake_of_mcp_is_no_mystery() {
+    let served = serve(&json!({"exit_on": {"initialize": 3}}));
+    let handler = std::sync::Arc::new(haft_mcp::RefuseAll);
+    let options = haft_mcp::ClientOptions::default();
+    let connecting = haft_mcp::Client::connect(&*served.connector, None, handler, options);
+    let Err(error) = connecting.await else { panic!("it connected") };
+    assert!(error.is_transient(), "{error}");
+}
