@@ -112,16 +112,15 @@ fn causes(error: &reqwest::Error) -> String {
 }
 
 fn has_tls_cause(error: &reqwest::Error) -> bool {
-    let mut next = error.source();
-    while let Some(cause) = next {
-        // An I/O error does not give its own cause as its source.
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
-        }
-        next = cause.source();
+    std::iter::successors(error.source(), |&cause| cause.source()).any(is_tls)
+}
+
+/// An I/O error does not give its own cause as its source, and may wrap another I/O error.
+fn is_tls(cause: &(dyn Error + 'static)) -> bool {
+    match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(within) => is_tls(within),
+        None => cause.is::<rustls::Error>(),
     }
-    false
 }
 
 #[cfg(test)]
