@@ -31,6 +31,7 @@ mod mcp_lists;
 mod mcp_process;
 mod mcp_reconnect;
 mod mcp_scale;
+mod mcp_secrets;
 mod mcp_start;
 mod mcp_support;
 mod registry_edges;
