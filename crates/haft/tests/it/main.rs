@@ -30,6 +30,7 @@ mod mcp_limits;
 mod mcp_lists;
 mod mcp_process;
 mod mcp_reconnect;
+mod mcp_remote;
 mod mcp_scale;
 mod mcp_secrets;
 mod mcp_start;
