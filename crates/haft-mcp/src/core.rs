@@ -152,7 +152,9 @@ impl<W> Core<W> {
         }
         match wire::parse(bytes, self.limits.depth_max) {
             // A JSON log line with a field `error` is a print, and no reason to fail anybody.
-            Ok(Incoming::Error { id: None, .. }) if !wire::looks_like_message(bytes) => {
+            Ok(Incoming::Error { id: None, .. })
+                if exchange.is_none() && !wire::looks_like_message(bytes) =>
+            {
                 self.noise(bytes.len() as u64 + 1)
             }
             Ok(message) => {
@@ -204,8 +206,11 @@ impl<W> Core<W> {
                         None => self.unmatched(now),
                     },
                     // The server could not read one of our messages and cannot say which.
-                    None => match exchange.and_then(|id| self.pending.remove(&id)) {
-                        Some(waiter) => Step::Answer(waiter, Err(error)),
+                    None => match exchange {
+                        Some(exchange) => match self.pending.remove(&exchange) {
+                            Some(waiter) => Step::Answer(waiter, Err(error)),
+                            None => self.unmatched(now),
+                        },
                         None => self.unasked(now).unwrap_or_else(|| {
                             self.broken(None, format!("the server answered nobody: {error}"))
                         }),
@@ -222,8 +227,8 @@ impl<W> Core<W> {
         exchange: Option<u64>,
         now: Instant,
     ) -> Step<'a, W> {
-        // In an exchange of its own, whatever comes is meant as the answer.
-        if exchange.is_none() && !wire::looks_like_message(bytes) {
+        let is_awaited = exchange.is_some_and(|id| self.pending.contains_key(&id));
+        if !is_awaited && !wire::looks_like_message(bytes) {
             return self.noise(bytes.len() as u64 + 1);
         }
         self.counts.malformed += 1;

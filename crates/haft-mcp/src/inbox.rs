@@ -121,6 +121,14 @@ impl Inbox {
 
     /// The connection ended, or has to: everyone who waits hears why.
     pub fn end(&self, reason: &TransportError) {
+        if self.end_unheard(reason) {
+            self.0.handler.ended(reason);
+        }
+    }
+
+    /// The same for a connection that was given up before anybody relied on it: the handler, which
+    /// may serve another one already, does not hear of it. Whether it had not ended before.
+    pub(crate) fn end_unheard(&self, reason: &TransportError) -> bool {
         let (is_first, waiters) = {
             let mut core = self.core();
             (core.ended().is_none(), core.end(reason.clone()))
@@ -131,9 +139,7 @@ impl Inbox {
             let _ = waiter.answer.send(Err(lost.clone().into()));
         }
         self.0.ended.cancel();
-        if is_first {
-            self.0.handler.ended(reason);
-        }
+        is_first
     }
 
     /// The exchange of one request failed, and only that.

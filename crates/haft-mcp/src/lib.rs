@@ -11,6 +11,8 @@ pub mod client;
 pub mod core;
 mod describe;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod handler;
 mod inbox;
 mod limits;
@@ -29,4 +31,6 @@ pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};
 pub use tool::ToolDescription;
-pub use transport::{Connector, Era, Transport};
+pub use transport::{
+    Connector, Era, HttpConnector, HttpOptions, SseConnector, Transport, WebSocketConnector,
+};

@@ -27,7 +27,8 @@ struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.inbox.end(&TransportError::unsent(Failure::Closed, "nobody uses the connection"));
+        let reason = TransportError::unsent(Failure::Closed, "nobody uses the connection");
+        self.inbox.end_unheard(&reason);
     }
 }
 

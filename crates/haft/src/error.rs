@@ -37,6 +37,9 @@ pub enum Code {
     Stopping,
 }
 
+/// How every text about a failure on the way to an MCP server begins; models know it by that.
+pub const MCP_ERROR: &str = "MCP error: ";
+
 /// Why one call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallError {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::identity::{DiscoverResult, InitializeResult, LEGACY_VERSIONS, MODERN_VERSION};
 use super::{Client, ClientOptions, Identity, Params, listen};
-use crate::error::{Failure, RequestError, TransportError};
+use crate::error::{Failure, RequestError, RpcError, TransportError, UNSUPPORTED_VERSION};
 use crate::handler::Handler;
 use crate::inbox::Inbox;
 use crate::session::{RequestOptions, Session};
@@ -174,10 +174,16 @@ impl Opening<'_> {
     async fn modern(self, probe_timeout: Option<Duration>) -> Result<Client, ConnectError> {
         self.session.transport().negotiated(MODERN_VERSION, Era::Modern);
         let meta = self.meta();
-        let id = self.session.next_id();
-        let options = RequestOptions { timeout: probe_timeout, ..RequestOptions::default() };
         let params = Params::new().json(&meta, None);
-        let answer = self.session.request(id, "server/discover", &params, options).await?;
+        let discover = || {
+            let options = RequestOptions { timeout: probe_timeout, ..RequestOptions::default() };
+            self.session.request(self.session.next_id(), "server/discover", &params, options)
+        };
+        let answer = match discover().await {
+            // It names the very version it refused; the second answer counts.
+            Err(RequestError::Rpc(error)) if supports_modern(&error) => discover().await?,
+            answer => answer?,
+        };
         let result: DiscoverResult = serde_json::from_str(answer.get()).map_err(|error| {
             RequestError::protocol(format!("the answer to `server/discover` is malformed: {error}"))
         })?;
@@ -249,6 +255,17 @@ impl Client {
             let _ = session.request(id, "logging/setLevel", &params, options).await;
         });
     }
+}
+
+/// Whether a refused version comes with a list of others that has the modern one.
+fn supports_modern(error: &RpcError) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Supported {
+        supported: Vec<String>,
+    }
+    let data = error.data.as_ref().filter(|_| error.code == UNSUPPORTED_VERSION);
+    let supported = data.and_then(|data| serde_json::from_str::<Supported>(data.get()).ok());
+    supported.is_some_and(|it| it.supported.iter().any(|version| version == MODERN_VERSION))
 }
 
 /// Whether a failed probe may mean that the server is of the legacy era. Someone who is not there

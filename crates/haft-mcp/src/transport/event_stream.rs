@@ -162,6 +162,24 @@ impl EventStream {
     }
 }
 
+/// What a stream comes to that is read in these pieces, for those who try it with any bytes.
+pub(crate) fn read_all(pieces: &[&[u8]], data_bytes_max: usize) -> String {
+    let mut stream = EventStream::new(data_bytes_max);
+    let mut events = Vec::new();
+    for piece in pieces {
+        stream.push(piece);
+        loop {
+            match stream.next() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => break,
+                // What was complete before stays; the rest is of no more use.
+                Err(TooLong) => return format!("{events:?}, and then too long"),
+            }
+        }
+    }
+    format!("{events:?}, {:?}, {:?}", stream.last_id(), stream.retry())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

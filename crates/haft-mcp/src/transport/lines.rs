@@ -9,6 +9,9 @@ use crate::error::{Failure, TransportError};
 /// How much room there is for one read.
 const READ_BYTES: usize = 64 * 1024;
 
+/// What a line may have around its message: a byte order mark and a carriage return.
+const AROUND_BYTES_MAX: usize = 4;
+
 /// What was read and is no whole line yet.
 pub struct Lines {
     inbox: Inbox,
@@ -71,7 +74,8 @@ impl Lines {
         if self.buffer.is_empty() && self.buffer.capacity() > 4 * READ_BYTES {
             self.buffer = Vec::new();
         }
-        if self.buffer.len() > self.inbox.limits().message_bytes_max {
+        let max = self.inbox.limits().message_bytes_max;
+        if self.buffer.len() > max.saturating_add(AROUND_BYTES_MAX) {
             self.inbox.end(&self.inbox.too_long());
             return false;
         }

@@ -12,6 +12,7 @@ mod websocket;
 use crate::handler::BoxFuture;
 use crate::{Inbox, TransportError};
 
+pub(crate) use event_stream::read_all as read_events;
 pub use http::{HttpConnector, HttpOptions};
 pub use outgoing::{Kind, Outgoing};
 pub use pipes::Pipes;

@@ -35,6 +35,10 @@ pub fn salvage_id(bytes: &[u8]) -> Option<u64> {
 fn number_after_colon(rest: &[u8]) -> Option<u64> {
     let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // A number that goes on after its digits is another one.
+    if matches!(rest.get(digits), Some(b'.' | b'e' | b'E')) {
+        return None;
+    }
     std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
 }
 
@@ -56,6 +60,7 @@ mod tests {
         assert_eq!(salvage_id(br#"{"jsonrpc":"2.0","id":"#), None);
         assert_eq!(salvage_id(br#"{"a":"\"id\":7"}"#), None);
         assert_eq!(salvage_id(b"garbage"), None);
+        assert_eq!(salvage_id(br#"{"id":1.5,"result":"#), None);
     }
 
     #[test]

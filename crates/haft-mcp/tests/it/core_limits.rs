@@ -20,10 +20,10 @@ fn ends(step: &Step<'_, u64>, why: &str) -> bool {
 fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
     let limits = Limits { message_bytes_max: NOTIFICATION.len(), ..Limits::default() };
     let now = Instant::now();
-    assert!(matches!(core(limits).receive(NOTIFICATION, now), Step::Notification { .. }));
+    assert!(matches!(core(limits).receive(NOTIFICATION, None, now), Step::Notification { .. }));
     let longer = [NOTIFICATION, b" "].concat();
     let mut core = core(limits);
-    let step = core.receive(&longer, now);
+    let step = core.receive(&longer, None, now);
     assert!(ends(&step, "the server sent a message of more than 30 bytes"), "{step:?}");
 }
 
@@ -36,9 +36,9 @@ fn a_message_may_nest_as_deep_as_the_limit_and_no_deeper() {
     core.wait(second, second).unwrap();
     let now = Instant::now();
     let flat = br#"{"jsonrpc":"2.0","id":1,"result":{"a":[]}}"#;
-    assert!(matches!(core.receive(flat, now), Step::Answer(1, Ok(_))));
+    assert!(matches!(core.receive(flat, None, now), Step::Answer(1, Ok(_))));
     let deep = br#"{"jsonrpc":"2.0","id":2,"result":{"a":[[]]}}"#;
-    assert!(matches!(core.receive(deep, now), Step::Broken(waiters, _) if waiters == [2]));
+    assert!(matches!(core.receive(deep, None, now), Step::Broken(waiters, _) if waiters == [2]));
     assert_eq!(core.pending(), 0);
 }
 
@@ -50,13 +50,13 @@ fn noise_is_bounded_between_two_messages() {
     // Nine bytes and the line's end each.
     let print = b"a warning";
     for _ in 0..3 {
-        assert!(matches!(core.receive(print, now), Step::Ignored(Ignored::Noise)));
-        assert!(matches!(core.receive(print, now), Step::Ignored(Ignored::Noise)));
-        assert!(matches!(core.receive(NOTIFICATION, now), Step::Notification { .. }));
+        assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
+        assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
+        assert!(matches!(core.receive(NOTIFICATION, None, now), Step::Notification { .. }));
     }
-    assert!(matches!(core.receive(print, now), Step::Ignored(Ignored::Noise)));
-    assert!(matches!(core.receive(print, now), Step::Ignored(Ignored::Noise)));
-    let step = core.receive(b"", now);
+    assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
+    assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
+    let step = core.receive(b"", None, now);
     assert!(ends(&step, "the server sent more than 20 bytes that are no messages"));
     assert_eq!(core.counts(), Counts { noise_bytes: 81, malformed: 0, unmatched: 0 });
 }
@@ -77,9 +77,9 @@ fn unasked_messages_are_bounded_within_a_span() {
         (NOTIFICATION, next_span),
     ];
     for (message, now) in messages {
-        assert!(!matches!(core.receive(message, now), Step::End(_)));
+        assert!(!matches!(core.receive(message, None, now), Step::End(_)));
     }
-    let step = core.receive(NOTIFICATION, next_span);
+    let step = core.receive(NOTIFICATION, None, next_span);
     assert!(ends(&step, "the server sent more than 3 messages nobody asked for in 10s"));
     assert_eq!(core.counts(), Counts { noise_bytes: 0, malformed: 1, unmatched: 2 });
 }
@@ -95,7 +95,7 @@ fn log_lines_in_json_are_prints_and_fail_nobody() {
         r#"{"id":1,"#,
         "[]",
     ] {
-        let step = core.receive(line.as_bytes(), Instant::now());
+        let step = core.receive(line.as_bytes(), None, Instant::now());
         assert!(matches!(step, Step::Ignored(Ignored::Noise)), "{line}: {step:?}");
     }
     assert_eq!(core.pending(), 1);
@@ -109,7 +109,7 @@ fn a_broken_answer_to_one_who_gave_up_fails_nobody_else() {
     core.wait(waiting, waiting).unwrap();
     assert_eq!(core.abandon(gone), Some(gone));
     let late = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}";
-    let step = core.receive(late, Instant::now());
+    let step = core.receive(late, None, Instant::now());
     assert!(matches!(&step, Step::Broken(waiters, _) if waiters.is_empty()), "{step:?}");
     assert_eq!(core.pending(), 1);
 }

@@ -183,7 +183,7 @@ impl Model {
 
 /// Does with a step what the inbox does.
 fn outcome(core: &mut Core<u64>, bytes: &[u8], now: Instant) -> Outcome {
-    match core.receive(bytes, now) {
+    match core.receive(bytes, None, now) {
         Step::Answer(id, Ok(_)) => Outcome::Answer(id, "result"),
         Step::Answer(id, Err(RequestError::Rpc(_))) => Outcome::Answer(id, "error"),
         Step::Answer(id, Err(RequestError::Protocol { .. })) => Outcome::Answer(id, "protocol"),

@@ -1,10 +1,18 @@
 //! What the MCP wire does, seen from outside: over real processes and sockets, and in pure form.
 
+// What prepares a test panics as the test itself would.
+#![allow(clippy::unwrap_used)]
+
 #[macro_use]
 mod suite;
 
 mod core_limits;
 mod core_states;
+mod corpus;
+mod http;
 mod pipes;
+mod remote;
 mod sessions;
+mod sse;
+mod support;
 mod websocket;

@@ -36,7 +36,7 @@ macro_rules! suite {
             five_calls_are_in_flight_at_once
             each_of_many_calls_gets_its_own_answer
             a_dropped_call_tells_the_server
-            a_wrong_id_ends_by_timeout_and_is_counted
+            an_answer_under_a_wrong_id_is_counted_and_answers_nobody
             of_two_answers_the_first_wins
             deep_nesting_fails_its_own_call_only
             bad_utf8_fails_the_call

@@ -10,7 +10,7 @@ use super::snapshot::Offered;
 use crate::call::ToolCall;
 use crate::content::{Content, ToolOutput};
 use crate::envelope::{Envelope, ErrorBody, Status};
-use crate::error::{CallError, Code, ToolFailure, millis};
+use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, millis};
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
 use crate::registry;
 use crate::session::Sessions;
@@ -95,7 +95,7 @@ impl<'a> CallRecord<'a> {
             Ok(()) => failed.map(said_error),
             Err(error) => Some(ErrorBody::from(error)),
         };
-        let error = error.map(|error| self.without_secrets(error));
+        let error = error.map(|error| self.without_secrets(self.for_a_model(error)));
         let duration = self.started.elapsed();
         let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
         self.is_closed = true;
@@ -117,6 +117,16 @@ impl<'a> CallRecord<'a> {
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
+        }
+    }
+
+    /// A failure of the way to a server is told apart from one of its tool.
+    fn for_a_model(&self, error: ErrorBody) -> ErrorBody {
+        match (self.source, error.code) {
+            (Source::Mcp, Code::Timeout) => {
+                ErrorBody { message: format!("{MCP_ERROR}{}", error.message), ..error }
+            }
+            _ => error,
         }
     }
 

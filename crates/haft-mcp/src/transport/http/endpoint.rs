@@ -1,7 +1,7 @@
 //! One address and how to ask it: headers, token, time limits, and which redirects to follow.
 //! Both HTTP transports send through here, and only here.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
@@ -57,6 +57,8 @@ pub(crate) struct Endpoint {
     pub(crate) timeout: Duration,
     pub(crate) sse_read_timeout: Duration,
     authorizer: Option<Arc<dyn Authorizer>>,
+    /// Kept only to be found in what the server says, and hidden there.
+    last_token: Arc<Mutex<Option<HeaderValue>>>,
 }
 
 /// A response that is no success, with the beginning of its body.
@@ -89,7 +91,8 @@ impl Endpoint {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build()
             .map_err(|error| failure::of_request(error, &shown))?;
-        Ok(Self { client, url, shown, headers, timeout, sse_read_timeout, authorizer })
+        let last_token = Arc::default();
+        Ok(Self { client, url, shown, headers, timeout, sse_read_timeout, authorizer, last_token })
     }
 
     /// Sends a request and waits up to `limit` for the beginning of its response. `headers` are all
@@ -147,19 +150,23 @@ impl Endpoint {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
         let mut body = Vec::new();
-        while body.len() < REFUSAL_BYTES_MAX
-            && let Ok(Some(chunk)) = self.chunk(&mut response, self.timeout).await
-        {
-            body.extend_from_slice(&chunk);
-        }
+        let reading = async {
+            while body.len() < REFUSAL_BYTES_MAX
+                && let Ok(Some(chunk)) = response.chunk().await
+            {
+                body.extend_from_slice(&chunk);
+            }
+        };
+        let _ = tokio::time::timeout(self.timeout, reading).await;
         Refusal { status, headers, body }
     }
 
     /// The error for a refusal.
     pub(crate) fn refused(&self, refusal: &Refusal) -> TransportError {
         let Refusal { status, headers, body } = refusal;
-        let excerpt = self.without_secrets(failure::printable(body));
-        failure::of_status(*status, headers, &excerpt, &self.shown)
+        let excerpt = failure::printable(body);
+        let error = failure::of_status(*status, headers, &excerpt, &self.shown);
+        TransportError { message: self.without_secrets(error.message), ..error }
     }
 
     /// Reads a body that nobody needs to its end, so that the connection can be used again.
@@ -170,7 +177,8 @@ impl Endpoint {
     /// Some servers repeat what they were sent.
     pub(crate) fn without_secrets(&self, mut text: String) -> String {
         const SECRET_CHARS_MIN: usize = 6;
-        for value in self.headers.values().filter(|value| value.is_sensitive()) {
+        let token = self.last_token().clone();
+        for value in self.headers.values().chain(&token) {
             let secret = value.to_str().unwrap_or_default();
             let last_word = secret.rsplit(' ').next().unwrap_or_default();
             for secret in [secret, last_word] {
@@ -182,6 +190,10 @@ impl Endpoint {
         text
     }
 
+    fn last_token(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.last_token.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn add_token(&self, headers: &mut HeaderMap) -> Result<(), TransportError> {
         let Some(authorizer) = &self.authorizer else { return Ok(()) };
         let token = authorizer.token().await.map_err(|error| self.no_token(&error))?;
@@ -191,6 +203,7 @@ impl Endpoint {
             TransportError::unsent(Failure::AuthRequired, message)
         })?;
         value.set_sensitive(true);
+        *self.last_token() = Some(value.clone());
         headers.insert(AUTHORIZATION, value);
         Ok(())
     }

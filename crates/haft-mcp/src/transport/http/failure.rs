@@ -111,16 +111,20 @@ fn causes(error: &reqwest::Error) -> String {
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-fn has_tls_cause(error: &reqwest::Error) -> bool {
-    std::iter::successors(error.source(), |&cause| cause.source()).any(is_tls)
-}
-
-/// An I/O error does not give its own cause as its source, and may wrap another I/O error.
-fn is_tls(cause: &(dyn Error + 'static)) -> bool {
-    match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(within) => is_tls(within),
-        None => cause.is::<rustls::Error>(),
+pub(crate) fn has_tls_cause(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if cause.is::<rustls::Error>() {
+            return true;
+        }
+        // An I/O error gives the source of what it wraps as its own, and skips what it wraps.
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
     }
+    false
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use reqwest::{Method, Response};
+use tokio::sync::oneshot;
 
 use super::{Events, Shared, is_event_stream};
 use crate::error::{Failure, TransportError};
@@ -12,6 +13,9 @@ use crate::error::{Failure, TransportError};
 /// The first and the longest pause before asking again.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How long the handshake waits for the background stream. Some servers answer only when they have
+/// something to say.
+const OPEN_WAIT_MAX: Duration = Duration::from_millis(200);
 /// How often in a row the rest of an answer is asked for in vain.
 const RESUMES_MAX: u32 = 5;
 /// How often a server may cut one answer altogether.
@@ -35,7 +39,9 @@ impl Place {
 
 impl Shared {
     /// Starts the background stream, once. It lives as long as the connection.
-    pub(super) fn listen(self: &Arc<Self>) {
+    ///
+    /// Returns when the server has answered, so that what it sends by itself from now on is heard.
+    pub(super) async fn listen(self: &Arc<Self>) {
         {
             let mut state = self.state();
             if state.listening || state.era != Some(super::Era::Legacy) {
@@ -44,22 +50,31 @@ impl Shared {
             state.listening = true;
         }
         let shared = Arc::clone(self);
-        self.inbox.spawn(async move { shared.keep_listening().await });
+        let (open, opened) = oneshot::channel();
+        self.inbox.spawn(async move { shared.keep_listening(open).await });
+        let _ = tokio::time::timeout(OPEN_WAIT_MAX, opened).await;
     }
 
-    async fn keep_listening(&self) {
+    /// Drops `open` when the first answer is there.
+    async fn keep_listening(&self, open: oneshot::Sender<()>) {
+        let mut open = Some(open);
         let mut place = Place::default();
         let mut pause = PAUSE_MIN;
         let mut was_offered = false;
         loop {
             let began = Instant::now();
-            match self.events_from(&place).await {
+            let wait;
+            let answer = self.events_from(&place).await;
+            open.take();
+            match answer {
                 Ok(events) => {
                     was_offered = true;
                     let heard = self.take_in_all(events, None, &mut place).await;
                     if heard > 0 || began.elapsed() > PAUSE_MAX {
                         pause = PAUSE_MIN;
                     }
+                    // A server that closes its streams on purpose says when to come back.
+                    wait = place.retry;
                 }
                 // A server that knew the stream and does not know it now has forgotten the session.
                 Err(error) if error.kind == Failure::Status(404) && was_offered => {
@@ -75,9 +90,9 @@ impl Shared {
                     }
                     return;
                 }
-                Err(error) => pause = pause.max(error.retry_after.unwrap_or_default()),
+                Err(error) => wait = error.retry_after,
             }
-            tokio::time::sleep(place.retry.unwrap_or_default().max(pause).min(PAUSE_MAX)).await;
+            tokio::time::sleep(wait.unwrap_or(pause).min(PAUSE_MAX)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }

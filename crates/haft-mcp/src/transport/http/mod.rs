@@ -24,10 +24,11 @@ use crate::inbox::Inbox;
 pub use endpoint::HttpOptions;
 pub(super) use endpoint::{Endpoint, origin};
 pub(super) use events::Events;
-pub(super) use failure::silent;
+pub(super) use failure::{has_tls_cause, silent};
 pub(super) use headers::PROTOCOL_VERSION;
 use headers::{LAST_EVENT_ID, SESSION_ID};
 pub(super) use refusal::rpc_error;
+pub(super) use retry_after::read as retry_after;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -108,7 +109,7 @@ impl Http {
             endpoint.drain(response).await;
         }
         if message.method == "notifications/initialized" {
-            self.shared.listen();
+            self.shared.listen().await;
         }
         Ok(())
     }

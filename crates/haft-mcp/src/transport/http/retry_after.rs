@@ -8,7 +8,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
 /// What `Retry-After` says: seconds or a date, never more than [`RETRY_AFTER_MAX`].
-pub(super) fn read(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(crate) fn read(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // Too many digits for a number is too long in any case.

@@ -4,12 +4,11 @@
 //! redirects. What the WebSocket library has for this would refuse a server that confirms no
 //! subprotocol, which many do not.
 
-use std::time::Duration;
+use std::time::SystemTime;
 
 use reqwest::header::{
-    AUTHORIZATION, CONNECTION, HeaderMap, LOCATION, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT,
-    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
-    UPGRADE, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONNECTION, HeaderMap, LOCATION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
 };
 use reqwest::{Client, Response, StatusCode, Upgraded};
 use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
@@ -19,6 +18,7 @@ use super::WebSocketConnector;
 use crate::error::{Failure, TransportError};
 use crate::oauth::AuthError;
 use crate::tls;
+use crate::transport::http::{has_tls_cause, retry_after};
 
 const SUBPROTOCOL: &str = "mcp";
 /// How often a refusal is answered with another token.
@@ -98,6 +98,11 @@ async fn has_new_token(
         return Ok(false);
     };
     let challenge = text(response.headers(), WWW_AUTHENTICATE.as_str());
+    // Without this word, a 403 is not about the token.
+    let is_about_scope = challenge.is_some_and(|text| text.contains("insufficient_scope"));
+    if response.status() == StatusCode::FORBIDDEN && !is_about_scope {
+        return Ok(false);
+    }
     let renewed = authorizer.refused(response.status().as_u16(), challenge).await;
     renewed.map_err(|error| no_token(&connector.shown, &error))
 }
@@ -136,9 +141,8 @@ fn refused(shown: &str, response: &Response) -> TransportError {
         }
         code => (Failure::Status(code), format!("`{shown}` opens no WebSocket ({status})")),
     };
-    let seconds = text(response.headers(), RETRY_AFTER.as_str()).and_then(|it| it.parse().ok());
     TransportError {
-        retry_after: seconds.map(Duration::from_secs),
+        retry_after: retry_after(response.headers(), SystemTime::now()),
         ..TransportError::unsent(kind, message)
     }
 }
@@ -146,7 +150,7 @@ fn refused(shown: &str, response: &Response) -> TransportError {
 /// The error for a request without an answer.
 fn failed(shown: &str, error: &reqwest::Error) -> TransportError {
     let causes = || std::iter::successors(std::error::Error::source(error), |it| it.source());
-    let kind = if causes().any(is_tls) {
+    let kind = if has_tls_cause(error) {
         Failure::Tls
     } else if error.is_builder() {
         Failure::NotFound
@@ -156,14 +160,6 @@ fn failed(shown: &str, error: &reqwest::Error) -> TransportError {
     // The error itself would name the whole URL; the last cause says what went wrong.
     let why = causes().last().map_or_else(|| "it cannot be asked".to_owned(), ToString::to_string);
     TransportError::unsent(kind, format!("`{shown}` cannot be reached: {why}"))
-}
-
-fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
-    // An I/O error hides the one within from the chain of sources.
-    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-        Some(within) => is_tls(within),
-        None => error.is::<rustls::Error>(),
-    }
 }
 
 fn no_token(shown: &str, error: &AuthError) -> TransportError {

@@ -112,7 +112,7 @@ async fn a_line_over_the_limit_fails_everyone_and_ends_the_connection() {
         ask(&session, RequestOptions::default()),
         ask(&session, RequestOptions::default()),
         // Cut off while it is read, long before its end.
-        async { server.0.get_mut().write_all(&[b'x'; 101]).await.unwrap() }
+        async { server.0.get_mut().write_all(&[b'x'; 105]).await.unwrap() }
     );
     let expect = |error: RequestError, sent| match error {
         RequestError::Transport(error) => {

@@ -76,10 +76,10 @@ struct Pondering {
 
 impl Handler for Pondering {
     fn request(&self, _: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        let _until_dropped = self.dropped.clone().drop_guard();
+        let until_dropped = self.dropped.clone().drop_guard();
         self.asked.cancel();
         Box::pin(async move {
-            let _held = _until_dropped;
+            let _until_dropped = until_dropped;
             std::future::pending().await
         })
     }

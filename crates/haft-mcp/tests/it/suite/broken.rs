@@ -24,15 +24,19 @@ pub async fn a_dropped_call_tells_the_server(serve: Serve) {
     assert_works(&connected).await;
 }
 
-/// Proves S3-SC-007: an answer under a foreign id is set aside.
-pub async fn a_wrong_id_ends_by_timeout_and_is_counted(serve: Serve) {
+/// Proves S3-SC-007: the call ends by timeout, or as soon as the exchange ends without its answer.
+pub async fn an_answer_under_a_wrong_id_is_counted_and_answers_nobody(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     let session = connected.client.session();
     let options =
         RequestOptions { timeout: Some(Duration::from_millis(100)), ..RequestOptions::default() };
     let params = r#"{"name":"wrong_id","arguments":{}}"#;
     let answer = session.request(session.next_id(), "tools/call", params, options).await;
-    assert!(matches!(answer, Err(RequestError::Timeout { .. })), "{answer:?}");
+    match answer {
+        Err(RequestError::Timeout { .. }) => {}
+        Err(error) if session.transport().answers_in_exchange() => assert_protocol_error(&error),
+        other => panic!("{other:?}"),
+    }
     assert_works(&connected).await;
     eventually("the strange answer is counted", || {
         (session.inbox().counts().unmatched == 1).then_some(())
@@ -87,7 +91,9 @@ pub async fn a_crash_in_the_middle_of_a_call_leaves_the_outcome_open(serve: Serv
         other => panic!("{other:?}"),
     }
     let again = connected.call("text", json!({})).await.unwrap_err();
-    assert_eq!(again.sent(), Sent::No, "{again}");
+    // Streamable HTTP has no connection that could have ended: it tries, and may not know.
+    let may_have_left = connected.client.session().transport().answers_in_exchange();
+    assert!(may_have_left || again.sent() == Sent::No, "{again:?}");
 }
 
 async fn assert_works(connected: &Connected) {

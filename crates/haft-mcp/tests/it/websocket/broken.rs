@@ -1,14 +1,10 @@
 //! WebSockets that end.
 
-use std::time::Duration;
-
-use haft_mcp::transport::WebSocketConnector;
 use haft_mcp::{Failure, RequestError, Sent, TransportError};
-use serde_json::{Value, json};
-use testkit::fixture::{Fixture, Transport};
+use serde_json::json;
 
-use super::{connector, serve};
-use crate::suite::{Connected, Served, connect};
+use super::serve;
+use crate::suite::{Connected, connect};
 
 async fn transport_error(connected: &Connected, tool: &str) -> TransportError {
     match connected.call(tool, json!({})).await {
@@ -38,25 +34,6 @@ async fn a_connection_may_end_without_a_close_frame() {
     let connected = connect(serve, "legacy", scenario).await;
     let error = transport_error(&connected, "text").await;
     assert_eq!((error.kind, error.sent), (Failure::Closed, Sent::Maybe), "{error}");
-}
-
-/// Pings often, and waits for the answer only as long.
-fn impatient(scenario: &Value) -> Served {
-    let server = Fixture::serve(Transport::Ws, scenario);
-    let short = Duration::from_millis(100);
-    let connector =
-        WebSocketConnector { ping_every: short, pong_wait: short, ..connector(&server.url) };
-    Served::new(connector, Some(server))
-}
-
-#[tokio::test]
-async fn a_server_that_answers_no_ping_is_given_up() {
-    let connected = connect(impatient, "legacy", json!({"ws": {"no_pong": true}})).await;
-    assert_eq!(
-        transport_error(&connected, "hang").await,
-        TransportError::after_sending(Failure::Closed, "the server answered no ping within 100ms")
-    );
-    assert!(!connected.facts("ping").is_empty());
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ async fn a_message_whose_sender_gave_up_is_still_whole() {
     told.unwrap();
     assert_eq!(received[0]["params"].to_string(), params);
     let mut after: Vec<&Value> = received[1..].iter().map(|message| &message["method"]).collect();
-    after.sort_by_key(|method| method.to_string());
+    after.sort_by_key(ToString::to_string);
     assert_eq!(after, ["after", "notifications/cancelled"]);
 }
 
@@ -167,4 +167,17 @@ async fn a_server_that_does_not_answer_the_goodbye_is_left_without() {
     tokio::time::pause();
     session.close(TransportError::unsent(Failure::Closed, "enough")).await;
     assert_eq!(session.inbox().ended().unwrap().message, "enough");
+}
+
+/// Nobody polls the server, so it answers no ping; and time runs ahead to the limit.
+#[tokio::test]
+async fn a_server_that_gives_no_sign_of_life_is_given_up() {
+    let (session, mut silent) = simple_pair().await;
+    tokio::time::pause();
+    let expected =
+        TransportError::after_sending(Failure::Closed, "the server answered no ping within 30s");
+    let answer = ask(&session).await;
+    assert!(matches!(answer, Err(RequestError::Transport(error)) if error == expected));
+    assert_eq!(next(&mut silent).await["method"], "test");
+    assert_eq!(silent.next().await.unwrap().unwrap(), Message::Ping(Bytes::new()));
 }

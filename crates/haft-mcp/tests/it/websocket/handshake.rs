@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use testkit::fixture::{self, Fixture, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
 use super::connector;
 
@@ -123,6 +124,24 @@ async fn an_agreement_that_does_not_fit_is_refused() {
         let expected = format!("`ws://shown` answered the WebSocket handshake wrongly: {why}");
         assert_eq!(error.message, expected);
     }
+}
+
+#[tokio::test]
+#[allow(clippy::result_large_err, reason = "the library's own type")]
+async fn another_subprotocol_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connector = connector(&format!("ws://{}/", listener.local_addr().unwrap()));
+    let accept = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let choose = |_: &Request, mut response: Response| {
+            response.headers_mut().insert("sec-websocket-protocol", "other".parse().unwrap());
+            Ok(response)
+        };
+        tokio_tungstenite::accept_hdr_async(stream, choose).await.unwrap()
+    };
+    let (error, _server) = tokio::join!(refusal(&connector), accept);
+    assert_eq!(error.kind, Failure::Protocol);
+    assert!(error.message.ends_with("it chose the subprotocol `other`, and not `mcp`"), "{error}");
 }
 
 #[tokio::test]

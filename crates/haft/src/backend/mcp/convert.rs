@@ -184,7 +184,7 @@ mod tests {
     fn an_unknown_kind_is_named_and_kept_raw() {
         let output = output(r#"{"content": [{"type": "hologram", "x": 1}, 5, {"type": "text"}]}"#);
         let texts: Vec<String> = output.content.iter().map(|it| format!("{it:?}")).collect();
-        assert!(texts[0].contains("`hologram`, 26 bytes"), "{texts:?}");
+        assert!(texts[0].contains("`hologram`, 28 bytes"), "{texts:?}");
         assert!(texts[1].contains("`without a kind`, 1 bytes"), "{texts:?}");
         assert!(texts[2].contains("`text`, 16 bytes"), "{texts:?}");
         assert!(output.raw.unwrap().get().contains("hologram"));

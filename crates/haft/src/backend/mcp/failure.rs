@@ -4,11 +4,8 @@ use haft_mcp::{Failure, RequestError, Sent, TransportError};
 use serde_json::{Value, json};
 
 use super::connection::Connection;
-use crate::error::{ToolFailure, human};
+use crate::error::{MCP_ERROR, ToolFailure, human};
 use crate::text::printable;
-
-/// How every text about a failed MCP call begins; models know it by that.
-pub(super) const PREFIX: &str = "MCP error: ";
 
 /// A call of `tool` that failed.
 pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError) -> ToolFailure {
@@ -22,7 +19,7 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
             };
             ToolFailure::Execution {
                 message: format!(
-                    "{PREFIX}server `{server}` refused `{tool}`: {} (code {}){shown}",
+                    "{MCP_ERROR}server `{server}` refused `{tool}`: {} (code {}){shown}",
                     printable(&rpc.message),
                     rpc.code
                 ),
@@ -31,10 +28,10 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
             }
         }
         RequestError::Protocol { message } => ToolFailure::Protocol {
-            message: format!("{PREFIX}server `{server}`: {}", printable(message)),
+            message: format!("{MCP_ERROR}server `{server}`: {}", printable(message)),
         },
         RequestError::Timeout { after, .. } => ToolFailure::Unavailable {
-            message: format!("{PREFIX}server `{server}` was silent for {}", human(*after)),
+            message: format!("{MCP_ERROR}server `{server}` was silent for {}", human(*after)),
             remedy: Some("raise `request_timeout` for the server".into()),
             details: details(connection),
         },
@@ -47,21 +44,23 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
     let why = printable(&error.message);
     match (error.kind, error.sent) {
         (Failure::Protocol, _) => {
-            ToolFailure::Protocol { message: format!("{PREFIX}server `{server}`: {why}") }
+            ToolFailure::Protocol { message: format!("{MCP_ERROR}server `{server}`: {why}") }
         }
         (Failure::AuthRequired, _) => ToolFailure::Unavailable {
-            message: format!("{PREFIX}auth_required: server `{server}` wants credentials: {why}"),
+            message: format!(
+                "{MCP_ERROR}auth_required: server `{server}` wants credentials: {why}"
+            ),
             remedy: Some(login_remedy(server)),
             details: details(connection),
         },
         (_, Sent::No) => ToolFailure::Unavailable {
-            message: format!("{PREFIX}server `{server}` is no longer available: {why}"),
+            message: format!("{MCP_ERROR}server `{server}` is no longer available: {why}"),
             remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
             details: details(connection),
         },
         (_, Sent::Maybe) => ToolFailure::OutcomeUnknown {
             message: format!(
-                "{PREFIX}server `{server}` was lost while `{tool}` ran, and nobody knows whether it \
+                "{MCP_ERROR}server `{server}` was lost while `{tool}` ran, and nobody knows whether it \
                  took effect: {why}"
             ),
             details: details(connection),
@@ -73,7 +72,10 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
 pub(super) fn unavailable(connection: &Connection, reason: &str) -> ToolFailure {
     let server = connection.name();
     ToolFailure::Unavailable {
-        message: format!("{PREFIX}server `{server}` is no longer available: {}", printable(reason)),
+        message: format!(
+            "{MCP_ERROR}server `{server}` is no longer available: {}",
+            printable(reason)
+        ),
         remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
         details: details(connection),
     }

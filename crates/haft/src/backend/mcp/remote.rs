@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::oauth::{Authorizer, Login, StoredTokens, TokenStore};
-use haft_mcp::transport::{HttpConnector, HttpOptions, SseConnector, WebSocketConnector};
-use haft_mcp::{Connector, Failure, TransportError};
+use haft_mcp::{
+    Connector, Failure, HttpConnector, HttpOptions, SseConnector, TransportError,
+    WebSocketConnector,
+};
 
 use super::connection::Connection;
 use crate::config::Secret;
@@ -13,6 +15,9 @@ use crate::config::model::RemoteEndpoint;
 
 /// Our name, as authorization servers show it to people.
 pub const CLIENT_NAME: &str = "Haft";
+/// No limit of its own for an exchange: a tool's timeout may be longer than any of the server's,
+/// and every request has one above this layer.
+const EXCHANGE_MAX: Duration = Duration::from_hours(24);
 /// How often a WebSocket server is asked for a sign of life, and how long it may take to give one.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WAIT: Duration = Duration::from_secs(20);
@@ -56,7 +61,7 @@ fn options(connection: &Connection, to: &RemoteEndpoint) -> Result<HttpOptions, 
         shown: to.url.to_string(),
         headers: headers(to),
         connect_timeout: config.connect_timeout.value,
-        timeout: config.request_timeout.value,
+        timeout: EXCHANGE_MAX,
         sse_read_timeout: config.sse_read_timeout.value,
         terminate_on_close: config.terminate_on_close.value,
         authorizer: authorizer(connection, to)?,

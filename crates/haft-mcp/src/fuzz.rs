@@ -1,0 +1,114 @@
+//! Any bytes into the readers of the wire. Each function says what was understood, and panics where
+//! a promise is broken; the fuzz targets and the test of their corpus call the same ones.
+
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::value::RawValue;
+
+use crate::core::{Core, Step};
+use crate::error::TransportError;
+use crate::transport::lines::Lines;
+use crate::transport::read_events;
+use crate::wire::{self, Incoming};
+use crate::{Handler, Inbox, Limits};
+
+/// Small enough that inputs reach every one of them.
+const LIMITS: Limits = Limits {
+    message_bytes_max: 512,
+    depth_max: 16,
+    noise_bytes_max: 256,
+    unasked_max: 32,
+    server_requests_max: 4,
+    pages_max: 1,
+    items_max: 1,
+};
+
+/// What a stdio server's output comes to, read in these pieces.
+pub fn framing(pieces: &[&[u8]]) -> String {
+    let notes = Arc::new(Notes::default());
+    let inbox = Inbox::new(Arc::clone(&notes) as Arc<dyn Handler>, LIMITS);
+    let mut lines = Lines::new(inbox.clone());
+    // Whether a line is cut off while it is read or when it is whole makes no difference.
+    let is_whole = pieces.iter().all(|piece| lines.push(piece));
+    assert!(is_whole || inbox.ended().is_some(), "cut off, and nobody knows");
+    let heard = notes.0.lock().unwrap_or_else(PoisonError::into_inner);
+    format!("{heard}{:?}", inbox.ended().map(|reason| reason.message))
+}
+
+/// What a stream of events comes to, read in these pieces.
+pub fn event_stream(pieces: &[&[u8]]) -> String {
+    read_events(pieces, LIMITS.message_bytes_max)
+}
+
+/// What one message comes to.
+pub fn envelope(bytes: &[u8]) -> String {
+    let parsed = wire::parse(bytes, LIMITS.depth_max);
+    if let Ok(message) = &parsed {
+        assert!(!wire::nests_deeper_than(bytes, LIMITS.depth_max), "too deep, and read");
+        let id = match message {
+            Incoming::Request { id, .. } | Incoming::Result { id, .. } => Some(*id),
+            Incoming::Error { id, .. } => *id,
+            Incoming::Notification { .. } => None,
+        };
+        if let (Some(id), Some(salvaged)) = (id, wire::salvage_id(bytes)) {
+            assert_eq!(id.get(), salvaged.to_string(), "another id is salvaged than read");
+        }
+        // What is handed on untouched is JSON by itself.
+        if let Incoming::Result { result, .. } = message {
+            assert!(serde_json::from_str::<&RawValue>(result.get()).is_ok(), "half a result");
+        }
+    }
+    hand_out(bytes);
+    format!("{parsed:?}")
+}
+
+/// Nobody is handed out who did not wait, and nobody twice.
+fn hand_out(bytes: &[u8]) {
+    let mut core = Core::new(LIMITS);
+    for waiter in 1..=3 {
+        assert!(core.wait(waiter, waiter).is_ok(), "a fresh connection refuses");
+    }
+    let now = Instant::now();
+    let mut handed_out = Vec::new();
+    for _ in 0..2 {
+        match core.receive(bytes, None, now) {
+            Step::Answer(waiter, _) => handed_out.push(waiter),
+            Step::Broken(waiters, _) => handed_out.extend(waiters),
+            Step::End(reason) => handed_out.extend(core.end(reason)),
+            Step::Request { .. } | Step::Notification { .. } | Step::Ignored(_) => {}
+        }
+    }
+    let count = handed_out.len();
+    handed_out.sort_unstable();
+    handed_out.dedup();
+    assert_eq!(handed_out.len(), count, "handed out twice");
+    assert_eq!(count + core.pending(), 3, "somebody was lost");
+}
+
+/// Everything a handler hears, in order.
+#[derive(Default)]
+struct Notes(Mutex<String>);
+
+impl Notes {
+    fn add(&self, what: std::fmt::Arguments<'_>) {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Writing to a string cannot fail.
+        let _ = writeln!(notes, "{what}");
+    }
+}
+
+impl Handler for Notes {
+    fn notification(&self, method: &str, params: Option<&RawValue>) {
+        self.add(format_args!("notification {method:?} {:?}", params.map(RawValue::get)));
+    }
+
+    fn trouble(&self, what: &str) {
+        self.add(format_args!("trouble {what:?}"));
+    }
+
+    fn ended(&self, reason: &TransportError) {
+        self.add(format_args!("ended {reason}"));
+    }
+}
