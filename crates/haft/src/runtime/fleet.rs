@@ -10,6 +10,7 @@ use super::{Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
+use crate::record::Redactor;
 use crate::registry::{Level, Record, connect_failure};
 use crate::tool::{Tool, ToolDefinition};
 
@@ -214,6 +215,7 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
+        redactor: Redactor::new(config.secrets()),
         tokens: config.tokens_dir(),
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),

@@ -25,6 +25,7 @@ use crate::config::choices::Start;
 use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
+use crate::record::Redactor;
 
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
@@ -46,6 +47,8 @@ pub struct Surroundings {
     pub may_write: bool,
     /// Where `haft login` keeps its tokens.
     pub tokens: PathBuf,
+    /// Knows the secrets of the configuration, which servers may repeat.
+    pub redactor: Redactor,
     /// Who gives requests to a server their token, where the embedding program does.
     pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
     /// Told of every change of state.
@@ -153,7 +156,9 @@ impl Connection {
 
     /// The end of what the server wrote to its standard error, if it wrote anything.
     pub fn stderr_tail(&self) -> Option<String> {
-        Some(self.tail.text()).filter(|tail| !tail.trim().is_empty())
+        Some(self.tail.text())
+            .filter(|tail| !tail.trim().is_empty())
+            .map(|tail| self.surroundings.redactor.text(&tail).into_owned())
     }
 
     /// Asks the server for a sign of life; connects if need be.
@@ -220,7 +225,7 @@ impl Connection {
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);
-            failure::of_call(self, what, &error)
+            failure::of_call(self, what, &error).without_secrets(&self.surroundings.redactor)
         })
     }
 

@@ -192,6 +192,7 @@ async fn refresh(connection: &Connection, client: &Client) {
         Err(_) if client.has_ended() => {}
         Err(error) => {
             let reason = format!("its lists changed and cannot be read again: {error}");
+            let reason = connection.surroundings.redactor.text(&reason).into_owned();
             tracing::warn!("MCP server '{}': {}", connection.name(), printable(&reason));
             connection.set(ServerState::Degraded, Some(reason), 0);
         }
