@@ -66,6 +66,8 @@ pub struct Connection {
     pub(super) lists: ArcSwapOption<Lists>,
     /// How many rounds of connecting are over; a change wakes whoever waits for a client.
     pub(super) rounds: watch::Sender<u64>,
+    /// How many attempts to connect have failed.
+    pub(super) failures: watch::Sender<u64>,
     pub(super) wanted: Notify,
     pub(super) stale: Arc<Notify>,
     pub(super) lost: Notify,
@@ -94,6 +96,7 @@ impl Connection {
             client: ArcSwapOption::empty(),
             lists: ArcSwapOption::from_pointee(lists),
             rounds: watch::Sender::new(0),
+            failures: watch::Sender::new(0),
             wanted: Notify::new(),
             stale: Arc::new(Notify::new()),
             lost: Notify::new(),
@@ -139,6 +142,17 @@ impl Connection {
                 () = self.stop.cancelled() => return Err("it was stopped".to_owned()),
                 _ = rounds.changed() => {}
             }
+        }
+    }
+
+    /// Waits for the first attempt to connect, and not for those that may follow a failure.
+    pub async fn first_attempt(&self) -> Result<(), String> {
+        let mut failures = self.failures.subscribe();
+        let connected = self.client();
+        tokio::select! {
+            biased;
+            connected = connected => connected.map(drop),
+            _ = failures.wait_for(|failures| *failures > 0) => Err(self.reason()),
         }
     }
 

@@ -121,6 +121,7 @@ async fn round(
         retries += 1;
         tracing::debug!(server = connection.name(), retries, ?pause, "{}", printable(&text));
         connection.set(ServerState::Connecting, Some(text), retries);
+        connection.failures.send_modify(|failures| *failures += 1);
     }
 }
 
