@@ -8,8 +8,8 @@ mod content;
 mod explain;
 mod load;
 mod log;
-mod login;
 mod log_output;
+mod login;
 mod prompts;
 mod resources;
 mod servers;
@@ -142,7 +142,12 @@ impl Command {
             | Self::Prompts(_)
             | Self::Resources(_)
             | Self::Servers(_) => true,
-            Self::Check(_) | Self::Config(_) | Self::Log(_) | Self::Completions { .. } => false,
+            Self::Check(_)
+            | Self::Config(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Log(_)
+            | Self::Completions { .. } => false,
         }
     }
 }
