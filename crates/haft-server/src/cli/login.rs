@@ -13,11 +13,11 @@ use haft::oauth::{
 use haft::text::printable;
 use tokio_util::task::TaskTracker;
 
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, block_on, configuration, print_json};
+use super::{
+    EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, configuration,
+    print_json,
+};
 use crate::console;
-
-/// What shells report for a program that Ctrl-C ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
