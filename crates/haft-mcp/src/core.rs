@@ -139,17 +139,23 @@ impl<W> Core<W> {
         self.ended.as_ref()
     }
 
-    /// Takes in one message.
-    pub fn receive<'a>(&mut self, bytes: &'a [u8], now: Instant) -> Step<'a, W> {
+    /// Takes in one message. Where it came as part of the exchange of one request, trouble that
+    /// names no id is that request's own.
+    pub fn receive<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
         if bytes.len() > self.limits.message_bytes_max {
             return Step::End(self.too_long());
         }
         match wire::parse(bytes, self.limits.depth_max) {
             Ok(message) => {
                 self.noise_since_message = 0;
-                self.take_in(message, now)
+                self.take_in(message, exchange, now)
             }
-            Err(Malformed(why)) => self.malformed(bytes, &why, now),
+            Err(Malformed(why)) => self.malformed(bytes, &why, exchange, now),
         }
     }
 
@@ -162,7 +168,12 @@ impl<W> Core<W> {
         )
     }
 
-    fn take_in<'a>(&mut self, message: Incoming<'a>, now: Instant) -> Step<'a, W> {
+    fn take_in<'a>(
+        &mut self,
+        message: Incoming<'a>,
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
         match message {
             Incoming::Request { id, method, params } => match self.unasked(now) {
                 Some(end) => end,
@@ -189,14 +200,23 @@ impl<W> Core<W> {
                         None => self.unmatched(now),
                     },
                     // The server could not read one of our messages and cannot say which.
-                    None => self.broken(None, format!("the server answered nobody: {error}")),
+                    None => match exchange.and_then(|id| self.pending.remove(&id)) {
+                        Some(waiter) => Step::Answer(waiter, Err(error)),
+                        None => self.broken(None, format!("the server answered nobody: {error}")),
+                    },
                 }
             }
         }
     }
 
-    fn malformed<'a>(&mut self, bytes: &[u8], why: &str, now: Instant) -> Step<'a, W> {
-        let id = wire::salvage_id(bytes);
+    fn malformed<'a>(
+        &mut self,
+        bytes: &[u8],
+        why: &str,
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
+        let id = wire::salvage_id(bytes).or(exchange);
         let known = id.filter(|id| self.pending.contains_key(id));
         if known.is_none() && !wire::looks_like_message(bytes) {
             return self.noise(bytes.len() as u64 + 1);

@@ -64,19 +64,25 @@ impl Inbox {
 
     /// Takes in one message, or a batch of them.
     pub fn receive(&self, bytes: &[u8]) {
+        self.receive_in_exchange(None, bytes);
+    }
+
+    /// Takes in what came back in the exchange of one request, where there is such a thing: what
+    /// cannot be read there concerns that request and no other.
+    pub fn receive_in_exchange(&self, exchange: Option<u64>, bytes: &[u8]) {
         if bytes.trim_ascii_start().first() == Some(&b'[')
             && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(bytes)
         {
             for message in batch {
-                self.receive_one(message.get().as_bytes());
+                self.receive_one(exchange, message.get().as_bytes());
             }
             return;
         }
-        self.receive_one(bytes);
+        self.receive_one(exchange, bytes);
     }
 
-    fn receive_one(&self, bytes: &[u8]) {
-        let step = self.core().receive(bytes, Instant::now().into_std());
+    fn receive_one(&self, exchange: Option<u64>, bytes: &[u8]) {
+        let step = self.core().receive(bytes, exchange, Instant::now().into_std());
         match step {
             Step::Answer(waiter, outcome) => {
                 // Whoever gave up in the meantime does not mind.
@@ -112,7 +118,7 @@ impl Inbox {
     }
 
     /// The exchange of one request failed, and only that.
-    pub fn fail(&self, id: u64, reason: TransportError) {
+    pub fn fail(&self, id: u64, reason: impl Into<RequestError>) {
         let waiter = self.core().abandon(id);
         if let Some(waiter) = waiter {
             let _ = waiter.answer.send(Err(reason.into()));

@@ -29,4 +29,4 @@ pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};
 pub use tool::ToolDescription;
-pub use transport::{Connector, Era, Transport};
+pub use transport::{Connector, Era, HttpConnector, HttpOptions, SseConnector, Transport};

@@ -1,15 +1,20 @@
 //! What carries messages. A transport delivers ours and puts the server's into the [`Inbox`]; it
 //! knows nothing of methods, eras or who waits.
 
+mod event_stream;
+mod http;
 pub mod lines;
 mod outgoing;
 mod pipes;
+mod sse;
 
 use crate::handler::BoxFuture;
 use crate::{Inbox, TransportError};
 
+pub use http::{HttpConnector, HttpOptions};
 pub use outgoing::{Kind, Outgoing};
 pub use pipes::Pipes;
+pub use sse::SseConnector;
 
 /// One open way to a server.
 pub trait Transport: Send + Sync + 'static {

@@ -1,0 +1,254 @@
+//! One address and how to ask it: headers, token, time limits, and which redirects to follow.
+//! Both HTTP transports send through here, and only here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::{Method, Request, Response, StatusCode};
+use url::Url;
+
+use super::{failure, headers};
+use crate::error::{Failure, TransportError};
+use crate::oauth::{AuthError, Authorizer};
+use crate::tls;
+
+/// How many redirects one request may take.
+const REDIRECTS_MAX: usize = 5;
+/// How often one request may be sent again with a better token.
+const TOKENS_MAX: usize = 2;
+/// Many servers close a connection that idles for five seconds; using one at that very moment
+/// fails, and nobody knows whether the message arrived.
+const IDLE_MAX: Duration = Duration::from_secs(4);
+/// How many idle connections to keep.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+/// How much of a refusal is read.
+const REFUSAL_BYTES_MAX: usize = 64 * 1024;
+
+/// Where a server is and how to talk to it.
+#[derive(Clone)]
+pub struct HttpOptions {
+    /// Its address. User info becomes an `Authorization` header.
+    pub url: Url,
+    /// The address as errors show it, without secrets.
+    pub shown: String,
+    /// Sent with every request.
+    pub headers: Vec<(String, String)>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long the server may take to begin its answer, and how long a body may be silent.
+    pub timeout: Duration,
+    /// How long a stream of events may be silent.
+    pub sse_read_timeout: Duration,
+    /// Whether to end the session on closing. HTTP+SSE has none to end.
+    pub terminate_on_close: bool,
+    /// Where tokens come from.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+/// An address that is ready to be asked.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    client: reqwest::Client,
+    pub(crate) url: Url,
+    pub(crate) shown: String,
+    /// Sent with every request.
+    pub(crate) headers: HeaderMap,
+    pub(crate) timeout: Duration,
+    pub(crate) sse_read_timeout: Duration,
+    authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+/// A response that is no success, with the beginning of its body.
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(options: HttpOptions) -> Result<Self, TransportError> {
+        let HttpOptions {
+            mut url,
+            shown,
+            headers,
+            connect_timeout,
+            timeout,
+            sse_read_timeout,
+            terminate_on_close: _,
+            authorizer,
+        } = options;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            let message = format!("`{shown}` is no address for HTTP");
+            return Err(TransportError::unsent(Failure::NotFound, message));
+        }
+        let headers = headers::configured(&headers, &mut url)?;
+        let client = tls::http_client_builder()
+            .connect_timeout(connect_timeout)
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .build()
+            .map_err(|error| failure::of_request(error, &shown))?;
+        Ok(Self { client, url, shown, headers, timeout, sse_read_timeout, authorizer })
+    }
+
+    /// Sends a request and waits up to `limit` for the beginning of its response. `headers` are all
+    /// of them but the token. What is no success comes back too, as the response it is.
+    pub(crate) async fn send(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Option<&str>,
+        limit: Duration,
+    ) -> Result<Response, TransportError> {
+        let mut target = url.clone();
+        let (mut redirects, mut tokens) = (0, 0);
+        loop {
+            let mut request = Request::new(method.clone(), target.clone());
+            *request.headers_mut() = headers.clone();
+            *request.body_mut() = body.map(|body| body.to_owned().into());
+            self.add_token(request.headers_mut()).await?;
+            let sending = tokio::time::timeout(limit, self.client.execute(request));
+            let response = match sending.await {
+                Ok(Ok(response)) => response,
+                Ok(Err(error)) => return Err(failure::of_request(error, &self.shown)),
+                Err(_) => {
+                    return Err(failure::silent(&self.shown, "did not answer", limit));
+                }
+            };
+            match response.status().as_u16() {
+                301 | 302 | 303 | 307 | 308 => {
+                    redirects += 1;
+                    target = self.redirected(&response, &target, redirects)?;
+                }
+                401 | 403 if tokens < TOKENS_MAX && self.has_better_token(&response).await? => {
+                    tokens += 1;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    /// The next chunk of a body, within `limit`.
+    pub(crate) async fn chunk(
+        &self,
+        response: &mut Response,
+        limit: Duration,
+    ) -> Result<Option<impl std::ops::Deref<Target = [u8]> + use<>>, TransportError> {
+        match tokio::time::timeout(limit, response.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| failure::of_request(error, &self.shown)),
+            Err(_) => Err(failure::silent(&self.shown, "sent nothing more", limit)),
+        }
+    }
+
+    /// Reads what a server says about a refusal, as far as it is worth reading.
+    pub(crate) async fn refusal(&self, mut response: Response) -> Refusal {
+        let status = response.status();
+        let headers = std::mem::take(response.headers_mut());
+        let mut body = Vec::new();
+        while body.len() < REFUSAL_BYTES_MAX
+            && let Ok(Some(chunk)) = self.chunk(&mut response, self.timeout).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        Refusal { status, headers, body }
+    }
+
+    /// The error for a refusal.
+    pub(crate) fn refused(&self, refusal: &Refusal) -> TransportError {
+        let Refusal { status, headers, body } = refusal;
+        let excerpt = self.without_secrets(failure::printable(body));
+        failure::of_status(*status, headers, &excerpt, &self.shown)
+    }
+
+    /// Reads a body that nobody needs to its end, so that the connection can be used again.
+    pub(crate) async fn drain(&self, response: Response) {
+        let _ = self.refusal(response).await;
+    }
+
+    /// Some servers repeat what they were sent.
+    pub(crate) fn without_secrets(&self, mut text: String) -> String {
+        const SECRET_CHARS_MIN: usize = 6;
+        for value in self.headers.values().filter(|value| value.is_sensitive()) {
+            let secret = value.to_str().unwrap_or_default();
+            let last_word = secret.rsplit(' ').next().unwrap_or_default();
+            for secret in [secret, last_word] {
+                if secret.len() >= SECRET_CHARS_MIN {
+                    text = text.replace(secret, "***");
+                }
+            }
+        }
+        text
+    }
+
+    async fn add_token(&self, headers: &mut HeaderMap) -> Result<(), TransportError> {
+        let Some(authorizer) = &self.authorizer else { return Ok(()) };
+        let token = authorizer.token().await.map_err(|error| self.no_token(&error))?;
+        let Some(token) = token else { return Ok(()) };
+        let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+            let message = format!("the token for `{}` cannot be sent as a header", self.shown);
+            TransportError::unsent(Failure::AuthRequired, message)
+        })?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        Ok(())
+    }
+
+    async fn has_better_token(&self, response: &Response) -> Result<bool, TransportError> {
+        let Some(authorizer) = &self.authorizer else { return Ok(false) };
+        let status = response.status().as_u16();
+        let challenge = response.headers().get(WWW_AUTHENTICATE);
+        let challenge = challenge.and_then(|value| value.to_str().ok());
+        // Without this word, a 403 is not about the token.
+        if status == 403 && !challenge.is_some_and(|text| text.contains("insufficient_scope")) {
+            return Ok(false);
+        }
+        authorizer.refused(status, challenge).await.map_err(|error| self.no_token(&error))
+    }
+
+    fn no_token(&self, error: &AuthError) -> TransportError {
+        let message = format!("there is no token for `{}`: {error}", self.shown);
+        TransportError::unsent(Failure::AuthRequired, message)
+    }
+
+    /// Where a redirect leads, if it may be followed: to the same origin, with the same request.
+    fn redirected(
+        &self,
+        response: &Response,
+        from: &Url,
+        count: usize,
+    ) -> Result<Url, TransportError> {
+        let refuse = |why: String| {
+            let message = format!("`{}` redirects, {why}", self.shown);
+            Err(TransportError::unsent(Failure::Redirect, message))
+        };
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let Some(to) = location.and_then(|location| from.join(location).ok()) else {
+            return refuse("but does not say where to".to_owned());
+        };
+        if to.origin() != from.origin() {
+            let (from, to) = (origin(from), origin(&to));
+            return refuse(format!(
+                "which is not followed from `{from}` to another origin, `{to}`"
+            ));
+        }
+        let status = response.status().as_u16();
+        if !matches!(status, 307 | 308) {
+            return refuse(format!(
+                "which is not followed because {status} would drop the message; use the address \
+                 with the path `{}`",
+                failure::printable(to.path().as_bytes())
+            ));
+        }
+        if count > REDIRECTS_MAX {
+            return refuse(format!("more than {REDIRECTS_MAX} times in a row"));
+        }
+        Ok(to)
+    }
+}
+
+/// Scheme, host and port: what an address shows without secrets.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}

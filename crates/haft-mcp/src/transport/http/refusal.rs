@@ -1,0 +1,65 @@
+//! What a response that is no success means to the request it answers.
+
+use reqwest::Response;
+
+use super::Shared;
+use crate::error::{Failure, RpcError, TransportError};
+use crate::transport::Outgoing;
+use crate::wire::{self, Incoming};
+
+impl Shared {
+    /// Ends the exchange of `message`: with the server's own error where it sent one, else with
+    /// the status.
+    pub(super) async fn refused(
+        &self,
+        message: &Outgoing,
+        response: Response,
+    ) -> Result<(), TransportError> {
+        let refusal = self.endpoint.refusal(response).await;
+        let status = refusal.status.as_u16();
+        // These are about the caller or the moment, whatever the body says.
+        let is_plain = matches!(status, 401 | 403 | 429 | 503);
+        let error = if is_plain { None } else { rpc_error(&refusal.body) };
+        let (is_ours, error) = match error {
+            Some((id, error)) => (id.is_some() && id == message.awaited(), Some(error)),
+            None => (false, None),
+        };
+        let had_session = self.has_session() && message.method != "initialize";
+        if had_session && !is_ours && is_expiry(status, error.as_ref()) {
+            let shown = &self.endpoint.shown;
+            return Err(TransportError::unsent(
+                Failure::SessionExpired,
+                format!("`{shown}` does not know the session any more"),
+            ));
+        }
+        match (message.awaited(), error) {
+            (Some(id), Some(error)) if is_ours || refusal.status.is_client_error() => {
+                self.inbox.fail(id, error);
+                Ok(())
+            }
+            _ => Err(self.endpoint.refused(&refusal)),
+        }
+    }
+}
+
+/// Whether a refusal means that the session is gone: 404 by the specification; some servers say it
+/// with 400 and words.
+fn is_expiry(status: u16, error: Option<&RpcError>) -> bool {
+    let mentions_session =
+        |error: &RpcError| error.message.to_ascii_lowercase().contains("session");
+    status == 404 || (status == 400 && error.is_some_and(mentions_session))
+}
+
+/// The error in the body of a refusal, and for which request it is.
+pub(crate) fn rpc_error(body: &[u8]) -> Option<(Option<u64>, RpcError)> {
+    /// An error has no reason to nest.
+    const DEPTH_MAX: usize = 32;
+    match wire::parse(body, DEPTH_MAX) {
+        Ok(Incoming::Error { id, error }) => {
+            let id = id.and_then(|id| id.get().parse().ok());
+            Some((id, serde_json::from_str(error.get()).ok()?))
+        }
+        Ok(Incoming::Request { .. } | Incoming::Notification { .. } | Incoming::Result { .. })
+        | Err(_) => None,
+    }
+}

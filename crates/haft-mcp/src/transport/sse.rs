@@ -1,0 +1,173 @@
+//! HTTP+SSE, the transport before streamable HTTP: one stream for everything the server sends, and
+//! an address, named on that stream, for everything we send.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Response};
+use url::Url;
+
+use super::http::{
+    EVENT_STREAM, Endpoint, Events, HttpOptions, JSON, PROTOCOL_VERSION, is_event_stream, origin,
+    rpc_error, silent,
+};
+use super::{Connector, Era, Outgoing, Transport};
+use crate::error::{Failure, TransportError};
+use crate::handler::BoxFuture;
+use crate::inbox::Inbox;
+
+/// Connects to servers that speak HTTP+SSE.
+pub struct SseConnector {
+    endpoint: Endpoint,
+}
+
+impl SseConnector {
+    /// Nothing is sent yet; what is wrong with the options is found here.
+    pub fn new(options: HttpOptions) -> Result<Self, TransportError> {
+        Ok(Self { endpoint: Endpoint::new(options)? })
+    }
+
+    async fn connect(&self, inbox: Inbox) -> Result<Arc<dyn Transport>, TransportError> {
+        let endpoint = &self.endpoint;
+        let mut headers = endpoint.headers.clone();
+        headers.insert(ACCEPT, EVENT_STREAM);
+        let response =
+            endpoint.send(&Method::GET, &endpoint.url, headers, None, endpoint.timeout).await?;
+        if !response.status().is_success() {
+            let refusal = endpoint.refusal(response).await;
+            return Err(endpoint.refused(&refusal));
+        }
+        if !is_event_stream(&response) {
+            let message = format!("`{}` answered without a stream of events", endpoint.shown);
+            return Err(TransportError::unsent(Failure::Protocol, message));
+        }
+        let base = response.url().clone();
+        let mut events = Events::new(response, &inbox);
+        let naming = self.address(&mut events, &inbox, &base);
+        let address = tokio::time::timeout(endpoint.timeout, naming).await.map_err(|_| {
+            silent(&endpoint.shown, "did not say where to send messages", endpoint.timeout)
+        })??;
+        let mut headers = endpoint.headers.clone();
+        headers.insert(ACCEPT, JSON);
+        headers.insert(CONTENT_TYPE, JSON);
+        let transport = Sse {
+            endpoint: endpoint.clone(),
+            inbox: inbox.clone(),
+            address,
+            headers: Mutex::new(headers),
+        };
+        inbox.spawn(read(events, endpoint.clone(), inbox.clone()));
+        Ok(Arc::new(transport))
+    }
+
+    /// Where our messages go: the first thing a server says.
+    async fn address(
+        &self,
+        events: &mut Events,
+        inbox: &Inbox,
+        base: &Url,
+    ) -> Result<Url, TransportError> {
+        let shown = &self.endpoint.shown;
+        while let Some(event) = events.next(&self.endpoint, inbox).await? {
+            if event.name != "endpoint" {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&event.data);
+            let Ok(address) = base.join(text.trim()) else {
+                let message = format!("`{shown}` named an address for messages that is none");
+                return Err(TransportError::unsent(Failure::Protocol, message));
+            };
+            if address.origin() != base.origin() {
+                let (from, to) = (origin(base), origin(&address));
+                return Err(TransportError::unsent(
+                    Failure::Redirect,
+                    format!("`{shown}` at `{from}` wants messages sent to another origin, `{to}`"),
+                ));
+            }
+            return Ok(address);
+        }
+        let message = format!("`{shown}` ended the stream before it said where to send messages");
+        Err(TransportError::unsent(Failure::Closed, message))
+    }
+}
+
+impl Connector for SseConnector {
+    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+        Box::pin(self.connect(inbox))
+    }
+}
+
+/// One server over HTTP+SSE.
+struct Sse {
+    endpoint: Endpoint,
+    inbox: Inbox,
+    address: Url,
+    /// Every header of a POST.
+    headers: Mutex<HeaderMap>,
+}
+
+impl Sse {
+    async fn post(&self, message: &Outgoing) -> Result<(), TransportError> {
+        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let endpoint = &self.endpoint;
+        let response = endpoint
+            .send(&Method::POST, &self.address, headers, Some(&message.body), endpoint.timeout)
+            .await?;
+        if response.status().is_success() {
+            endpoint.drain(response).await;
+            return Ok(());
+        }
+        self.refused(message, response).await
+    }
+
+    async fn refused(&self, message: &Outgoing, response: Response) -> Result<(), TransportError> {
+        let refusal = self.endpoint.refusal(response).await;
+        if refusal.status.as_u16() == 404 {
+            // The address belongs to this one session.
+            let shown = &self.endpoint.shown;
+            let why = format!("`{shown}` does not know the session any more");
+            return Err(TransportError::unsent(Failure::SessionExpired, why));
+        }
+        match (message.awaited(), rpc_error(&refusal.body)) {
+            (Some(id), Some((_, error))) if refusal.status.as_u16() == 400 => {
+                self.inbox.fail(id, error);
+                Ok(())
+            }
+            _ => Err(self.endpoint.refused(&refusal)),
+        }
+    }
+}
+
+impl Transport for Sse {
+    fn deliver<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), TransportError>> {
+        Box::pin(self.post(message))
+    }
+
+    fn negotiated(&self, version: &str, _era: Era) {
+        if let Ok(version) = HeaderValue::from_str(version) {
+            let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+            headers.insert(PROTOCOL_VERSION, version);
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        // The end of the connection ends the task that reads the stream, and that closes it.
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Reads the stream for as long as the connection lives.
+async fn read(mut events: Events, endpoint: Endpoint, inbox: Inbox) {
+    let reason = loop {
+        match events.next(&endpoint, &inbox).await {
+            Ok(Some(event)) if event.is_message() => inbox.receive(&event.data),
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = format!("`{}` ended the stream", endpoint.shown);
+                break TransportError::after_sending(Failure::Closed, message);
+            }
+            Err(error) => break error,
+        }
+    };
+    inbox.end(&reason);
+}
