@@ -17,6 +17,16 @@ mod interrupt;
 mod log;
 mod log_failure;
 mod logging;
+mod login;
+mod mcp_check;
+mod mcp_interrupt;
+mod mcp_output;
+mod mcp_prompts;
+mod mcp_resources;
+mod mcp_servers;
+mod mcp_support;
+mod mcp_terminal;
+mod mcp_tools;
 mod terminal;
 mod tools;
 

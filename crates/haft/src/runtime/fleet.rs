@@ -40,11 +40,13 @@ impl Fleet {
     }
 
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
-    /// The first one that must be there and is not stops the start.
-    pub(super) async fn connect(&self) -> Result<(), StartError> {
+    /// The first one that must be there and is not stops the start, except where somebody wants to
+    /// see what is wrong with all of them.
+    pub(super) async fn connect(&self, purpose: Purpose) -> Result<(), StartError> {
+        let is_inspected = purpose == Purpose::Inspect;
         let mut connecting = JoinSet::new();
         for (at, connection) in self.connections.iter().enumerate() {
-            if connection.config().start.value == Start::Eager {
+            if is_inspected || connection.config().start.value == Start::Eager {
                 let connection = Arc::clone(connection);
                 connecting.spawn(async move { (at, connection.client().await.err()) });
             }
@@ -54,10 +56,13 @@ impl Fleet {
             if let Ok((at, Some(reason))) = joined {
                 let required = self.connections[at].config().on_connect_failure.value;
                 failed.push((at, reason));
-                if required == ConnectFailure::Exit {
+                if required == ConnectFailure::Exit && !is_inspected {
                     break;
                 }
             }
+        }
+        if is_inspected {
+            return Ok(());
         }
         // The order of the configuration, and not of chance.
         failed.sort_unstable();

@@ -30,6 +30,9 @@ use crate::record::Redactor;
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
 
+/// Hears how a server is doing: its name and its state.
+pub type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
+
 /// What a connection needs of its toolbox.
 #[derive(Clone)]
 pub struct Surroundings {
@@ -52,7 +55,7 @@ pub struct Surroundings {
     /// Who gives requests to a server their token, where the embedding program does.
     pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
     /// Told of every change of state.
-    pub watch: Option<Arc<dyn Fn(&str, &Health) + Send + Sync>>,
+    pub watch: Option<ServerWatch>,
 }
 
 /// A configured server and the connection to it.
@@ -173,7 +176,7 @@ impl Connection {
         arguments: &RawValue,
     ) -> Result<Vec<Message>, ToolFailure> {
         self.with_client(name, async |client| {
-            convert::prompt_messages(&*client.get_prompt(name, arguments).await?)
+            convert::prompt_messages(&client.get_prompt(name, arguments).await?)
         })
         .await
     }
@@ -188,7 +191,7 @@ impl Connection {
     /// A resource's content.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Content>, ToolFailure> {
         self.with_client(uri, async |client| {
-            convert::resource_contents(&*client.read_resource(uri).await?)
+            convert::resource_contents(&client.read_resource(uri).await?)
         })
         .await
     }
