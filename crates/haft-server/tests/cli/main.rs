@@ -7,6 +7,7 @@ mod check;
 mod config;
 mod documents;
 mod e2e_calls;
+mod e2e_dialects;
 mod e2e_secrets;
 mod e2e_start;
 mod e2e_support;

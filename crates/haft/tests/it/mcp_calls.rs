@@ -240,3 +240,18 @@ async fn tools_are_loaded_unless_told_otherwise() {
     assert!(stage.messages("closed", "tools/list").is_empty());
     assert_eq!(stage.messages("closed", "initialize").len(), 1);
 }
+
+/// Proves S3-EC-4: a long text is cut for the model with a marker; the log keeps it whole.
+#[tokio::test]
+async fn a_long_answer_is_cut_and_the_log_keeps_it() {
+    let stage = Stage::new();
+    let runtime =
+        stage.start([stage.plain("one")], json!({"defaults": {"output_bytes_max": 1000}})).await;
+    let envelope = call(&runtime, "big", json!({"bytes": 5000})).await;
+    let text = texts(&envelope)[0];
+    assert!(text.starts_with(&"x".repeat(1000)) && text.len() < 1200, "{}", text.len());
+    assert!(text.contains("[4000 of 5000 bytes cut here; "), "{}", &text[1000..]);
+    let logged = &stage.logged()[0];
+    assert_eq!(logged.execution_id, envelope.execution_id);
+    assert!(logged.output.as_ref().unwrap().get().contains(&"x".repeat(5000)));
+}

@@ -82,7 +82,7 @@ async fn a_slow_call_is_cut_and_the_server_is_told() {
     let slow = call(&runtime, "hang", json!({})).await;
     assert_eq!(
         failure(&slow),
-        (Code::Timeout, "`hang` gave no answer within 200ms and was stopped")
+        (Code::Timeout, "MCP error: `hang` gave no answer within 200ms and was stopped")
     );
     until(|| !stage.messages("one", "notifications/cancelled").is_empty()).await;
     let request = stage.messages("one", "tools/call").remove(0);

@@ -107,7 +107,7 @@ async fn the_nearest_timeout_holds() {
     let runtime = stage.start([server, last], tools).await;
     for (tool, limit) in [("own", "300ms"), ("default", "200ms"), ("last", "150ms")] {
         let envelope = call(&runtime, tool, json!({})).await;
-        let expected = format!("`{tool}` gave no answer within {limit} and was stopped");
+        let expected = format!("MCP error: `{tool}` gave no answer within {limit} and was stopped");
         assert_eq!(failure(&envelope), (Code::Timeout, expected.as_str()));
     }
     // Three times `request_timeout`: the longer time of the tool itself is what counts.

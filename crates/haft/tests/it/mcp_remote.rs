@@ -129,6 +129,31 @@ async fn http_falls_back_to_sse() {
     }
 }
 
+/// Proves S1-3, S1-9: a `url` and nothing else is a server over HTTP.
+#[tokio::test]
+async fn a_url_is_enough() {
+    let stage = Stage::new();
+    let (running, _) = stage.remote("one", Transport::Http, json!({"tools": ["echo"]}), json!({}));
+    let runtime = stage.start([("one", json!({"url": running.url}))], json!({})).await;
+    assert_eq!(answer(&runtime, "echo", json!({"n": 1})).await, json!({"n": 1}));
+}
+
+/// Proves S3-US6-3, S3-FR-005, S3-FR-007: a stream that is silent for longer than
+/// `sse_read_timeout` is given up, long before the tool's own time is over.
+#[tokio::test]
+async fn a_silent_stream_is_given_up() {
+    let stage = Stage::new();
+    let scenario = json!({"http": {"answer": "sse"}});
+    let settings = json!({"sse_read_timeout": "300ms", "reconnect": {"attempts": 0}});
+    let (_running, server) = stage.remote("one", Transport::Http, scenario, settings);
+    let tools = json!({"tools": [{"name": "hang", "timeout": "20s"}]});
+    let runtime = stage.start([server], tools).await;
+    let envelope = call(&runtime, "hang", json!({})).await;
+    let (code, message) = failure(&envelope);
+    assert_eq!(code, Code::OutcomeUnknown, "{message}");
+    assert!(message.contains("300ms"), "{message}");
+}
+
 /// Proves X-4: `sse` and `websocket` are exact: no other transport is tried.
 #[tokio::test]
 async fn sse_and_websocket_are_exact() {
@@ -200,7 +225,9 @@ async fn a_remote_server_that_went_away_is_unavailable() {
 /// Proves X-3: 401, 403 and 404 are not tried again; 503 is, and `Retry-After` is kept to.
 #[tokio::test]
 async fn refusals_are_final_and_overload_is_not() {
-    for (status, posts_min, is_ready) in [(401, 1, false), (403, 1, false), (503, 2, true)] {
+    for (status, posts_min, is_ready) in
+        [(401, 1, false), (403, 1, false), (404, 1, false), (503, 2, true)]
+    {
         let stage = Stage::new();
         let fault = json!({"method": "POST", "times": 1, "do": {"answer": {"status": status}}});
         let always = json!({"method": "POST", "do": {"answer": {"status": status}}});

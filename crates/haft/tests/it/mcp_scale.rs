@@ -59,7 +59,7 @@ async fn of_a_hundred_tools_five_are_configured() {
 }
 
 /// Proves S0-88: what three servers of a hundred tools cost to register, measured against the same
-/// start where the tools are fetched and then left out. The bound is a hundred times the usual.
+/// start where the tools are fetched and then left out.
 #[tokio::test]
 async fn registration_is_a_small_part_of_the_start() {
     let stage = Stage::new();
@@ -74,8 +74,16 @@ async fn registration_is_a_small_part_of_the_start() {
         let took = began.elapsed();
         (names(&runtime).len(), took)
     };
-    let (none, without) = start(json!({"tool_allowlist": ["nothing"]})).await;
-    let (all, with_registration) = start(json!({})).await;
+    // The shortest of three: whatever else the machine does only ever adds.
+    let shortest = async |settings: Value| {
+        let mut runs = Vec::new();
+        for _ in 0..3 {
+            runs.push(start(settings.clone()).await);
+        }
+        runs.into_iter().min_by_key(|(_, took)| *took).unwrap()
+    };
+    let (none, without) = shortest(json!({"tool_allowlist": ["nothing"]})).await;
+    let (all, with_registration) = shortest(json!({})).await;
     assert_eq!((none, all), (0, 300));
     let added = with_registration.saturating_sub(without);
     assert!(added.as_secs_f64() < 1.0, "{added:?} more than {without:?}");
