@@ -35,7 +35,7 @@ struct Facts {
 type Shared = State<Arc<Facts>>;
 
 impl Guarded {
-    /// Starts it. A token of less than a minute has to be refreshed before it is ever used.
+    /// Starts it. A token of no seconds has to be refreshed before it is ever used.
     pub fn start(token_secs: u64) -> Self {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();

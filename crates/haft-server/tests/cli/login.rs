@@ -73,10 +73,10 @@ fn after_a_login_the_server_answers_and_no_token_is_shown() {
     assert_eq!(run(&workspace, &["call", "secret_word"]).code, 1);
 }
 
-/// A token that is about to expire is refreshed without anybody noticing.
+/// A token that has expired is refreshed without anybody noticing.
 #[test]
 fn an_expiring_token_is_refreshed() {
-    let server = Guarded::start(1);
+    let server = Guarded::start(0);
     let workspace = workspace(&server);
     assert_eq!(log_in(&workspace).code, 0);
     let call = run(&workspace, &["call", "secret_word"]);

@@ -40,6 +40,8 @@ async fn a_start_is_tried_four_times_with_growing_pauses() {
     let server = guarded(&stage, "one", json!({ "reconnect": reconnect }));
     fail_next(&stage, "one", 100);
     let runtime = stage.start([server], json!({})).await;
+    // The toolbox works after the first attempt already; this waits for the others.
+    runtime.discover().await;
     let at = attempts(&stage, "one");
     assert_eq!(at.len(), 4);
     let pauses: Vec<u64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();

@@ -236,6 +236,7 @@ async fn refusals_are_final_and_overload_is_not() {
         let (_running, server) =
             stage.remote("one", Transport::Http, scenario, json!({"protocol": "legacy"}));
         let runtime = stage.start([server], json!({})).await;
+        runtime.discover().await;
         let info = runtime.servers().remove(0);
         assert_eq!(info.state == ServerState::Ready, is_ready, "{status}: {:?}", info.reason);
         let posts = requests(&stage, "one").iter().filter(|(method, _)| method == "POST").count();
