@@ -11,6 +11,10 @@ const READ_BYTES: usize = 64 * 1024;
 /// How much room there is for one read in the middle of a long line.
 const READ_BYTES_MAX: usize = 1024 * 1024;
 
+/// The most room that is kept between two messages, and for how many small ones.
+const ROOM_BYTES_MAX: usize = 4 * 1024 * 1024;
+const SMALL_IN_A_ROW_MAX: u32 = 64;
+
 /// What a line may have around its message: a byte order mark and a carriage return.
 const AROUND_BYTES_MAX: usize = 4;
 
@@ -20,12 +24,14 @@ pub struct Lines {
     buffer: Vec<u8>,
     /// Up to here there is no line end.
     searched: usize,
+    /// How many reads since the last large message.
+    small_in_a_row: u32,
 }
 
 impl Lines {
     /// Nothing was read yet.
     pub fn new(inbox: Inbox) -> Self {
-        Self { inbox, buffer: Vec::new(), searched: 0 }
+        Self { inbox, buffer: Vec::new(), searched: 0, small_in_a_row: 0 }
     }
 
     /// Reads until the end and says so to the inbox.
@@ -73,16 +79,26 @@ impl Lines {
         }
         self.buffer.drain(..start);
         self.searched = self.buffer.len();
-        // A large message must not keep its room for ever.
-        if self.buffer.is_empty() && self.buffer.capacity() > 4 * READ_BYTES {
-            self.buffer = Vec::new();
-        }
+        self.give_back_room(start);
         let max = self.inbox.limits().message_bytes_max;
         if self.buffer.len() > max.saturating_add(AROUND_BYTES_MAX) {
             self.inbox.end(&self.inbox.too_long());
             return false;
         }
         true
+    }
+
+    /// A large message keeps its room for the next one, which is often as large, but not for ever.
+    fn give_back_room(&mut self, handed_over: usize) {
+        let room = self.buffer.capacity();
+        if room <= 4 * READ_BYTES || !self.buffer.is_empty() {
+            return;
+        }
+        self.small_in_a_row = if handed_over > READ_BYTES { 0 } else { self.small_in_a_row + 1 };
+        if room > ROOM_BYTES_MAX || self.small_in_a_row > SMALL_IN_A_ROW_MAX {
+            self.buffer = Vec::new();
+            self.small_in_a_row = 0;
+        }
     }
 
     fn hand_over_line(&self, line: &[u8]) {
