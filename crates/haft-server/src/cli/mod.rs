@@ -9,6 +9,7 @@ mod explain;
 mod load;
 mod log;
 mod log_output;
+mod login;
 mod prompts;
 mod resources;
 mod servers;
@@ -116,6 +117,10 @@ enum Command {
     /// List, show and ping the configured MCP servers
     #[command(subcommand)]
     Servers(servers::ServersCommand),
+    /// Sign in at a remote server that wants OAuth
+    Login(login::LoginArgs),
+    /// Forget the sign-in at a server
+    Logout(login::LogoutArgs),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -137,7 +142,12 @@ impl Command {
             | Self::Prompts(_)
             | Self::Resources(_)
             | Self::Servers(_) => true,
-            Self::Check(_) | Self::Config(_) | Self::Log(_) | Self::Completions { .. } => false,
+            Self::Check(_)
+            | Self::Config(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Log(_)
+            | Self::Completions { .. } => false,
         }
     }
 }
@@ -164,6 +174,8 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Prompts(command) => prompts::run(global, &command),
         Command::Resources(command) => resources::run(global, &command),
         Command::Servers(command) => servers::run(global, &command),
+        Command::Login(args) => login::run(global, &args),
+        Command::Logout(args) => login::logout(global, &args),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

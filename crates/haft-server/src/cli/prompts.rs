@@ -128,20 +128,14 @@ fn find(
         return Err(Failure::new(EXIT_CONFIG, problem, "name one with `--server`"));
     }
     found.pop().ok_or_else(|| {
-        let failed = servers.iter().find(|server| toolbox::failed(server));
-        match failed {
-            Some(server) => {
-                let (owner, reason) = (&server.name, toolbox::reason(server));
-                let problem = format!(
-                    "no prompt is named `{name}`, and `{owner}` could not be asked: {reason}"
-                );
-                Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(server))
-            }
-            None => {
-                let remedy = format!("{near}`haft prompts list` shows every prompt");
-                Failure::new(EXIT_RUNTIME, format!("no prompt is named `{name}`"), remedy)
-            }
+        if let Some(server) = servers.iter().find(|server| toolbox::failed(server)) {
+            let (owner, reason) = (&server.name, toolbox::reason(server));
+            let problem =
+                format!("no prompt is named `{name}`, and `{owner}` could not be asked: {reason}");
+            return Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(server));
         }
+        let remedy = format!("{near}`haft prompts list` shows every prompt");
+        Failure::new(EXIT_RUNTIME, format!("no prompt is named `{name}`"), remedy)
     })
 }
 

@@ -52,7 +52,7 @@ impl Toolbox {
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };
-        let started = signals.cancelling(&cancel, builder.start()).await;
+        let started = signals.cancelling(&cancel, Box::pin(builder.start())).await;
         if started.is_err() {
             progress.end();
         }
@@ -157,10 +157,10 @@ pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Co
 pub(super) async fn ask_each<T, F>(
     servers: Vec<String>,
     ask: impl Fn(String) -> F,
-) -> Vec<(String, Result<T, ToolFailure>)>
+) -> Vec<(String, T)>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T, ToolFailure>> + Send + 'static,
+    F: Future<Output = T> + Send + 'static,
 {
     let mut asking = JoinSet::new();
     for (at, server) in servers.iter().enumerate() {

@@ -157,6 +157,7 @@ impl<'a> CallRecord<'a> {
             input: &self.input,
             data: output.and_then(|output| output.data.as_deref()),
             content: output.map_or(&[], |output| &output.content),
+            raw: output.filter(|output| output.is_partial).and_then(|it| it.raw.as_deref()),
             error,
             status: status(error),
             outcome: outcomes(error, self.source, output.is_some()),

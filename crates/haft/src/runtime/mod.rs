@@ -24,7 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 #[cfg(feature = "mcp")]
-use crate::backend::mcp::{Health, RefuseServers, ServerHandler};
+use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
@@ -125,10 +125,6 @@ pub(crate) struct Parts {
     #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
 }
-
-/// Hears how servers are doing: name, state and reason.
-#[cfg(feature = "mcp")]
-type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 
 /// Who gives requests their token, by server.
 #[cfg(feature = "mcp")]

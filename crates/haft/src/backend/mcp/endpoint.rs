@@ -36,6 +36,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
         sampling: connection.config.sampling.value,
         list_changed: connection.config.list_changed.value,
         handler: Arc::clone(&connection.surroundings.handler),
+        redactor: connection.surroundings.redactor.clone(),
         stale: Arc::clone(&connection.stale),
         troubles: Mutex::new(0),
     });
@@ -122,8 +123,8 @@ async fn explain(connection: &Connection, error: &ConnectError) -> String {
     }
 }
 
-/// Adds how the process ended and the last line it wrote to its standard error; leaves nothing of
-/// it behind.
+/// Adds how the process ended and the last line it wrote to its standard error, secrets masked;
+/// leaves nothing of it behind.
 pub(super) async fn with_last_words(connection: &Connection, text: &str) -> String {
     let mut text = text.to_owned();
     if let Some(exit) = process::bury(&connection.process).await {
@@ -135,5 +136,5 @@ pub(super) async fn with_last_words(connection: &Connection, text: &str) -> Stri
         text.push_str("; its last words: ");
         text.push_str(&line);
     }
-    text
+    connection.surroundings.redactor.text(&text).into_owned()
 }

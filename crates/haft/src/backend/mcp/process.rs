@@ -65,7 +65,7 @@ impl ProcessConnector {
         child
             .args(args.iter().map(crate::config::Masked::expose))
             .env_clear()
-            .envs(environment::of(&self.endpoint, self.config.clone()))
+            .envs(environment::of(&self.endpoint, self.config.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
