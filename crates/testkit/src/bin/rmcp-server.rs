@@ -52,11 +52,11 @@ impl ServerHandler for Tools {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let number = || json!({"type": "integer"});
-        let add = schema(json!({"a": number(), "b": number()}), &["a", "b"]);
-        let text = |name: &str| schema(json!({name: {"type": "string"}}), &[name]);
+        let add = schema(&json!({"a": number(), "b": number()}), &["a", "b"]);
+        let text = |name: &str| schema(&json!({name: {"type": "string"}}), &[name]);
         Ok(ListToolsResult::with_all_items(vec![
             Tool::new("add", "Adds two integers.", add)
-                .with_raw_output_schema(schema(json!({"sum": number()}), &["sum"])),
+                .with_raw_output_schema(schema(&json!({"sum": number()}), &["sum"])),
             Tool::new("echo", "Gives back the message.", text("message")),
             Tool::new("fail", "Fails with the given reason.", text("reason")),
         ]))
@@ -80,7 +80,7 @@ impl ServerHandler for Tools {
     }
 }
 
-fn schema(properties: Value, required: &[&str]) -> Arc<JsonObject> {
+fn schema(properties: &Value, required: &[&str]) -> Arc<JsonObject> {
     let schema = json!({"type": "object", "properties": properties, "required": required});
     match schema {
         Value::Object(schema) => Arc::new(schema),
