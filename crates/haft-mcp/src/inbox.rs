@@ -1,6 +1,7 @@
 //! Where transports put what arrives. Each message finds the one it is for, at once and in order.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use serde::Deserialize;
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     /// Room for answers to the server that are on their way.
     replies: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
+    /// We are saying goodbye: what is left unsaid on either side is no trouble any more.
+    is_closing: AtomicBool,
     ended: CancellationToken,
 }
 
@@ -60,6 +63,7 @@ impl Inbox {
             serving: Mutex::default(),
             replies: Arc::new(Semaphore::new(REPLIES_MAX)),
             tasks: TaskTracker::new(),
+            is_closing: AtomicBool::new(false),
             ended: CancellationToken::new(),
         }))
     }
@@ -106,14 +110,14 @@ impl Inbox {
             Step::Notification { method, params } => self.notification(&method, params),
             Step::Request { id, method, params } => self.serve(id, &method, params),
             Step::Broken(waiters, why) => {
-                self.0.handler.trouble(&why);
+                self.trouble(&why);
                 for waiter in waiters {
                     let _ = waiter.answer.send(Err(RequestError::protocol(why.clone())));
                 }
             }
             Step::Ignored(Ignored::Noise) => {}
             Step::Ignored(Ignored::Unmatched) => {
-                self.0.handler.trouble("the server answered a request that nobody waits for");
+                self.trouble("the server answered a request that nobody waits for");
             }
             Step::End(reason) => self.end(&reason),
         }
@@ -190,6 +194,18 @@ impl Inbox {
                 () = task => {}
             }
         });
+    }
+
+    /// The connection is about to be closed by us.
+    pub(crate) fn closing(&self) {
+        self.0.is_closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Something went wrong that fails nobody, and that somebody should know of.
+    pub(crate) fn trouble(&self, what: &str) {
+        if !self.0.is_closing.load(Ordering::Relaxed) {
+            self.0.handler.trouble(what);
+        }
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core<Waiter>> {
@@ -291,7 +307,7 @@ impl Inbox {
     fn reply(&self, body: String) {
         let Some(transport) = self.0.transport.get().and_then(Weak::upgrade) else { return };
         let Ok(on_its_way) = Arc::clone(&self.0.replies).try_acquire_owned() else {
-            self.0.handler.trouble("the server asks, and does not read the answers");
+            self.trouble("the server asks, and does not read the answers");
             return;
         };
         let message = Outgoing {
@@ -305,7 +321,7 @@ impl Inbox {
         self.spawn(async move {
             let _on_its_way = on_its_way;
             if let Err(error) = transport.deliver(&message).await {
-                inbox.handler().trouble(&format!("an answer did not reach the server: {error}"));
+                inbox.trouble(&format!("an answer did not reach the server: {error}"));
             }
         });
     }

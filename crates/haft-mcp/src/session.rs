@@ -126,6 +126,7 @@ impl Session {
 
     /// Ends the connection: says goodbye, fails what waits, waits for its tasks.
     pub async fn close(&self, reason: TransportError) {
+        self.inbox().closing();
         self.transport().close().await;
         self.inbox().end(&reason);
         self.inbox().tasks().close();
@@ -190,7 +191,7 @@ impl Drop for Abandon<'_> {
             // A server that takes no messages keeps nothing of ours alive.
             let told = tokio::time::timeout(TELL_WAIT_MAX, telling).await;
             if !matches!(told, Ok(Ok(()))) {
-                session.inbox().handler().trouble("a cancellation did not reach the server");
+                session.inbox().trouble("a cancellation did not reach the server");
             }
         });
     }

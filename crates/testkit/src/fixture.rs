@@ -41,15 +41,7 @@ impl Transport {
 impl Fixture {
     /// The built program, beside the folder of the test that runs.
     pub fn path() -> PathBuf {
-        let test = std::env::current_exe().expect("the test's own path");
-        let found = test.ancestors().map(|folder| folder.join(BINARY)).find(|path| path.is_file());
-        found.unwrap_or_else(|| {
-            panic!(
-                "there is no `{BINARY}` near {}: run `cargo build -p testkit`, or the tests with \
-                 `--workspace`",
-                test.display()
-            )
-        })
+        crate::built(BINARY)
     }
 
     /// The arguments with which [`Fixture::path`] serves standard input and output.

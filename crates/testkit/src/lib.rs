@@ -12,6 +12,7 @@ mod workspace;
 pub use program::{Finished, Program, Running};
 pub use workspace::Workspace;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The longest a test waits for something that must happen.
@@ -40,4 +41,17 @@ pub fn is_running(pid: u32) -> bool {
     // The state follows the name, which stands in parentheses and may itself hold some.
     let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     !state.starts_with(['Z', 'X'])
+}
+
+/// A program of this package, beside the folder of the test that runs.
+fn built(program: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the test's own path");
+    let found = test.ancestors().map(|folder| folder.join(program)).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no `{program}` near {}: run `cargo build -p testkit`, or the tests with \
+             `--workspace`",
+            test.display()
+        )
+    })
 }

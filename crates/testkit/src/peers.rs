@@ -75,7 +75,12 @@ pub fn git(era: Era, repository: &Path) -> CommandLine {
 
 /// The server that fetches web pages, also from this machine. Stdio; the one of the modern era speaks both.
 pub fn fetch(era: Era) -> CommandLine {
-    python_server(era, "mcp_server_fetch").arg("--allow-private-ips").arg("--ignore-robots-txt")
+    let server = python_server(era, "mcp_server_fetch");
+    let beside_python =
+        Path::new(&server.program).parent().map(text).unwrap_or_default().to_owned();
+    // Where its library for reading pages finds Node.js, it installs packages before the first page.
+    let server = server.env("PATH", &beside_python);
+    server.arg("--allow-private-ips").arg("--ignore-robots-txt")
 }
 
 /// A stdio server behind `ws://127.0.0.1:PORT/message`. Its era is that of the server.
@@ -103,6 +108,16 @@ pub fn python_sse_server(port: u16) -> CommandLine {
 /// The same server at `http://127.0.0.1:PORT/mcp`. The one of the modern era speaks both.
 pub fn python_streamable_http_server(era: Era, port: u16) -> CommandLine {
     python_http_server(era, "streamable-http", port)
+}
+
+/// The server of `rmcp`, the Rust SDK, with the tools `add` (structured), `echo` and `fail`. Stdio, both eras.
+pub fn rmcp_stdio() -> CommandLine {
+    CommandLine::new(text(&crate::built("rmcp-server"))).arg("stdio")
+}
+
+/// The same server at `http://127.0.0.1:PORT/mcp`. Both eras.
+pub fn rmcp_http(port: u16) -> CommandLine {
+    CommandLine::new(text(&crate::built("rmcp-server"))).arg("http").arg(&port.to_string())
 }
 
 /// Makes a git repository with one commit of the file `README.md`.

@@ -90,7 +90,7 @@ fn fetch_reads_a_page_of_this_machine() {
     });
     let address = Address::Stdio(peers::fetch(Era::Legacy));
     let seen = Reference::Python1.see(&address, &[("fetch", json!({"url": url}))]);
-    let text = format!("Contents of {url}:\n## News\n\nNothing happened.");
+    let text = format!("Contents of {url}:\n# News\n\nNothing happened.");
     assert_eq!(seen.results[0]["result"]["content"], json!([{"type": "text", "text": text}]));
 }
 

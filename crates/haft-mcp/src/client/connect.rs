@@ -92,7 +92,7 @@ impl Client {
         let first = open(connector, &handler, &options).await?;
         let probe_first = first.session.transport().answers_in_exchange();
         let refused = match options.protocol {
-            Protocol::Modern => return first.modern(None).await,
+            Protocol::Modern => return first.modern(None).await.map_err(without_modern),
             Protocol::Auto if probe_first => {
                 match first.modern(Some(options.probe_timeout)).await {
                     Ok(client) => return Ok(client),
@@ -285,6 +285,21 @@ fn may_be_legacy(error: &ConnectError) -> bool {
         },
         RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => true,
     }
+}
+
+/// A refused `server/discover` has reasons of many kinds in servers that never heard of it.
+fn without_modern(error: ConnectError) -> ConnectError {
+    let ConnectError { message, cause } = error;
+    let message = match &cause {
+        RequestError::Rpc(_) => format!(
+            "the server does not answer `server/discover` and may not speak {MODERN_VERSION}: \
+             {message}"
+        ),
+        RequestError::Transport(_)
+        | RequestError::Protocol { .. }
+        | RequestError::Timeout { .. } => message,
+    };
+    ConnectError { message, cause }
 }
 
 /// Whether the refusal is the one of a server that has no streamable HTTP.

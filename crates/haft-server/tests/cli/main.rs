@@ -27,6 +27,12 @@ mod mcp_servers;
 mod mcp_support;
 mod mcp_terminal;
 mod mcp_tools;
+mod real_everything;
+mod real_network;
+mod real_npm;
+mod real_python;
+mod real_rmcp;
+mod real_support;
 mod terminal;
 mod tools;
 
