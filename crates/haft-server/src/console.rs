@@ -4,6 +4,10 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
 use haft::text::{printable, printable_block};
+use terminal_size::{Height, Width};
+
+/// The width of a terminal that does not tell.
+const COLUMNS_UNKNOWN: usize = 100;
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,7 +79,11 @@ impl Paint {
 /// Prints a line to stdout. A reader that went away (`| head`) ends the program quietly; an answer
 /// that is lost in any other way does not look like success.
 pub(crate) fn line(text: &str) {
-    match writeln!(std::io::stdout().lock(), "{text}") {
+    end_if_lost(writeln!(std::io::stdout().lock(), "{text}"));
+}
+
+fn end_if_lost(written: std::io::Result<()>) {
+    match written {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
@@ -84,6 +92,22 @@ pub(crate) fn line(text: &str) {
             std::process::exit(1);
         }
     }
+}
+
+/// Prints a text that is somebody else's and all there is to print: made safe for a terminal, as it is
+/// for anybody else.
+pub(crate) fn whole(text: &str) {
+    if std::io::stdout().is_terminal() {
+        line(printable_block(text).trim_end());
+    } else {
+        bytes(text.as_bytes());
+    }
+}
+
+/// Writes bytes to stdout, and nothing else.
+pub(crate) fn bytes(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    end_if_lost(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
 /// Prints an error with its cause and what to do next.
@@ -111,7 +135,7 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
         cells.chain([head[column].len()]).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let terminal = terminal_width();
+    let terminal = stdout_width();
     let row_line = |cells: &[String], paint_cell: &dyn Fn(usize, &str) -> String| {
         let mut out = String::new();
         let mut used = 0;
@@ -138,7 +162,7 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
 }
 
 /// As many characters as fit; what is left out shows as dots.
-fn fit(text: &str, chars_max: usize) -> String {
+pub(crate) fn fit(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max || chars_max < 4 {
         return text.to_owned();
     }
@@ -146,8 +170,21 @@ fn fit(text: &str, chars_max: usize) -> String {
     format!("{}...", kept.trim_end())
 }
 
-/// Wide enough for anything where the output is not a terminal.
-fn terminal_width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    if std::io::stdout().is_terminal() { columns.unwrap_or(100) } else { usize::MAX }
+/// How many columns stdout has; wide enough for anything where it is not a terminal.
+fn stdout_width() -> usize {
+    if !std::io::stdout().is_terminal() {
+        return usize::MAX;
+    }
+    columns(terminal_size::terminal_size_of(std::io::stdout()))
+}
+
+/// How many columns the terminal of stderr has.
+pub(crate) fn stderr_width() -> usize {
+    columns(terminal_size::terminal_size_of(std::io::stderr()))
+}
+
+fn columns(size: Option<(Width, Height)>) -> usize {
+    let measured = size.map(|(Width(columns), _)| usize::from(columns)).filter(|it| *it > 0);
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    measured.or_else(said).unwrap_or(COLUMNS_UNKNOWN)
 }

@@ -1,7 +1,6 @@
 //! Log lines on stderr: `LEVEL: message`, or one JSON object a line.
 
 use std::fmt;
-use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use haft::text::{printable_block, printable_json};
@@ -9,11 +8,15 @@ use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::console::Paint;
+use crate::progress::AboveLine;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,12 +48,15 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
         LogLevel::Warning => LevelFilter::WARN,
         LogLevel::Error => LevelFilter::ERROR,
     };
-    tracing_subscriber::fmt()
-        .with_max_level(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .event_format(Lines { format, paint })
-        .init();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(|| AboveLine)
+        // The colours are ours; what colours of its own the crate has is not built in.
+        .with_ansi(false)
+        .event_format(Lines { format, paint });
+    // What libraries tell of their insides is for those who write them.
+    let libraries = filter.min(LevelFilter::WARN);
+    let targets = Targets::new().with_default(libraries).with_target("haft", filter);
+    tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }
 
 struct Lines {

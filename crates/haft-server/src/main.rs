@@ -4,6 +4,7 @@ mod cli;
 mod console;
 mod json_text;
 mod logging;
+mod progress;
 
 use std::process::ExitCode;
 

@@ -77,7 +77,7 @@ async fn use_everything(
     for prompt in runtime.prompts() {
         let arguments: Map<String, Value> =
             prompt.arguments.iter().map(|it| (it.name.clone(), json!("test"))).collect();
-        runtime.prompt(SERVER, &prompt.name, &*to_raw_value(&arguments)?).await?;
+        runtime.prompt(SERVER, &prompt.name, &to_raw_value(&arguments)?).await?;
     }
     for resource in runtime.resources(SERVER).await.unwrap_or_default() {
         if let ResourceInfo::Resource { resource, .. } = resource {

@@ -69,6 +69,8 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// The whole answer as an MCP server wrote it, for those who hand it on untouched.
     pub raw: Option<Box<RawValue>>,
+    /// Some of `raw` could not be turned into `content`, so the log keeps `raw` as well.
+    pub is_partial: bool,
 }
 
 impl ToolOutput {

@@ -5,6 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+#[cfg(feature = "mcp")]
+use crate::record::Redactor;
+
 /// The fixed set of error codes. A program may rely on the spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Code {
@@ -186,6 +189,23 @@ impl ToolFailure {
     /// A plain execution error without remedy or details.
     pub fn execution(message: impl Into<String>) -> Self {
         Self::Execution { message: message.into(), remedy: None, details: Value::Null }
+    }
+
+    /// The same failure with its secrets masked: it may quote what a server said.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn without_secrets(mut self, redactor: &Redactor) -> Self {
+        let (message, details) = match &mut self {
+            Self::Execution { message, details, .. }
+            | Self::Unavailable { message, details, .. }
+            | Self::OutcomeUnknown { message, details } => (message, Some(details)),
+            Self::Protocol { message } => (message, None),
+        };
+        *message = redactor.text(message).into_owned();
+        if let Some(details) = details {
+            let masked = redactor.json(&details.to_string()).into_owned();
+            *details = serde_json::from_str(&masked).unwrap_or(Value::Null);
+        }
+        self
     }
 }
 

@@ -22,7 +22,7 @@ pub mod text;
 pub mod tool;
 
 #[cfg(feature = "mcp")]
-pub use backend::mcp::{Health, Refusal, ServerHandler};
+pub use backend::mcp::{CLIENT_NAME, Health, Refusal, ServerHandler};
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;

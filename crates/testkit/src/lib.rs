@@ -4,6 +4,7 @@
 #![allow(clippy::missing_panics_doc)]
 
 pub mod fixture;
+pub mod guarded;
 pub mod peers;
 mod program;
 mod workspace;

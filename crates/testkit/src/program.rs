@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -87,7 +88,7 @@ impl Program {
         drop(stdin.write_all(self.stdin.as_bytes()));
         drop(stdin);
         let stdout = Lines::read(child.stdout.take().expect("a pipe"));
-        let stderr = rest(child.stderr.take().expect("a pipe"));
+        let stderr = Gathered::read(child.stderr.take().expect("a pipe"));
         Running { child, stdout, stderr: Some(stderr) }
     }
 }
@@ -97,13 +98,18 @@ impl Program {
 pub struct Running {
     child: Child,
     stdout: Lines,
-    stderr: Option<JoinHandle<String>>,
+    stderr: Option<Gathered>,
 }
 
 impl Running {
     /// Waits for the next line of standard output.
     pub fn line(&self) -> String {
         self.stdout.next()
+    }
+
+    /// What it printed to standard error up to now.
+    pub fn stderr_so_far(&self) -> String {
+        self.stderr.as_ref().map(Gathered::so_far).unwrap_or_default()
     }
 
     /// Sends SIGINT, as Ctrl-C does.
@@ -124,11 +130,11 @@ impl Running {
     /// Waits for its end.
     pub fn finish(mut self) -> Finished {
         let status = eventually("the program ends", || self.child.try_wait().expect("its status"));
-        let stderr = self.stderr.take().map(JoinHandle::join);
+        let stderr = self.stderr.take().map(Gathered::rest);
         Finished {
             code: code(status),
             stdout: self.stdout.rest(),
-            stderr: stderr.and_then(Result::ok).unwrap_or_default(),
+            stderr: stderr.unwrap_or_default(),
         }
     }
 
@@ -182,10 +188,33 @@ impl Lines {
     }
 }
 
-fn rest(mut pipe: ChildStderr) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        drop(pipe.read_to_end(&mut bytes));
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+/// Standard error, gathered by a thread.
+#[derive(Debug)]
+struct Gathered {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Gathered {
+    fn read(mut pipe: ChildStderr) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&bytes);
+        let thread = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                into.lock().expect("no reader panics").extend_from_slice(&buffer[..count]);
+            }
+        });
+        Self { bytes, thread }
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("no writer panics")).into_owned()
+    }
+
+    fn rest(self) -> String {
+        let bytes = self.bytes;
+        drop(self.thread.join());
+        String::from_utf8_lossy(&bytes.lock().expect("no writer panics")).into_owned()
+    }
 }

@@ -8,3 +8,7 @@ pub(crate) fn call_path() -> Result<()> {
     step(&mut cargo(&["build", "--release", "--package", "haft-server"]))?;
     step(&mut cargo(&["bench", "--package", "haft-server", "--bench", "call_path"]))
 }
+
+pub(crate) fn mcp() -> Result<()> {
+    step(&mut cargo(&["bench", "--package", "haft", "--bench", "mcp"]))
+}

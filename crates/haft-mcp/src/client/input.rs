@@ -85,9 +85,15 @@ impl Client {
 
 /// What the server asks, if the result is a question.
 fn read(result: &RawValue) -> Result<Option<Asked<'_>>, RequestError> {
+    let contains = |part: &[u8]| memchr::memmem::find(result.get().as_bytes(), part).is_some();
+    let is_question = contains(b"input_required");
+    // A large answer is not read to find out that it is none: without an escape, the words would
+    // stand there as they are.
+    if !is_question && !contains(br"\u") {
+        return Ok(None);
+    }
     // A result that is no object, or has fields of these names in other shapes, is no question.
     let asked = serde_json::from_str::<Asked<'_>>(result.get());
-    let is_question = memchr::memmem::find(result.get().as_bytes(), b"input_required").is_some();
     match asked {
         Ok(asked) if asked.result_type.as_deref() == Some("input_required") => Ok(Some(asked)),
         Err(error) if is_question => Err(RequestError::protocol(format!(

@@ -1,7 +1,10 @@
 //! The parameters of a request, put together as text: what is JSON already stays as it is.
 
-use serde_json::Value;
+use std::fmt::Write as _;
+
 use serde_json::value::RawValue;
+
+use crate::wire::push_quoted;
 
 /// Fields of a JSON object, without its braces.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +24,39 @@ impl Params {
 
     /// Adds a field that is JSON text.
     pub(super) fn raw(mut self, key: &str, json: &str) -> Self {
+        self.0.reserve(key.len() + json.len() + 4);
+        self.push_key(key);
+        self.0.push_str(json);
+        self
+    }
+
+    /// Adds a field that is a string.
+    pub(super) fn text(mut self, key: &str, text: &str) -> Self {
+        self.push_key(key);
+        push_quoted(&mut self.0, text);
+        self
+    }
+
+    /// The whole object. `meta` holds the fields of `_meta` that every request carries.
+    pub(super) fn json(&self, meta: &str, progress_token: Option<u64>) -> String {
+        let mut json = String::with_capacity(self.0.len() + meta.len() + 64);
+        json.push('{');
+        json.push_str(&self.0);
+        if !meta.is_empty() || progress_token.is_some() {
+            json.push_str(if self.0.is_empty() { r#""_meta":{"# } else { r#","_meta":{"# });
+            json.push_str(meta);
+            if let Some(token) = progress_token {
+                let comma = if meta.is_empty() { "" } else { "," };
+                // Writing to a string cannot fail.
+                let _ = write!(json, r#"{comma}"progressToken":{token}"#);
+            }
+            json.push('}');
+        }
+        json.push('}');
+        json
+    }
+
+    fn push_key(&mut self, key: &str) {
         if !self.0.is_empty() {
             self.0.push(',');
         }
@@ -28,26 +64,6 @@ impl Params {
         self.0.push('"');
         self.0.push_str(key);
         self.0.push_str("\":");
-        self.0.push_str(json);
-        self
-    }
-
-    /// Adds a field that is a string.
-    pub(super) fn text(self, key: &str, text: &str) -> Self {
-        self.raw(key, &Value::from(text).to_string())
-    }
-
-    /// The whole object. `meta` holds the fields of `_meta` that every request carries.
-    pub(super) fn json(&self, meta: &str, progress_token: Option<u64>) -> String {
-        let token = progress_token.map(|token| format!(r#""progressToken":{token}"#));
-        let meta = match (meta, token) {
-            ("", None) => return format!("{{{}}}", self.0),
-            ("", Some(token)) => token,
-            (meta, None) => meta.to_owned(),
-            (meta, Some(token)) => format!("{meta},{token}"),
-        };
-        let comma = if self.0.is_empty() { "" } else { "," };
-        format!(r#"{{{}{comma}"_meta":{{{meta}}}}}"#, self.0)
     }
 }
 

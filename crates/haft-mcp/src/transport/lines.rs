@@ -8,6 +8,8 @@ use crate::error::{Failure, TransportError};
 
 /// How much room there is for one read.
 const READ_BYTES: usize = 64 * 1024;
+/// How much room there is for one read in the middle of a long line.
+const READ_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a line may have around its message: a byte order mark and a carriage return.
 const AROUND_BYTES_MAX: usize = 4;
@@ -32,7 +34,8 @@ impl Lines {
         let mut raw = Vec::new();
         let reason = loop {
             let into = if decoder.is_some() { &mut raw } else { &mut self.buffer };
-            into.reserve(READ_BYTES);
+            // What is long already may be much longer: the room for it grows with it.
+            into.reserve(into.len().clamp(READ_BYTES, READ_BYTES_MAX));
             match reader.read_buf(into).await {
                 Ok(0) => break "the server closed its output".to_owned(),
                 Ok(_) => {}

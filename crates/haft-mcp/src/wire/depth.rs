@@ -3,6 +3,11 @@
 /// Whether objects and lists in `json` nest deeper than `max`. Works on anything; what is not JSON
 /// is somebody else's to refuse.
 pub fn nests_deeper_than(json: &[u8], max: usize) -> bool {
+    // Without more than `max` brackets, in strings or not, nothing nests deeper. That is quickly
+    // seen of a large text, and a message full of brackets gets here no further than a few of them.
+    if memchr::memchr2_iter(b'{', b'[', json).nth(max).is_none() {
+        return false;
+    }
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(&byte) = json.get(at) {

@@ -1,5 +1,7 @@
 //! What we send. Payloads are JSON text already and are put in as they are.
 
+use std::fmt::Write as _;
+
 use serde_json::value::RawValue;
 
 use crate::error::RpcError;
@@ -9,7 +11,8 @@ pub fn request(id: u64, method: &str, params: &str) -> String {
     // Written by hand: the parts are JSON already, and this is on the path of every call.
     let mut line = String::with_capacity(params.len() + method.len() + 64);
     line.push_str(r#"{"jsonrpc":"2.0","id":"#);
-    line.push_str(&id.to_string());
+    // Writing to a string cannot fail.
+    let _ = write!(line, "{id}");
     line.push_str(r#","method":"#);
     push_quoted(&mut line, method);
     line.push_str(r#","params":"#);
@@ -46,9 +49,16 @@ pub fn error_response(id: &RawValue, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-fn push_quoted(line: &mut String, text: &str) {
-    let quoted = serde_json::Value::from(text).to_string();
-    line.push_str(&quoted);
+/// Adds `text` as a JSON string.
+pub(crate) fn push_quoted(line: &mut String, text: &str) {
+    let must_escape = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    if text.bytes().any(must_escape) {
+        line.push_str(&serde_json::Value::from(text).to_string());
+        return;
+    }
+    line.push('"');
+    line.push_str(text);
+    line.push('"');
 }
 
 #[cfg(test)]

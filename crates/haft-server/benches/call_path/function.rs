@@ -128,6 +128,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
             session: None,
             input: read.raw(),
             data: None,
+            raw: None,
             content: &[],
             error: None,
             status: Status::Success,

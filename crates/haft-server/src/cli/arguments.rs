@@ -1,6 +1,6 @@
 //! A tool's arguments from the command line: JSON, `key=value`, `@file`, `-`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use serde_json::value::{RawValue, to_raw_value};
@@ -51,6 +51,28 @@ fn pairs(words: &[String]) -> anyhow::Result<String> {
         members.push(format!("{}:{}", to_raw_value(key)?, value));
     }
     Ok(format!("{{{}}}", members.join(",")))
+}
+
+/// Arguments that are texts, whatever they look like, as prompts take them.
+pub(super) fn texts(words: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let refuse = |problem: String| {
+        Failure::new(EXIT_CONFIG, problem, "give each argument as KEY=VALUE or KEY=@FILE, once")
+    };
+    let mut texts = BTreeMap::new();
+    for word in words {
+        let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(refuse(format!("`{word}` is not `key=value`")).into());
+        };
+        let value = match value.strip_prefix('@') {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| refuse(format!("`{path}` cannot be read: {error}")))?,
+            None => value.to_owned(),
+        };
+        if texts.insert(key.to_owned(), value).is_some() {
+            return Err(refuse(format!("`{key}` is given twice")).into());
+        }
+    }
+    Ok(texts)
 }
 
 fn refused(problem: String) -> Failure {

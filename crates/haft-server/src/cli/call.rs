@@ -2,23 +2,19 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use haft::record::LogHealth;
-use haft::{Content, Envelope, Runtime, Status, ToolCall};
-use tokio::signal::unix::{SignalKind, signal};
+use haft::{Envelope, Status, ToolCall};
 use tokio_util::sync::CancellationToken;
 
+use super::content::shown;
+use super::toolbox::{Purpose, Toolbox};
 use super::{
-    EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json, print_json_text,
+    EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json,
+    print_json_text,
 };
 use crate::console::{self, Paint};
-
-/// How long a call that was told to end may take to end.
-const GRACE: Duration = Duration::from_secs(5);
-/// What shells report for a program that Ctrl-C ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -47,18 +43,19 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
     let config = configuration(global)?;
     let on_failure = config.log.on_failure.value;
     block_on(async {
-        let runtime = Runtime::start(config).await?;
+        let mut toolbox = Toolbox::open(config, Purpose::Call).await?;
+        let runtime = toolbox.runtime.clone();
         let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
         if let Some(session) = &args.session {
             call = call.session(session);
         }
-        if args.yes || agrees(&runtime, &args.tool, &text) {
+        if args.yes || agrees(&toolbox, &args.tool, &text) {
             call = call.approved();
         }
         let cancel = CancellationToken::new();
         let calling = runtime.call(call.cancelled_by(cancel.clone()));
-        let mut envelope = until_interrupted(calling, &cancel).await?;
-        runtime.shutdown(GRACE).await;
+        let mut envelope = toolbox.cancelling(&cancel, calling).await;
+        toolbox.end().await;
         // Only now is it sure whether the entry came to the log after all.
         envelope.message = runtime.log_health().and_then(unrecorded);
         print(global, &envelope)?;
@@ -86,31 +83,16 @@ fn unrecorded(health: LogHealth) -> Option<String> {
     }
 }
 
-/// Ctrl-C and SIGTERM cancel the call, which then ends in the ordinary way, log entry included.
-async fn until_interrupted(
-    calling: impl Future<Output = Envelope>,
-    cancel: &CancellationToken,
-) -> anyhow::Result<Envelope> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut calling = std::pin::pin!(calling);
-    tokio::select! {
-        envelope = &mut calling => return Ok(envelope),
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    cancel.cancel();
-    Ok(calling.await)
-}
-
 /// Asks the person at the terminal, where the tool wants that and there is one.
-fn agrees(runtime: &Runtime, tool: &str, arguments: &str) -> bool {
-    let needs_approval = runtime
+fn agrees(toolbox: &Toolbox, tool: &str, arguments: &str) -> bool {
+    let needs_approval = toolbox
+        .runtime
         .tool(tool)
         .is_some_and(|tool| tool.setting("approval").is_some_and(|it| it == "ask"));
     if !needs_approval || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return false;
     }
+    toolbox.hide_progress();
     eprint!("Run `{tool}` with {}? [y/N] ", haft::text::printable(arguments));
     let mut answer = String::new();
     let read =
@@ -151,17 +133,4 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn shown(block: &Content) -> String {
-    match block {
-        Content::Text { text } => haft::text::printable_block(text).into_owned(),
-        Content::Image { mime_type, data } | Content::Audio { mime_type, data } => {
-            format!("[{mime_type}, {} bytes in base64]", data.len())
-        }
-        Content::Resource { uri, text, .. } => match text {
-            Some(text) => haft::text::printable_block(text).into_owned(),
-            None => format!("[{}]", haft::text::printable(uri)),
-        },
-    }
 }

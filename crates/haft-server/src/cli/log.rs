@@ -9,7 +9,7 @@ use haft::Status;
 use haft::record::{Filter, Follow, LoggedCall, read};
 use jiff::Timestamp;
 
-use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
+use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::console::{self, Paint};
 use crate::json_text;
 
@@ -23,7 +23,8 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
   haft log --status error --since 1h
   haft log --tool get_weather --json
   haft log --follow
-  haft log show 0198c2f4-...          one call with its whole input and output"
+  haft log show 0198c2f4-...            one call with its whole input and output
+  haft log show 0198c2f4-... --output   only what the tool answered, whole"
 )]
 pub(super) struct LogArgs {
     #[command(subcommand)]
@@ -38,6 +39,9 @@ enum LogCommand {
     Show {
         /// The execution id of one call
         id: Option<String>,
+        /// Print only what the tool answered, whole
+        #[arg(long, requires = "id")]
+        output: bool,
         #[command(flatten)]
         filter: FilterArgs,
     },
@@ -78,9 +82,9 @@ enum StatusArg {
 }
 
 pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
-    let (id, args) = match args.command {
-        Some(LogCommand::Show { id, filter }) => (id, filter),
-        None => (None, args.filter),
+    let (id, only_output, args) = match args.command {
+        Some(LogCommand::Show { id, output, filter }) => (id, output, filter),
+        None => (None, false, args.filter),
     };
     let dir = match &args.dir {
         Some(dir) if !dir.is_dir() => {
@@ -123,7 +127,7 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
     }
     if let Some(id) = &id {
-        return one(id, found.first());
+        return one(global, id, found.first(), only_output);
     }
     print(global, &found, true)?;
     if found.is_empty() && !is_complete && following.is_none() {
@@ -137,12 +141,26 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(id: &str, call: Option<&LoggedCall>) -> anyhow::Result<ExitCode> {
+fn one(
+    global: &Global,
+    id: &str,
+    call: Option<&LoggedCall>,
+    only_output: bool,
+) -> anyhow::Result<ExitCode> {
     let Some(call) = call else {
         let remedy = "`haft log` shows the newest calls with their ids";
         return Err(Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into());
     };
-    print_json(call)?;
+    if only_output && call.output.is_none() {
+        let problem = format!("the call `{id}` has no output");
+        let remedy = format!("`haft log show {id}` shows how it ended");
+        return Err(Failure::new(EXIT_RUNTIME, problem, remedy).into());
+    }
+    match (only_output, global.json) {
+        (false, _) => print_json(call)?,
+        (true, true) => print_json(&call.output)?,
+        (true, false) => console::whole(&log_output::text(call)),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,19 +4,26 @@ mod arguments;
 mod call;
 mod check;
 mod config;
+mod content;
 mod explain;
 mod load;
 mod log;
+mod log_output;
+mod login;
+mod prompts;
+mod resources;
 mod servers;
+mod toolbox;
 mod tools;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use haft::config::{ConfigError, Severity};
 use haft::text::printable_json;
-use haft::{Config, Runtime, StartError};
+use haft::{Config, StartError};
 
 use crate::console::{self, Color, Paint};
 use crate::json_text;
@@ -26,10 +33,12 @@ use crate::logging::{self, LogFormat, LogLevel};
 const EXIT_RUNTIME: u8 = 1;
 /// The configuration or the command line is invalid.
 const EXIT_CONFIG: u8 = 2;
-/// A server could not be reached at start.
+/// A server could not be reached.
 const EXIT_CONNECT: u8 = 3;
 /// A tool is not configured where it must be.
 const EXIT_STRICT: u8 = 4;
+/// What shells report for a program that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// One handle on every tool an LLM agent may use.
 #[derive(Debug, Parser)]
@@ -43,14 +52,15 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  haft check                            is the configuration valid?
+  haft check --connect                  is the configuration valid, and does every server answer?
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
+  haft servers show files               how is a server doing?
   haft log --status error --since 1h    what went wrong?
   haft explain get_weather              which limits hold, and who set them?
 
 Exit codes: 0 ok, 1 error while running, 2 invalid configuration or command line,
-3 a server could not be reached, 4 a tool is not configured (strict mode)";
+3 a server could not be reached, 4 a tool is not configured (strict mode), 130 interrupted";
 
 /// What every command understands.
 #[derive(Debug, clap::Args)]
@@ -71,9 +81,10 @@ struct Global {
     /// Print JSON for programs
     #[arg(long, global = true)]
     json: bool,
-    /// From which level on to log to stderr
-    #[arg(long, value_name = "LEVEL", global = true, default_value = "info")]
-    log_level: LogLevel,
+    /// From which level on to log to stderr [default: info; at a terminal warning for call, tools,
+    /// prompts, resources, servers and explain]
+    #[arg(long, value_name = "LEVEL", global = true)]
+    log_level: Option<LogLevel>,
     /// How log lines look
     #[arg(long, value_name = "FORMAT", global = true, default_value = "plain")]
     log_format: LogFormat,
@@ -85,8 +96,8 @@ struct Global {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, read once")]
 enum Command {
-    /// Check the configuration: every problem at once, nothing is started
-    Check,
+    /// Check the configuration: every problem at once; with --connect the servers too
+    Check(check::CheckArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -97,9 +108,19 @@ enum Command {
     Call(call::CallArgs),
     /// Explain a tool's effective settings and who set them
     Explain(explain::ExplainArgs),
-    /// List the configured MCP servers
+    /// List and use the prompts of MCP servers
+    #[command(subcommand)]
+    Prompts(prompts::PromptsCommand),
+    /// List and read the resources of MCP servers
+    #[command(subcommand)]
+    Resources(resources::ResourcesCommand),
+    /// List, show and ping the configured MCP servers
     #[command(subcommand)]
     Servers(servers::ServersCommand),
+    /// Sign in at a remote server that wants OAuth
+    Login(login::LoginArgs),
+    /// Forget the sign-in at a server
+    Logout(login::LogoutArgs),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -110,9 +131,33 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Commands that do one thing for whoever waits for it. What is only worth knowing would bury the
+    /// answer at a terminal.
+    fn is_one_shot(&self) -> bool {
+        match self {
+            Self::Tools(_)
+            | Self::Call(_)
+            | Self::Explain(_)
+            | Self::Prompts(_)
+            | Self::Resources(_)
+            | Self::Servers(_) => true,
+            Self::Check(_)
+            | Self::Config(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Log(_)
+            | Self::Completions { .. } => false,
+        }
+    }
+}
+
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    logging::start(global.log_format, global.log_level, Paint::stderr(global.color));
+    let is_brief = command.is_one_shot() && std::io::stderr().is_terminal();
+    let level = if is_brief { LogLevel::Warning } else { LogLevel::Info };
+    let level = global.log_level.unwrap_or(level);
+    logging::start(global.log_format, level, Paint::stderr(global.color));
     match run(&global, command) {
         Ok(code) => code,
         Err(error) => report(&global, &error),
@@ -121,12 +166,16 @@ pub(crate) fn main() -> ExitCode {
 
 fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Check => check::run(global),
+        Command::Check(args) => check::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),
         Command::Explain(args) => explain::run(global, &args),
+        Command::Prompts(command) => prompts::run(global, &command),
+        Command::Resources(command) => resources::run(global, &command),
         Command::Servers(command) => servers::run(global, &command),
+        Command::Login(args) => login::run(global, &args),
+        Command::Logout(args) => login::logout(global, &args),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -169,6 +218,7 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
                 EXIT_STRICT,
             ),
             StartError::Log(log) => (log.problem(), EXIT_RUNTIME),
+            StartError::Cancelled => (toolbox::Interrupted.to_string(), EXIT_INTERRUPTED),
         };
         console::error(paint, &message, error.remedy().as_deref());
         return ExitCode::from(code);
@@ -178,7 +228,8 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(failure.code);
     }
     console::error(paint, &format!("{error:#}"), None);
-    ExitCode::from(EXIT_RUNTIME)
+    let is_interrupted = error.is::<toolbox::Interrupted>();
+    ExitCode::from(if is_interrupted { EXIT_INTERRUPTED } else { EXIT_RUNTIME })
 }
 
 fn report_problems(paint: Paint, error: &ConfigError) {
@@ -204,11 +255,6 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
     Ok(config)
-}
-
-/// A toolbox that can be looked at and writes nothing.
-async fn look(global: &Global) -> anyhow::Result<Runtime> {
-    Ok(Runtime::builder(configuration(global)?).look_only().start().await?)
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

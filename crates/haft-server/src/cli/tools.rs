@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use haft::ToolInfo;
 use haft::registry::Source;
 use haft::text::{printable, printable_json};
+use haft::{ServerInfo, ServerState, ToolInfo};
 
 use super::config::plain;
-use super::{EXIT_RUNTIME, Failure, Global, block_on, call, look, print_json};
+use super::toolbox::{self, Purpose, Toolbox};
+use super::{EXIT_RUNTIME, Failure, Global, block_on, call, configuration, print_json};
 use crate::console::{self, Paint};
 
 #[derive(Debug, Subcommand)]
@@ -35,31 +36,41 @@ pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<Exit
 
 /// One tool, or an error that names the nearest one.
 pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
-    let runtime = block_on(look(global))?;
-    runtime.tool(name).ok_or_else(|| {
-        let known = runtime.tools();
-        let near = haft::nearest(name, known.iter().map(|tool| tool.name.as_str()));
-        let remedy = near.map_or_else(
-            || "`haft tools list` shows every tool".to_owned(),
-            |near| format!("did you mean `{near}`? `haft tools list` shows every tool"),
-        );
+    let (tools, servers) = ask(global)?;
+    let near = haft::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
+    let mut remedy = near.map_or_else(
+        || "`haft tools list` shows every tool".to_owned(),
+        |near| format!("did you mean `{near}`? `haft tools list` shows every tool"),
+    );
+    for server in servers.iter().filter(|server| toolbox::failed(server)) {
+        let why = format!("; `{}` may have it and could not be asked", server.name);
+        remedy.push_str(&why);
+    }
+    tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
         Failure::new(EXIT_RUNTIME, format!("no tool is named `{name}`"), remedy).into()
     })
 }
 
+/// The tools of a toolbox that writes nothing, and the servers they may come from.
+fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerInfo>)> {
+    let config = configuration(global)?;
+    block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let ask = async |runtime: &haft::Runtime| {
+            runtime.discover().await;
+            Ok((runtime.tools(), runtime.servers()))
+        };
+        toolbox.work(ask).await
+    })
+}
+
 fn list(global: &Global) -> anyhow::Result<()> {
-    let runtime = block_on(look(global))?;
-    let tools = runtime.tools();
+    let (tools, servers) = ask(global)?;
     if global.json {
         return print_json(&tools);
     }
     if tools.is_empty() {
-        let hint = if runtime.servers().is_empty() {
-            "add some to tools.json, or servers to the configuration"
-        } else {
-            "no configured server could be asked"
-        };
-        console::line(&format!("no tools: {hint}"));
+        console::line(&format!("no tools: {}", why_none(&servers)));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = tools
@@ -79,6 +90,26 @@ fn list(global: &Global) -> anyhow::Result<()> {
     let head = ["TOOL", "SOURCE", "TIMEOUT", "AT ONCE", "DESCRIPTION"];
     console::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
+}
+
+/// Why there is no tool at all.
+fn why_none(servers: &[ServerInfo]) -> String {
+    if servers.is_empty() {
+        return "add some to tools.json, or servers to the configuration".to_owned();
+    }
+    let reasons: Vec<String> = servers
+        .iter()
+        .map(|server| match (server.state, server.tools) {
+            (ServerState::Disabled, _) => format!("`{}` is disabled", server.name),
+            (_, Some(0)) => format!("`{}` has none", server.name),
+            (_, Some(_)) => format!("none of `{}` is offered", server.name),
+            (_, None) => {
+                let reason = toolbox::reason(server);
+                format!("`{}` could not be asked: {}", server.name, printable(reason))
+            }
+        })
+        .collect();
+    reasons.join("; ")
 }
 
 pub(super) fn source(tool: &ToolInfo) -> String {

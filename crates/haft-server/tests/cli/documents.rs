@@ -37,6 +37,18 @@ fn every_example_configuration_is_valid() {
     assert!(checked > 0);
 }
 
+/// The README's servers are a valid configuration, once the secret is there.
+#[test]
+fn the_servers_of_the_readme_are_valid() {
+    let yaml = blocks(&document("README.md"), "yaml").remove(0);
+    let workspace = Workspace::with(&[("haft.yaml", &yaml)]);
+    let missing = run(&workspace, &["check"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("MY_API_KEY"), "{}", missing.stderr);
+    let finished = crate::haft(&workspace, &["check"]).env("MY_API_KEY", "k").run();
+    assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
+}
+
 /// Every key of the reference is one that Haft knows, with a value that it takes.
 #[test]
 fn the_reference_configuration_loads() {

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 15] = [
+    let commands: [(&str, &[&str]); 23] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -20,7 +20,15 @@ fn every_command_has_help() {
         ("tools_call", &["tools", "call"]),
         ("call", &["call"]),
         ("explain", &["explain"]),
+        ("servers", &["servers"]),
         ("servers_list", &["servers", "list"]),
+        ("servers_show", &["servers", "show"]),
+        ("servers_ping", &["servers", "ping"]),
+        ("prompts", &["prompts"]),
+        ("prompts_list", &["prompts", "list"]),
+        ("prompts_get", &["prompts", "get"]),
+        ("resources_list", &["resources", "list"]),
+        ("resources_read", &["resources", "read"]),
         ("log", &["log"]),
         ("log_show", &["log", "show"]),
         ("completions", &["completions"]),

@@ -18,8 +18,9 @@ fn explicit_registration_is_logged_at_debug_only() {
 
 fn with_warning() -> Workspace {
     let workspace = toolbox();
-    workspace
-        .write("tools/mcp.json", r#"{"mcp_servers": {"far": {"url": "http://127.0.0.1:1/"}}}"#);
+    // A program that is not there is not tried again.
+    let servers = r#"{"mcp_servers": {"far": {"command": "no-such-program"}}}"#;
+    workspace.write("tools/mcp.json", servers);
     workspace
 }
 
@@ -47,9 +48,9 @@ fn json_lines_hold_one_record_each() {
         ["-c", "toolbox.yaml", "tools", "list", "--log-format", "json", "--log-level", "debug"];
     let finished = run(&workspace, &args);
     assert_eq!(finished.code, 3);
-    let first = finished.stderr.lines().next().unwrap();
-    let record: Value = serde_json::from_str(first).unwrap();
-    assert_eq!(record["level"], json!("ERROR"));
+    let mut records =
+        finished.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let record = records.find(|record| record["level"] == json!("ERROR")).unwrap();
     let message = record["message"].as_str().unwrap();
     assert!(
         message.starts_with("Failed to connect to MCP server 's' at http://127.0.0.1:1/\nError: ")

@@ -31,6 +31,8 @@ pub struct Entry<'a> {
     pub data: Option<&'a RawValue>,
     /// The answer's blocks. Left out of the line where they only repeat `data`.
     pub content: &'a [Content],
+    /// The whole answer as the server wrote it, where the blocks do not hold all of it.
+    pub raw: Option<&'a RawValue>,
     /// Why the call failed. An answer that was refused is recorded beside it.
     pub error: Option<&'a ErrorBody>,
     /// How the call ended.
@@ -111,6 +113,9 @@ pub struct LoggedCall {
     /// The answer's blocks, where they say more than `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<RawValue>>,
+    /// The whole answer as the server wrote it, where the blocks do not hold all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Box<RawValue>>,
     /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,

@@ -75,6 +75,8 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a [Content]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a ErrorBody>,
     status: Status,
     outcome: Outcomes,
@@ -108,6 +110,7 @@ impl<'a> From<&Entry<'a>> for Wire<'a> {
             input: entry.input,
             output,
             content,
+            raw: entry.raw,
             error: entry.error,
             status: entry.status,
             outcome: entry.outcome,

@@ -15,7 +15,7 @@ pub(super) fn shorten(line: &str) -> Result<String, serde_json::Error> {
     let names = [&mut call.server, &mut call.caller, &mut call.session].into_iter().flatten();
     names.chain([&mut call.execution_id, &mut call.tool]).for_each(cut_text);
     cut_json(&mut call.input)?;
-    for json in [&mut call.output, &mut call.content].into_iter().flatten() {
+    for json in [&mut call.output, &mut call.content, &mut call.raw].into_iter().flatten() {
         cut_json(json)?;
     }
     if let Some(error) = &mut call.error {

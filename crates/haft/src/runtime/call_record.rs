@@ -107,12 +107,13 @@ impl<'a> CallRecord<'a> {
         };
         // An answer that was refused stays in the log.
         let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
+        let execution_id = std::mem::take(&mut self.context.execution_id);
         Envelope {
-            execution_id: std::mem::take(&mut self.context.execution_id),
             tool: self.call.tool.clone(),
             status: status(error.as_ref()),
             data: output.data,
-            content: cut(output.content, output_bytes_max),
+            content: cut(output.content, output_bytes_max, &execution_id),
+            execution_id,
             message,
             error,
             queued_ms: millis(self.queued),
@@ -156,6 +157,7 @@ impl<'a> CallRecord<'a> {
             input: &self.input,
             data: output.and_then(|output| output.data.as_deref()),
             content: output.map_or(&[], |output| &output.content),
+            raw: output.filter(|output| output.is_partial).and_then(|it| it.raw.as_deref()),
             error,
             status: status(error),
             outcome: outcomes(error, self.source, output.is_some()),
@@ -217,8 +219,8 @@ fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcom
     }
 }
 
-/// Shortens the text a model is shown; the log keeps the whole.
-fn cut(mut content: Vec<Content>, bytes_max: usize) -> Vec<Content> {
+/// Shortens the text a model is shown and says how to get the whole, which the log keeps.
+fn cut(mut content: Vec<Content>, bytes_max: usize, execution_id: &str) -> Vec<Content> {
     let mut left = bytes_max;
     for block in &mut content {
         let Content::Text { text } = block else {
@@ -232,7 +234,8 @@ fn cut(mut content: Vec<Content>, bytes_max: usize) -> Vec<Content> {
         text.truncate(text.floor_char_boundary(left));
         let gone = total - text.len();
         let marker = format!(
-            "\n[{gone} of {total} bytes cut here; `data` and the execution log hold the whole answer]"
+            "\n[{gone} of {total} bytes cut here; `haft log show {execution_id} --output` prints the whole\
+             \x20answer]"
         );
         text.push_str(&marker);
         left = 0;

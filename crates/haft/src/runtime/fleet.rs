@@ -10,7 +10,9 @@ use super::{Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
+use crate::record::Redactor;
 use crate::registry::{Level, Record, connect_failure};
+use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
 
 /// The servers of one configuration, in its order. Those that are disabled are not in here.
@@ -39,13 +41,25 @@ impl Fleet {
     }
 
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
-    /// The first one that must be there and is not stops the start.
-    pub(super) async fn connect(&self) -> Result<(), StartError> {
+    /// The first one that must be there and is not stops the start, except where somebody wants to
+    /// see what is wrong with all of them.
+    pub(super) async fn connect(&self, purpose: Purpose) -> Result<(), StartError> {
+        let is_inspected = purpose == Purpose::Inspect;
         let mut connecting = JoinSet::new();
         for (at, connection) in self.connections.iter().enumerate() {
-            if connection.config().start.value == Start::Eager {
+            if is_inspected || connection.config().start.value == Start::Eager {
                 let connection = Arc::clone(connection);
-                connecting.spawn(async move { (at, connection.client().await.err()) });
+                let must_be_there = is_inspected
+                    || connection.config().on_connect_failure.value == ConnectFailure::Exit;
+                connecting.spawn(async move {
+                    let failed = if must_be_there {
+                        connection.client().await.err()
+                    } else {
+                        // The rest is tried while the toolbox works already.
+                        connection.first_attempt().await.err()
+                    };
+                    (at, failed)
+                });
             }
         }
         let mut failed = Vec::new();
@@ -53,10 +67,13 @@ impl Fleet {
             if let Ok((at, Some(reason))) = joined {
                 let required = self.connections[at].config().on_connect_failure.value;
                 failed.push((at, reason));
-                if required == ConnectFailure::Exit {
+                if required == ConnectFailure::Exit && !is_inspected {
                     break;
                 }
             }
+        }
+        if is_inspected {
+            return Ok(());
         }
         // The order of the configuration, and not of chance.
         failed.sort_unstable();
@@ -153,14 +170,16 @@ impl Fleet {
         &self.connections
     }
 
-    /// Connects the servers that start late and whose tools nobody knows yet. True if any answered.
+    /// Connects the servers whose tools nobody knows yet: those that start late, and those that are
+    /// being tried again. True if any answered.
     pub(super) async fn ask_unlisted(&self) -> bool {
         let mut asking = JoinSet::new();
         for connection in self.unlisted() {
             let connection = Arc::clone(connection);
             asking.spawn(async move {
+                let is_news = connection.config().start.value == Start::Lazy;
                 let failed = connection.client().await.err();
-                if let Some(reason) = &failed {
+                if let Some(reason) = failed.as_ref().filter(|_| is_news) {
                     let server = connection.name();
                     let text = format!("mcp: server '{server}' failed to connect: {reason}");
                     Record { level: Level::Warning, text }.emit();
@@ -172,9 +191,12 @@ impl Fleet {
     }
 
     fn unlisted(&self) -> impl Iterator<Item = &Arc<Connection>> {
-        self.connections.iter().filter(|connection| {
-            connection.config().start.value == Start::Lazy && connection.lists().is_none()
-        })
+        let may_have_more = |connection: &&Arc<Connection>| {
+            let is_waited_for = connection.health().state == ServerState::Connecting;
+            let is_late = connection.config().start.value == Start::Lazy;
+            connection.lists().is_none() && (is_late || is_waited_for)
+        };
+        self.connections.iter().filter(may_have_more)
     }
 
     /// Ends every connection that `new` does not keep, when the calls over it have ended.
@@ -209,6 +231,7 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
+        redactor: Redactor::new(config.secrets()),
         tokens: config.tokens_dir(),
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),

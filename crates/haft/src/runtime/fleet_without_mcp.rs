@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
-use super::{Parts, StartError};
+use super::{Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
 use crate::registry::{Level, Record, connect_failure};
@@ -26,7 +26,10 @@ impl Fleet {
     }
 
     #[expect(clippy::unused_async, reason = "the other build waits here")]
-    pub(super) async fn connect(&self) -> Result<(), StartError> {
+    pub(super) async fn connect(&self, purpose: Purpose) -> Result<(), StartError> {
+        if purpose == Purpose::Inspect {
+            return Ok(());
+        }
         for server in self.config.iter().flat_map(|config| &config.servers) {
             if server.disabled.value || server.start.value == Start::Lazy {
                 continue;

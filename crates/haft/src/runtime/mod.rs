@@ -24,13 +24,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 #[cfg(feature = "mcp")]
-use crate::backend::mcp::{Health, RefuseServers, ServerHandler};
+use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
 use crate::config::Config;
 use crate::envelope::Envelope;
 use crate::record::{Clock, ExecutionLog, LogError, LogHealth, SystemClock};
+use crate::registry::Record;
 use crate::session::Sessions;
 use crate::tool::Tool;
 
@@ -125,10 +126,6 @@ pub(crate) struct Parts {
     watch: Option<ServerWatch>,
 }
 
-/// Hears how servers are doing: name, state and reason.
-#[cfg(feature = "mcp")]
-type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
-
 /// Who gives requests their token, by server.
 #[cfg(feature = "mcp")]
 type Authorizers = Arc<HashMap<String, Arc<dyn Authorizer>>>;
@@ -140,6 +137,8 @@ enum Purpose {
     Call,
     /// To see what it would offer: nothing is written, no call is taken.
     Look,
+    /// To see what is wrong: like `Look`, with every server connected and no reason to stop.
+    Inspect,
 }
 
 /// How a shutdown went.
@@ -157,6 +156,7 @@ pub struct RuntimeBuilder {
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
     purpose: Purpose,
+    cancel: CancellationToken,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
     #[cfg(feature = "mcp")]
@@ -184,6 +184,22 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn look_only(mut self) -> Self {
         self.purpose = Purpose::Look;
+        self
+    }
+
+    /// Only to see what is wrong: like [`look_only`](Self::look_only), but connects every server, also
+    /// those that start late, and starts whatever comes of it. What would have stopped the start is in
+    /// [`Runtime::servers`] and [`Runtime::registration`] instead of the log.
+    #[must_use]
+    pub fn inspect(mut self) -> Self {
+        self.purpose = Purpose::Inspect;
+        self
+    }
+
+    /// Lets `cancel` end the start, which then leaves no process behind.
+    #[must_use]
+    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
         self
     }
 
@@ -230,7 +246,15 @@ impl RuntimeBuilder {
             watch: self.watch,
         };
         let config = self.config;
-        let snapshot = start::build(config, &parts, None).await?;
+        let snapshot = tokio::select! {
+            biased;
+            built = start::build(config, &parts, None) => built?,
+            () = self.cancel.cancelled() => {
+                parts.stop_servers.cancel();
+                kill_all_remaining(parts.warm.household()).await;
+                return Err(StartError::Cancelled);
+            }
+        };
         let inner = Inner {
             snapshot: ArcSwap::from_pointee(snapshot),
             tasks: TaskTracker::new(),
@@ -259,6 +283,7 @@ impl Runtime {
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
             purpose: Purpose::Call,
+            cancel: CancellationToken::new(),
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
             #[cfg(feature = "mcp")]
@@ -296,6 +321,12 @@ impl Runtime {
     pub fn servers(&self) -> Vec<ServerInfo> {
         let snapshot = self.inner.snapshot.load();
         snapshot.fleet.infos(&snapshot.config)
+    }
+
+    /// What registration had to say about the tools there are now, in its order. What is at
+    /// [`Level::Error`](crate::registry::Level) is a tool that is refused or stops the start.
+    pub fn registration(&self) -> Vec<Record> {
+        self.inner.snapshot.load().said.clone()
     }
 
     /// Connects the servers with `start: lazy` whose tools nobody knows yet, so that

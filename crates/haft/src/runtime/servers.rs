@@ -56,6 +56,8 @@ pub struct ServerIdentity {
     /// How it wants to be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// What it can do, as it was sent.
+    pub capabilities: serde_json::Value,
 }
 
 impl ServerInfo {
@@ -96,6 +98,7 @@ impl ServerInfo {
                 version: identity.version,
                 protocol_version: identity.protocol_version,
                 instructions: identity.instructions,
+                capabilities: identity.capabilities,
             }),
             tools: lists.as_ref().map(|lists| lists.tools.len()),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),

@@ -36,6 +36,9 @@ pub enum StartError {
         /// One text for each tool.
         texts: Vec<String>,
     },
+    /// Whoever started it changed their mind.
+    #[error("the start was cancelled")]
+    Cancelled,
     /// The execution log cannot be written.
     #[error("{}", .0.problem())]
     Log(#[from] LogError),
@@ -48,7 +51,7 @@ impl StartError {
             Self::Connect { server, .. } => {
                 Some(format!("set `on_connect_failure: skip` for `{server}` to start without it"))
             }
-            Self::Strict { .. } => None,
+            Self::Strict { .. } | Self::Cancelled => None,
             Self::Log(error) => Some(error.remedy()),
         }
     }
@@ -64,12 +67,12 @@ pub(super) async fn build(
 ) -> Result<Snapshot, StartError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, old)?),
-        Purpose::Look => None,
+        Purpose::Look | Purpose::Inspect => None,
     };
     let nothing = Fleet::default();
     let before = old.map_or(&nothing, |old| &old.fleet);
     let fleet = Fleet::new(&config, parts, Some(before));
-    if let Err(error) = fleet.connect().await {
+    if let Err(error) = fleet.connect(parts.purpose).await {
         fleet.retire(before).await;
         return Err(error);
     }
@@ -81,6 +84,9 @@ pub(super) async fn build(
     let known = load_known(&config);
     let (snapshot, violations) =
         assemble(Arc::new(config), parts, log, fleet.with_current_lists(), known.as_ref(), old);
+    if parts.purpose == Purpose::Inspect {
+        return Ok(snapshot);
+    }
     for record in &snapshot.said {
         record.emit();
     }

@@ -25,9 +25,13 @@ use crate::config::choices::Start;
 use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
+use crate::record::Redactor;
 
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// Hears how a server is doing: its name and its state.
+pub type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 
 /// What a connection needs of its toolbox.
 #[derive(Clone)]
@@ -46,10 +50,12 @@ pub struct Surroundings {
     pub may_write: bool,
     /// Where `haft login` keeps its tokens.
     pub tokens: PathBuf,
+    /// Knows the secrets of the configuration, which servers may repeat.
+    pub redactor: Redactor,
     /// Who gives requests to a server their token, where the embedding program does.
     pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
     /// Told of every change of state.
-    pub watch: Option<Arc<dyn Fn(&str, &Health) + Send + Sync>>,
+    pub watch: Option<ServerWatch>,
 }
 
 /// A configured server and the connection to it.
@@ -60,6 +66,8 @@ pub struct Connection {
     pub(super) lists: ArcSwapOption<Lists>,
     /// How many rounds of connecting are over; a change wakes whoever waits for a client.
     pub(super) rounds: watch::Sender<u64>,
+    /// How many attempts to connect have failed.
+    pub(super) failures: watch::Sender<u64>,
     pub(super) wanted: Notify,
     pub(super) stale: Arc<Notify>,
     pub(super) lost: Notify,
@@ -89,6 +97,7 @@ impl Connection {
             client: ArcSwapOption::empty(),
             lists: ArcSwapOption::from_pointee(lists),
             rounds: watch::Sender::new(0),
+            failures: watch::Sender::new(0),
             wanted: Notify::new(),
             stale: Arc::new(Notify::new()),
             lost: Notify::new(),
@@ -137,6 +146,17 @@ impl Connection {
         }
     }
 
+    /// Waits for the first attempt to connect, and not for those that may follow a failure.
+    pub async fn first_attempt(&self) -> Result<(), String> {
+        let mut failures = self.failures.subscribe();
+        let connected = self.client();
+        tokio::select! {
+            biased;
+            connected = connected => connected.map(drop),
+            _ = failures.wait_for(|failures| *failures > 0) => Err(self.reason()),
+        }
+    }
+
     /// What the server offers, if it was ever asked.
     pub fn lists(&self) -> Option<Arc<Lists>> {
         self.lists.load_full()
@@ -154,7 +174,9 @@ impl Connection {
 
     /// The end of what the server wrote to its standard error, if it wrote anything.
     pub fn stderr_tail(&self) -> Option<String> {
-        Some(self.tail.text()).filter(|tail| !tail.trim().is_empty())
+        Some(self.tail.text())
+            .filter(|tail| !tail.trim().is_empty())
+            .map(|tail| self.surroundings.redactor.text(&tail).into_owned())
     }
 
     /// Asks the server for a sign of life; connects if need be.
@@ -169,7 +191,7 @@ impl Connection {
         arguments: &RawValue,
     ) -> Result<Vec<Message>, ToolFailure> {
         self.with_client(name, async |client| {
-            convert::prompt_messages(&*client.get_prompt(name, arguments).await?)
+            convert::prompt_messages(&client.get_prompt(name, arguments).await?)
         })
         .await
     }
@@ -184,7 +206,7 @@ impl Connection {
     /// A resource's content.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Content>, ToolFailure> {
         self.with_client(uri, async |client| {
-            convert::resource_contents(&*client.read_resource(uri).await?)
+            convert::resource_contents(&client.read_resource(uri).await?)
         })
         .await
     }
@@ -221,7 +243,7 @@ impl Connection {
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);
-            failure::of_call(self, what, &error)
+            failure::of_call(self, what, &error).without_secrets(&self.surroundings.redactor)
         })
     }
 

@@ -57,9 +57,10 @@ pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError
         RequestError::protocol(format!("the result of the tool cannot be read: {error}"))
     })?;
     let CallResult { content, structured_content, is_error } = result;
+    let is_partial = content.iter().any(|raw| block(raw).is_none());
     let content = content_blocks(&content);
     let data = structured_content.map(ToOwned::to_owned);
-    Ok(ToolOutput { content, data, is_error, raw: Some(raw) })
+    Ok(ToolOutput { content, data, is_error, raw: Some(raw), is_partial })
 }
 
 /// Blocks in their order. A kind nobody knows becomes a text that names it and its size.

@@ -36,6 +36,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
         sampling: connection.config.sampling.value,
         list_changed: connection.config.list_changed.value,
         handler: Arc::clone(&connection.surroundings.handler),
+        redactor: connection.surroundings.redactor.clone(),
         stale: Arc::clone(&connection.stale),
         troubles: Mutex::new(0),
     });
@@ -159,6 +160,7 @@ impl EndedBy {
     }
 }
 
+<<<<<<< HEAD
 /// Adds how the process ended and the last line it wrote to its standard error; leaves nothing of
 /// it behind.
 pub(super) async fn with_last_words(
@@ -166,6 +168,11 @@ pub(super) async fn with_last_words(
     text: &str,
     ended_by: EndedBy,
 ) -> String {
+=======
+/// Adds how the process ended and the last line it wrote to its standard error, secrets masked;
+/// leaves nothing of it behind.
+pub(super) async fn with_last_words(connection: &Connection, text: &str) -> String {
+>>>>>>> main
     let mut text = text.to_owned();
     let exit = process::bury(&connection.process).await;
     if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
@@ -177,5 +184,5 @@ pub(super) async fn with_last_words(
         text.push_str("; its last words: ");
         text.push_str(&line);
     }
-    text
+    connection.surroundings.redactor.text(&text).into_owned()
 }

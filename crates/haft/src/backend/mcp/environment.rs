@@ -25,7 +25,7 @@ const NETWORK: [&str; 13] = [
 ];
 
 /// The whole environment of a server. `config` is the server's own configuration, as JSON.
-pub(super) fn of(endpoint: &StdioEndpoint, config: Option<String>) -> Vec<(OsString, OsString)> {
+pub(super) fn of(endpoint: &StdioEndpoint, config: Option<&str>) -> Vec<(OsString, OsString)> {
     let is_passed = |name: &str| match endpoint.inherit_env.value {
         InheritEnv::All => true,
         InheritEnv::Safe => BASICS.contains(&name) || NETWORK.contains(&name),
@@ -41,7 +41,7 @@ pub(super) fn of(endpoint: &StdioEndpoint, config: Option<String>) -> Vec<(OsStr
         variables.retain(|(known, _)| known != name);
         variables.extend(value.map(|value| (name.into(), value.into())));
     };
-    set("MCP_CONFIG", config.as_deref());
+    set("MCP_CONFIG", config);
     for (name, value) in &endpoint.env {
         set(name, value.as_ref().map(crate::config::Secret::expose));
     }

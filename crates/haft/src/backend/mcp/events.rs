@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::handler::{Refusal, ServerHandler};
 use crate::config::choices::{ListChanged, Sampling};
+use crate::record::Redactor;
 use crate::text::{printable, printable_block};
 
 /// JSON-RPC code of a request that a person or a rule refused.
@@ -22,6 +23,8 @@ pub(super) struct Events {
     pub(super) sampling: Sampling,
     pub(super) list_changed: ListChanged,
     pub(super) handler: Arc<dyn ServerHandler>,
+    /// A server may tell the secrets it was given.
+    pub(super) redactor: Redactor,
     /// A list changed and has to be asked for again.
     pub(super) stale: Arc<Notify>,
     /// Said once and counted from then on.
@@ -86,6 +89,7 @@ impl Events {
             Value::String(text) => text,
             data => data.to_string(),
         };
+        let text = self.redactor.text(&text);
         let (server, text) = (&self.server, printable_block(&text));
         let logger = message.logger.as_deref().map(printable);
         let logger = logger.as_deref().unwrap_or_default();
@@ -133,6 +137,7 @@ impl Handler for Events {
 
     fn trouble(&self, what: &str) {
         let server = &self.server;
+        let what = &*self.redactor.text(what);
         let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
         *troubles += 1;
         // A broken server must not fill the log.
@@ -146,7 +151,7 @@ impl Handler for Events {
     fn ended(&self, reason: &TransportError) {
         // An end of our own making is no error of the server.
         if reason.sent == Sent::Maybe {
-            self.handler.on_server_error(&self.server, &reason.message);
+            self.handler.on_server_error(&self.server, &self.redactor.text(&reason.message));
         }
     }
 }

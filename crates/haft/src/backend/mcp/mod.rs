@@ -17,7 +17,7 @@ mod remote;
 mod supervisor;
 mod tool;
 
-pub use connection::{Connection, Surroundings};
+pub use connection::{Connection, ServerWatch, Surroundings};
 pub use convert::{content_blocks, prompt_messages, resource_contents};
 pub use handler::{Refusal, RefuseServers, ServerHandler};
 pub use health::{Health, ServerState};

@@ -22,6 +22,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait for the exit code of a server that closed its output.
 const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 
+/// How much of an answer fits into the pipe. Linux gives 64 KiB, and for a large answer both sides
+/// then wait for each other again and again.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: usize = 256 * 1024;
+
 /// Starts a server. One connector is for one start.
 struct ProcessConnector {
     endpoint: StdioEndpoint,
@@ -65,7 +70,7 @@ impl ProcessConnector {
         child
             .args(args.iter().map(crate::config::Masked::expose))
             .env_clear()
-            .envs(environment::of(&self.endpoint, self.config.clone()))
+            .envs(environment::of(&self.endpoint, self.config.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -101,6 +106,9 @@ impl ProcessConnector {
         else {
             return Err(TransportError::unsent(Failure::Closed, "the process has no pipes"));
         };
+        // A user with very many pipes gets no larger ones, which costs only time.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_BYTES);
         // Until the pipe ends and not until the connection does: the last words matter most.
         let tail = self.tail.clone();
         self.tasks.spawn(async move { tail.drain(stderr).await });

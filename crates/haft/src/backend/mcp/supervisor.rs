@@ -126,6 +126,7 @@ async fn round(
         retries += 1;
         tracing::debug!(server = connection.name(), retries, ?pause, "{}", printable(&text));
         connection.set(ServerState::Connecting, Some(text), retries);
+        connection.failures.send_modify(|failures| *failures += 1);
     }
 }
 
@@ -197,6 +198,7 @@ async fn refresh(connection: &Connection, client: &Client) {
         Err(_) if client.has_ended() => {}
         Err(error) => {
             let reason = format!("its lists changed and cannot be read again: {error}");
+            let reason = connection.surroundings.redactor.text(&reason).into_owned();
             tracing::warn!("MCP server '{}': {}", connection.name(), printable(&reason));
             connection.set(ServerState::Degraded, Some(reason), 0);
         }

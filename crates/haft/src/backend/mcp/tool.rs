@@ -59,7 +59,9 @@ impl McpTool {
                 .client()
                 .await
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
-            let error = match client.call_tool(tool, arguments, None).await {
+            // Servers send progress only to those who ask for it; whoever handles their
+            // notifications hears it.
+            let error = match client.call_tool(tool, arguments, Some(Arc::new(|_| {}))).await {
                 Ok(raw) => {
                     return convert::tool_output(raw)
                         .map_err(|error| failure::of_call(connection, tool, &error));

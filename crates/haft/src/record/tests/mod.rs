@@ -50,6 +50,7 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
         input,
         data: None,
         content: &[],
+        raw: None,
         error: None,
         status: Status::Success,
         outcome: Outcomes::default(),

@@ -1,37 +1,45 @@
 //! `haft check`.
 
+mod connect;
+
 use std::process::ExitCode;
 
+use clap::Args;
 use haft::Config;
 use haft::config::{ConfigError, Severity};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
 use crate::console::{self, Paint};
 
-pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --connect nothing is started. With it, exit code 3 says that a server \
+could not be reached, and 4 that a tool is not configured where it must be."
+)]
+pub(super) struct CheckArgs {
+    /// Then connect every server and register its tools; calls nothing, writes nothing
+    #[arg(long)]
+    connect: bool,
+}
+
+pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let loaded = load::load(global);
     if !global.json {
         let config = loaded?;
         summarize(global, &config);
-        return Ok(ExitCode::SUCCESS);
+        return if args.connect { connect::run(global, config) } else { Ok(ExitCode::SUCCESS) };
     }
     match loaded {
         Ok(config) => {
-            let files: Vec<_> = config
-                .files
-                .iter()
-                .map(|(file, dialect)| json!({"file": file, "format": dialect}))
-                .collect();
-            print_json(&json!({
-                "valid": true,
-                "files": files,
-                "servers": config.servers.len(),
-                "tools": config.tools.len(),
-                "local_tools": config.local.len(),
-                "problems": config.warnings,
-            }))?;
-            Ok(ExitCode::SUCCESS)
+            let mut report = report(&config);
+            let code = if args.connect {
+                connect::run_as_json(config, &mut report)?
+            } else {
+                ExitCode::SUCCESS
+            };
+            print_json(&report)?;
+            Ok(code)
         }
         Err(error) => {
             let Some(ConfigError { problems }) = error.downcast_ref::<ConfigError>() else {
@@ -41,6 +49,22 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(EXIT_CONFIG))
         }
     }
+}
+
+fn report(config: &Config) -> Value {
+    let files: Vec<_> = config
+        .files
+        .iter()
+        .map(|(file, dialect)| json!({"file": file, "format": dialect}))
+        .collect();
+    json!({
+        "valid": true,
+        "files": files,
+        "servers": config.servers.len(),
+        "tools": config.tools.len(),
+        "local_tools": config.local.len(),
+        "problems": config.warnings,
+    })
 }
 
 fn summarize(global: &Global, config: &Config) {

@@ -1,0 +1,103 @@
+//! `haft check --connect`: does every server answer, and is every tool configured?
+
+use std::process::ExitCode;
+
+use haft::registry::{Level, Record};
+use haft::text::printable;
+use haft::{Config, ServerInfo, ServerState};
+use serde_json::{Value, json};
+
+use crate::cli::toolbox::{self, Purpose, Toolbox};
+use crate::cli::{EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
+use crate::console::{self, Paint};
+
+/// What came of connecting and registering.
+struct Report {
+    servers: Vec<ServerInfo>,
+    /// What registration finds wrong, and what may be.
+    problems: Vec<Record>,
+}
+
+pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
+    let report = connect(config)?;
+    let paint = Paint::stdout(global.color);
+    for server in &report.servers {
+        print(paint, server);
+    }
+    for problem in &report.problems {
+        problem.emit();
+    }
+    Ok(report.exit_code())
+}
+
+/// Adds what came of it to `checked`.
+pub(super) fn run_as_json(config: Config, checked: &mut Value) -> anyhow::Result<ExitCode> {
+    let report = connect(config)?;
+    let server = |server: &ServerInfo| {
+        let is_failed = toolbox::failed(server);
+        let mut shown = json!(server);
+        shown["ok"] = json!(!is_failed);
+        shown["remedy"] = json!(is_failed.then(|| toolbox::remedy_and_more(server)));
+        shown
+    };
+    let record = |record: &Record| json!({"level": word(record.level), "text": record.text});
+    checked["connections"] = report.servers.iter().map(server).collect();
+    checked["registration"] = report.problems.iter().map(record).collect();
+    Ok(report.exit_code())
+}
+
+fn connect(config: Config) -> anyhow::Result<Report> {
+    block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        let look = async |runtime: &haft::Runtime| {
+            let is_problem = |record: &Record| match record.level {
+                Level::Warning | Level::Error => true,
+                Level::Debug | Level::Info => false,
+            };
+            let problems = runtime.registration().into_iter().filter(is_problem).collect();
+            Ok(Report { servers: runtime.servers(), problems })
+        };
+        toolbox.work(look).await
+    })
+}
+
+impl Report {
+    fn exit_code(&self) -> ExitCode {
+        if self.servers.iter().any(toolbox::failed) {
+            return ExitCode::from(EXIT_CONNECT);
+        }
+        let is_refused = self.problems.iter().any(|problem| problem.level == Level::Error);
+        if is_refused { ExitCode::from(EXIT_STRICT) } else { ExitCode::SUCCESS }
+    }
+}
+
+fn print(paint: Paint, server: &ServerInfo) {
+    let name = paint.bold(&server.name);
+    if toolbox::failed(server) {
+        let reason = printable(toolbox::reason(server)).into_owned();
+        console::line(&format!("{name}: {} {reason}", paint.bad("failed:")));
+        let remedy = toolbox::remedy_and_more(server);
+        console::line(&format!("  {} {}", paint.good("help:"), printable(&remedy)));
+        return;
+    }
+    if server.state == ServerState::Disabled {
+        console::line(&format!("{name}: {}", paint.dim("disabled")));
+        return;
+    }
+    let has = [
+        count(server.tools.unwrap_or_default(), "tool"),
+        count(server.prompts.unwrap_or_default(), "prompt"),
+    ];
+    let gap = server.reason.as_deref().map(|reason| format!(", but {}", printable(reason)));
+    let has = format!("{}{}", has.join(", "), gap.unwrap_or_default());
+    console::line(&format!("{name}: {} {has}", paint.good("ok,")));
+}
+
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "DEBUG",
+        Level::Info => "INFO",
+        Level::Warning => "WARNING",
+        Level::Error => "ERROR",
+    }
+}

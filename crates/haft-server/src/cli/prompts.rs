@@ -1,0 +1,150 @@
+//! `haft prompts list|get`.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use haft::{Message, PromptInfo, Runtime, ServerInfo, ToolFailure};
+use serde_json::value::to_raw_value;
+
+use super::content::shown;
+use super::toolbox::{self, Purpose, Toolbox};
+use super::{
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, arguments, block_on, print_json,
+};
+use crate::console::{self, Paint};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PromptsCommand {
+    /// List the prompts of the servers
+    List {
+        /// Only this server's; no other is connected
+        #[arg(long)]
+        server: Option<String>,
+    },
+    /// Fill in a prompt and print its messages
+    #[command(after_help = "Example: haft prompts get review language=Rust code=@src/main.rs")]
+    Get(GetArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GetArgs {
+    /// The prompt's name
+    name: String,
+    /// Its arguments, as KEY=VALUE or KEY=@FILE
+    arguments: Vec<String>,
+    /// The server that has it; no other is connected
+    #[arg(long)]
+    server: Option<String>,
+}
+
+pub(super) fn run(global: &Global, command: &PromptsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        PromptsCommand::List { server } => list(global, server.as_deref()),
+        PromptsCommand::Get(args) => get(global, args),
+    }
+}
+
+fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    let config = toolbox::with_servers(global, server.as_slice())?;
+    let (prompts, servers) = block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        toolbox.work(async |runtime| Ok((runtime.prompts(), runtime.servers()))).await
+    })?;
+    let is_incomplete = toolbox::warn_of_failed(global, &servers);
+    if global.json {
+        print_json(&prompts)?;
+    } else if prompts.is_empty() {
+        console::line("no prompts");
+    } else {
+        let row = |prompt: &PromptInfo| {
+            let description = prompt.description.lines().next().unwrap_or_default();
+            vec![
+                prompt.name.clone(),
+                prompt.server.clone(),
+                argument_names(prompt),
+                description.to_owned(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = prompts.iter().map(row).collect();
+        let head = ["PROMPT", "SERVER", "ARGUMENTS", "DESCRIPTION"];
+        console::table(Paint::stdout(global.color), &head, &rows);
+    }
+    let is_failed = is_incomplete && prompts.is_empty();
+    Ok(if is_failed { ExitCode::from(EXIT_CONNECT) } else { ExitCode::SUCCESS })
+}
+
+/// What has to be filled in, and in brackets what can be.
+fn argument_names(prompt: &PromptInfo) -> String {
+    let shown = prompt.arguments.iter().map(|argument| {
+        if argument.required { argument.name.clone() } else { format!("[{}]", argument.name) }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
+    let arguments = arguments::texts(&args.arguments)?;
+    let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
+    let get = async |runtime: &Runtime| {
+        let prompt = find(&args.name, runtime.prompts(), &runtime.servers())?;
+        let given = |name: &str| arguments.contains_key(name);
+        let needed = prompt.arguments.iter().filter(|it| it.required && !given(&it.name));
+        let missing: Vec<String> = needed.map(|it| format!("`{}`", it.name)).collect();
+        if !missing.is_empty() {
+            let problem = format!("the prompt `{}` also needs {}", args.name, missing.join(", "));
+            let remedy = "add each as KEY=VALUE; `haft prompts list --json` describes them";
+            return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
+        }
+        let arguments = to_raw_value(&arguments)?;
+        let messages = runtime.prompt(&prompt.server, &prompt.name, &arguments).await;
+        Ok(messages.map_err(refused)?)
+    };
+    let messages =
+        block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?;
+    if global.json {
+        print_json(&messages)?;
+    } else {
+        print(global, &messages);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refused(failure: ToolFailure) -> Failure {
+    toolbox::refused(failure, "`haft prompts list --json` shows what the prompt takes")
+}
+
+/// The one prompt of a name. Who could not be asked may have it too.
+fn find(
+    name: &str,
+    prompts: Vec<PromptInfo>,
+    servers: &[ServerInfo],
+) -> Result<PromptInfo, Failure> {
+    let near = haft::nearest(name, prompts.iter().map(|prompt| prompt.name.as_str()));
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let mut found: Vec<PromptInfo> =
+        prompts.into_iter().filter(|prompt| prompt.name == name).collect();
+    if found.len() > 1 {
+        let owners: Vec<String> = found.iter().map(|it| format!("`{}`", it.server)).collect();
+        let problem = format!("several servers have a prompt `{name}`: {}", owners.join(", "));
+        return Err(Failure::new(EXIT_CONFIG, problem, "name one with `--server`"));
+    }
+    found.pop().ok_or_else(|| {
+        if let Some(server) = servers.iter().find(|server| toolbox::failed(server)) {
+            let (owner, reason) = (&server.name, toolbox::reason(server));
+            let problem =
+                format!("no prompt is named `{name}`, and `{owner}` could not be asked: {reason}");
+            return Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(server));
+        }
+        let remedy = format!("{near}`haft prompts list` shows every prompt");
+        Failure::new(EXIT_RUNTIME, format!("no prompt is named `{name}`"), remedy)
+    })
+}
+
+fn print(global: &Global, messages: &[Message]) {
+    let paint = Paint::stdout(global.color);
+    for message in messages {
+        let role = format!("{}:", haft::text::printable(&message.role));
+        for block in &message.content {
+            console::line(&format!("{} {}", paint.bold(&role), shown(block)));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! `haft resources list|read`.
+
+mod read;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use haft::{ResourceInfo, Runtime, ServerInfo, ToolFailure};
+
+use super::toolbox::{self, Purpose, Toolbox};
+use super::{EXIT_CONNECT, Global, block_on, print_json};
+use crate::console::{self, Paint};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ResourcesCommand {
+    /// List the resources of the servers, and the templates of such that are not listed
+    List {
+        /// Only this server's; no other is connected
+        #[arg(long)]
+        server: Option<String>,
+    },
+    /// Print a resource
+    #[command(after_help = "Example: haft resources read file:///logo.png --output logo.png")]
+    Read(read::ReadArgs),
+}
+
+pub(super) fn run(global: &Global, command: &ResourcesCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ResourcesCommand::List { server } => list(global, server.as_deref()),
+        ResourcesCommand::Read(args) => read::run(global, args),
+    }
+}
+
+/// What the servers listed, and which of them could not be asked.
+struct Listed {
+    resources: Vec<ResourceInfo>,
+    servers: Vec<ServerInfo>,
+    refused: Vec<(String, ToolFailure)>,
+}
+
+/// Asks every connected server for its resources.
+async fn ask(runtime: &Runtime) -> Listed {
+    let servers = runtime.servers();
+    let reached = servers.iter().filter(|server| toolbox::answers(server));
+    let names = reached.map(|server| server.name.clone()).collect();
+    let answers = toolbox::ask_each(names, |server| {
+        let runtime = runtime.clone();
+        async move { runtime.resources(&server).await }
+    });
+    let mut listed = Listed { resources: Vec::new(), servers, refused: Vec::new() };
+    for (server, answer) in answers.await {
+        match answer {
+            Ok(resources) => listed.resources.extend(resources),
+            Err(failure) => listed.refused.push((server, failure)),
+        }
+    }
+    listed
+}
+
+fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
+    let config = toolbox::with_servers(global, server.as_slice())?;
+    let Listed { resources, servers, refused } = block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        toolbox.work(async |runtime| Ok(ask(runtime).await)).await
+    })?;
+    let mut is_incomplete = toolbox::warn_of_failed(global, &servers);
+    for (server, failure) in refused {
+        is_incomplete = true;
+        let message = format!("the resources of `{server}` are not listed: {failure}");
+        let remedy = toolbox::refused(failure, "mend the server").remedy.unwrap_or_default();
+        console::warning(Paint::stderr(global.color), &message, &remedy);
+    }
+    if global.json {
+        print_json(&resources)?;
+    } else if resources.is_empty() {
+        console::line("no resources");
+    } else {
+        let rows: Vec<Vec<String>> = resources.iter().map(row).collect();
+        let head = ["URI", "SERVER", "TYPE", "NAME"];
+        console::table(Paint::stdout(global.color), &head, &rows);
+    }
+    let is_failed = is_incomplete && resources.is_empty();
+    Ok(if is_failed { ExitCode::from(EXIT_CONNECT) } else { ExitCode::SUCCESS })
+}
+
+fn row(resource: &ResourceInfo) -> Vec<String> {
+    let kind = |mime_type: &Option<String>| mime_type.clone().unwrap_or_else(|| "-".to_owned());
+    match resource {
+        ResourceInfo::Resource { server, resource } => vec![
+            resource.uri.clone(),
+            server.clone(),
+            kind(&resource.mime_type),
+            resource.name.clone(),
+        ],
+        ResourceInfo::Template { server, template } => vec![
+            template.uri_template.clone(),
+            server.clone(),
+            kind(&template.mime_type),
+            template.name.clone(),
+        ],
+    }
+}

@@ -1,0 +1,139 @@
+//! `haft servers list|show|ping`.
+
+mod ping;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use haft::ServerInfo;
+use serde_json::json;
+
+use super::config::plain;
+use super::toolbox::{self, Purpose, Toolbox};
+use super::{EXIT_CONNECT, Global, block_on, configuration, print_json};
+use crate::console::{self, Paint};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ServersCommand {
+    /// List the configured servers
+    #[command(after_help = "With --connect, exit code 3 says that a server could not be reached.")]
+    List {
+        /// Connect all of them, also those that start late, and show how each is doing
+        #[arg(long)]
+        connect: bool,
+    },
+    /// Connect one server and show everything about it
+    #[command(after_help = "Exit code 3 says that it could not be reached.")]
+    Show {
+        /// The server's name
+        name: String,
+    },
+    /// Connect servers and measure how long each takes to answer
+    #[command(after_help = "Exit code 1 says that at least one did not answer.")]
+    Ping {
+        /// The servers' names; all of them if none is given
+        names: Vec<String>,
+    },
+}
+
+pub(super) fn run(global: &Global, command: &ServersCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ServersCommand::List { connect: false } => list_configured(global),
+        ServersCommand::List { connect: true } => list_connected(global),
+        ServersCommand::Show { name } => show::run(global, name),
+        ServersCommand::Ping { names } => ping::run(global, names),
+    }
+}
+
+fn list_configured(global: &Global) -> anyhow::Result<ExitCode> {
+    let config = configuration(global)?;
+    let servers: Vec<ServerInfo> = config.servers.iter().map(ServerInfo::configured).collect();
+    let head = ["SERVER", "MODE", "TRANSPORT", "START", "STATE", "ENDPOINT"];
+    let row = |server: &ServerInfo| {
+        vec![
+            server.name.clone(),
+            server.mode.to_string(),
+            server.transport.to_owned(),
+            server.start.to_string(),
+            state(server),
+            server.endpoint.clone(),
+        ]
+    };
+    print(global, &servers, &head, row)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_connected(global: &Global) -> anyhow::Result<ExitCode> {
+    let servers = connect(global, &[])?;
+    let head = ["SERVER", "STATE", "TOOLS", "PROMPTS", "PROTOCOL", "VERSION", "REASON"];
+    let row = |server: &ServerInfo| {
+        let identity = server.server.as_ref();
+        vec![
+            server.name.clone(),
+            state(server),
+            number(server.tools),
+            number(server.prompts),
+            identity.map_or_else(none, |identity| identity.protocol_version.clone()),
+            version(server),
+            server.reason.clone().unwrap_or_default(),
+        ]
+    };
+    print(global, &servers, &head, row)?;
+    Ok(exit_code(&servers))
+}
+
+fn print(
+    global: &Global,
+    servers: &[ServerInfo],
+    head: &[&str],
+    row: impl Fn(&ServerInfo) -> Vec<String>,
+) -> anyhow::Result<()> {
+    if global.json {
+        return print_json(&servers);
+    }
+    if servers.is_empty() {
+        console::line("no servers are configured");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
+    console::table(Paint::stdout(global.color), head, &rows);
+    Ok(())
+}
+
+/// Connects the named servers, or all, and says how they are doing.
+fn connect(global: &Global, names: &[&str]) -> anyhow::Result<Vec<ServerInfo>> {
+    let config = toolbox::with_servers(global, names)?;
+    block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        toolbox.work(async |runtime| Ok(runtime.servers())).await
+    })
+}
+
+fn exit_code(servers: &[ServerInfo]) -> ExitCode {
+    if servers.iter().any(toolbox::failed) {
+        ExitCode::from(EXIT_CONNECT)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn state(server: &ServerInfo) -> String {
+    plain(&json!(server.state))
+}
+
+/// What a server calls itself.
+fn version(server: &ServerInfo) -> String {
+    let Some(identity) = &server.server else { return none() };
+    let words: Vec<&str> =
+        [&identity.name, &identity.version].into_iter().flatten().map(String::as_str).collect();
+    if words.is_empty() { none() } else { words.join(" ") }
+}
+
+fn number(count: Option<usize>) -> String {
+    count.map_or_else(none, |count| count.to_string())
+}
+
+fn none() -> String {
+    "-".to_owned()
+}

@@ -1,0 +1,63 @@
+//! `haft servers show`.
+
+use std::process::ExitCode;
+
+use haft::ServerInfo;
+use haft::text::{printable, printable_block};
+
+use super::{connect, exit_code, number, state, version};
+use crate::cli::{Global, print_json, toolbox};
+use crate::console::{self, Paint};
+
+pub(super) fn run(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
+    let servers = connect(global, &[name])?;
+    for server in &servers {
+        if global.json {
+            print_json(server)?;
+        } else {
+            show(global, server);
+        }
+    }
+    Ok(exit_code(&servers))
+}
+
+fn show(global: &Global, server: &ServerInfo) {
+    let paint = Paint::stdout(global.color);
+    let painted =
+        |state: &str| if toolbox::failed(server) { paint.bad(state) } else { paint.good(state) };
+    console::line(&format!("{}: {}", paint.bold(&server.name), painted(&state(server))));
+    let field = |name: &str, value: &str| {
+        console::line(&format!("{} {}", paint.dim(&format!("{name}:")), printable(value)));
+    };
+    if let Some(reason) = &server.reason {
+        field("reason", reason);
+    }
+    if toolbox::failed(server) {
+        field("help", &toolbox::remedy(server));
+    }
+    if let Some(since) = &server.since {
+        field("since", since);
+    }
+    if server.retries > 0 {
+        field("retries", &server.retries.to_string());
+    }
+    field(server.transport, &server.endpoint);
+    field("mode", &server.mode.to_string());
+    field("start", &server.start.to_string());
+    if let Some(identity) = &server.server {
+        field("server", &version(server));
+        field("protocol", &identity.protocol_version);
+        field("capabilities", &identity.capabilities.to_string());
+    }
+    field("tools", &number(server.tools));
+    field("prompts", &number(server.prompts));
+    let block = |name: &str, text: &str| {
+        console::line(&format!("\n{}\n{}", paint.dim(name), printable_block(text.trim_end())));
+    };
+    if let Some(text) = server.server.as_ref().and_then(|it| it.instructions.as_ref()) {
+        block("instructions", text);
+    }
+    if let Some(tail) = &server.stderr_tail {
+        block("standard error", tail);
+    }
+}

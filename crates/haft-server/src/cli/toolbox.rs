@@ -1,0 +1,234 @@
+//! A running toolbox for one command: started with progress, ended whatever happens.
+
+use std::time::Duration;
+
+use haft::{Config, Runtime, ServerInfo, ServerState, ToolFailure};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration};
+use crate::console;
+use crate::progress::Progress;
+
+/// How long calls that were told to end may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What the command needs the toolbox for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// To run a tool.
+    Call,
+    /// To see its tools. A server that must be there and is not stops the command.
+    Look,
+    /// To see its servers. Every one is connected, and none stops the command.
+    Inspect,
+}
+
+/// A toolbox, and the signals that end its command.
+pub(super) struct Toolbox {
+    pub(super) runtime: Runtime,
+    signals: Signals,
+    progress: Progress,
+}
+
+/// Ctrl-C or SIGTERM came.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(super) struct Interrupted;
+
+impl Toolbox {
+    /// Starts the toolbox. A signal ends the start at once.
+    pub(super) async fn open(config: Config, purpose: Purpose) -> anyhow::Result<Self> {
+        let mut signals = Signals::new()?;
+        let progress = Progress::on_stderr();
+        let cancel = CancellationToken::new();
+        let watch = progress.clone();
+        let builder = Runtime::builder(config)
+            .cancelled_by(cancel.clone())
+            .watch_servers(move |server, health| watch.note(server, health.state));
+        let builder = match purpose {
+            Purpose::Call => builder,
+            Purpose::Look => builder.look_only(),
+            Purpose::Inspect => builder.inspect(),
+        };
+        let started = signals.cancelling(&cancel, Box::pin(builder.start())).await;
+        if started.is_err() {
+            progress.end();
+        }
+        Ok(Self { runtime: started?, signals, progress })
+    }
+
+    /// Works with the toolbox until that is done or a signal comes; then ends the toolbox.
+    pub(super) async fn work<T>(
+        mut self,
+        work: impl AsyncFnOnce(&Runtime) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let outcome = tokio::select! {
+            biased;
+            () = self.signals.next() => Err(Interrupted.into()),
+            outcome = work(&self.runtime) => outcome,
+        };
+        self.end().await;
+        outcome
+    }
+
+    /// Waits for `work`; a signal cancels `cancel`, which `work` has to heed.
+    pub(super) async fn cancelling<T>(
+        &mut self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> T {
+        self.signals.cancelling(cancel, work).await
+    }
+
+    /// Takes the line of progress away, for whoever wants to write to the terminal.
+    pub(super) fn hide_progress(&self) {
+        self.progress.end();
+    }
+
+    /// Ends the toolbox in the way its servers expect. A signal shortens that: what is left is
+    /// killed as this program ends.
+    pub(super) async fn end(&mut self) {
+        self.progress.end();
+        tokio::select! {
+            biased;
+            _ = self.runtime.shutdown(GRACE) => {}
+            () = self.signals.next() => {}
+        }
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    async fn cancelling<T>(
+        &mut self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            done = &mut work => return done,
+            () = self.next() => cancel.cancel(),
+        }
+        work.await
+    }
+}
+
+/// The configuration with only the named servers, or with all of them if none is named.
+pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Config> {
+    let mut config = configuration(global)?;
+    for name in names {
+        if !config.servers.iter().any(|server| server.name == *name) {
+            let known = config.servers.iter().map(|server| server.name.as_str());
+            let near = haft::nearest(name, known).map(|near| format!("did you mean `{near}`? "));
+            let remedy =
+                format!("{}`haft servers list` shows every server", near.unwrap_or_default());
+            let problem = format!("no server is named `{name}`");
+            return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
+        }
+    }
+    if !names.is_empty() {
+        config.servers.retain(|server| names.contains(&server.name.as_str()));
+    }
+    Ok(config)
+}
+
+/// Asks several servers the same, all at the same time. Answers come in the order of `servers`.
+pub(super) async fn ask_each<T, F>(
+    servers: Vec<String>,
+    ask: impl Fn(String) -> F,
+) -> Vec<(String, T)>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let mut asking = JoinSet::new();
+    for (at, server) in servers.iter().enumerate() {
+        let answer = ask(server.clone());
+        asking.spawn(async move { (at, answer.await) });
+    }
+    let mut answers = asking.join_all().await;
+    answers.sort_unstable_by_key(|(at, _)| *at);
+    servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)).collect()
+}
+
+/// Whether a server can be asked something.
+pub(super) fn answers(server: &ServerInfo) -> bool {
+    match server.state {
+        ServerState::Ready | ServerState::Degraded => true,
+        ServerState::Disabled
+        | ServerState::Configured
+        | ServerState::Connecting
+        | ServerState::Unavailable
+        | ServerState::Stopped => false,
+    }
+}
+
+/// Whether somebody tried to reach a server and could not.
+pub(super) fn failed(server: &ServerInfo) -> bool {
+    server.state != ServerState::Disabled && !answers(server)
+}
+
+/// Why a server cannot be asked.
+pub(super) fn reason(server: &ServerInfo) -> &str {
+    match (&server.reason, server.state) {
+        (Some(reason), _) => reason,
+        (None, ServerState::Disabled) => "it is disabled",
+        (None, _) => "it cannot be reached",
+    }
+}
+
+/// What to do about a server that could not be reached, for those who see it whole.
+pub(super) fn remedy(server: &ServerInfo) -> String {
+    let ServerInfo { name, transport, state, reason, .. } = server;
+    let needs_login = reason.as_deref().is_some_and(|reason| reason.starts_with("auth_required"));
+    match (*transport, *state) {
+        (_, ServerState::Disabled) => format!("take `disabled: true` away from `{name}`"),
+        _ if needs_login => format!("log in with `haft login {name}`, or set its `headers`"),
+        ("stdio", _) => "mend its `command`, `args` or `env`".to_owned(),
+        _ => "see that it runs and that its `url` and `headers` are right".to_owned(),
+    }
+}
+
+/// The same, for those who see only that it failed.
+pub(super) fn remedy_and_more(server: &ServerInfo) -> String {
+    format!("{}; `haft servers show {}` shows everything about it", remedy(server), server.name)
+}
+
+/// Says on stderr which servers could not be asked. True if any.
+pub(super) fn warn_of_failed(global: &Global, servers: &[ServerInfo]) -> bool {
+    let paint = console::Paint::stderr(global.color);
+    for server in servers.iter().filter(|server| failed(server)) {
+        let message = format!("`{}` could not be asked: {}", server.name, reason(server));
+        console::warning(paint, &message, &remedy_and_more(server));
+    }
+    servers.iter().any(failed)
+}
+
+/// A request that failed. `remedy` is for a server that understood it and said no.
+pub(super) fn refused(failure: ToolFailure, remedy: &str) -> Failure {
+    let said_no = matches!(failure, ToolFailure::Execution { .. });
+    let error = haft::CallError::Failed { tool: String::new(), failure: Box::new(failure) };
+    let remedy = if said_no { Some(remedy.to_owned()) } else { error.remedy() };
+    Failure { message: error.to_string(), remedy, code: EXIT_RUNTIME }
+}

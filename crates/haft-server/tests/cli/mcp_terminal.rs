@@ -1,0 +1,88 @@
+//! What only a terminal gets: progress, cut columns, fewer log lines.
+
+use serde_json::json;
+
+use crate::mcp_support::{at_terminal, broken, server, three, workspace};
+use crate::run;
+
+/// The line that says who is being waited for is shown, and gone before the answer.
+#[test]
+fn progress_is_shown_and_taken_back() {
+    let workspace = workspace(&json!({
+        "slow": server(&json!({"delay_ms": {"initialize": 50}})),
+        "bad": broken(),
+    }));
+    let shown = at_terminal(&workspace, 80, "\"$haft\" servers list --connect").stdout;
+    let (progress, answer) = shown.split_once("SERVER").expect("an answer");
+    // Whoever comes second makes it two, whichever of them ends first.
+    assert!(progress.contains(" of 2: ") && progress.contains("slow"), "{shown:?}");
+    assert!(progress.contains("\r\u{1b}[K"), "{shown:?}");
+    let last = progress.rsplit("\r\u{1b}[K").next().unwrap();
+    assert!(!last.contains("connecting") && !answer.contains("connecting"), "{shown:?}");
+}
+
+/// No progress where stderr is no terminal, or one that cannot take it back.
+#[test]
+fn progress_is_for_terminals_only() {
+    let workspace = three();
+    for line in ["\"$haft\" servers ping 2>errors", "TERM=dumb \"$haft\" servers ping"] {
+        let shown = at_terminal(&workspace, 80, line).stdout;
+        assert!(!shown.contains("connecting"), "{shown:?}");
+    }
+    assert_eq!(workspace.read("errors").as_deref(), Some(""));
+    assert_eq!(run(&workspace, &["servers", "ping"]).stderr, "");
+}
+
+/// Names that do not fit are cut, so that one line stays one line.
+#[test]
+fn progress_fits_the_terminal() {
+    let name = "a_server_with_a_very_long_name";
+    let slow = server(&json!({"delay_ms": {"initialize": 50}}));
+    let workspace = workspace(&json!({name: slow}));
+    let shown = at_terminal(&workspace, 30, "\"$haft\" tools list >/dev/null").stdout;
+    let drawn: Vec<&str> = shown.split("\r\u{1b}[K").collect();
+    assert!(drawn.contains(&"connecting 1 of 1: a_serve..."), "{drawn:?}");
+}
+
+/// Log lines come above the progress and never into it.
+#[test]
+fn log_lines_and_progress_keep_apart() {
+    let workspace = workspace(&json!({
+        "slow": server(&json!({"delay_ms": {"initialize": 50}})),
+        "gap": crate::mcp_support::server_with(&json!({}), json!({"prompts": ["absent"]})),
+    }));
+    let shown = at_terminal(&workspace, 120, "\"$haft\" servers ping slow gap").stdout;
+    let line = shown.lines().find(|line| line.contains("absent")).expect("a warning");
+    let line = line.rsplit("\r\u{1b}[K").next().unwrap();
+    assert!(line.contains("WARNING") && !line.contains("connecting"), "{shown:?}");
+}
+
+/// Descriptions are cut at the terminal's edge, and whole everywhere else.
+#[test]
+fn descriptions_are_cut_at_a_terminal_only() {
+    let long = "Says everything there is to say about this tool, at length and in detail";
+    let tools =
+        json!({"tools": [{"name": "t", "description": long, "inputSchema": {"type": "object"}}]});
+    let workspace = workspace(&json!({"s": server(&tools)}));
+    let shown = at_terminal(&workspace, 60, "\"$haft\" tools list 2>/dev/null").stdout;
+    let row = shown.lines().find(|line| line.contains("dynamic")).unwrap();
+    assert!(row.trim_end().ends_with("..."), "{row:?}");
+    for args in [&["tools", "list"][..], &["tools", "list", "--json"]] {
+        assert!(run(&workspace, args).stdout.contains(long));
+    }
+}
+
+/// At a terminal the commands that answer one question keep to warnings unless told otherwise.
+#[test]
+fn what_is_only_worth_knowing_stays_out_of_a_terminal() {
+    let workspace = three();
+    let told = "not explicitly configured";
+    let at = |line: &str| at_terminal(&workspace, 120, line).stdout;
+    for command in ["tools list", "call text", "explain echo"] {
+        let shown = at(&format!("\"$haft\" {command}"));
+        assert!(!shown.contains(told) && shown.contains("out of cheese"), "{command}: {shown}");
+        assert!(at(&format!("\"$haft\" {command} --log-level info")).contains(told), "{command}");
+        let words: Vec<&str> = command.split(' ').collect();
+        assert!(run(&workspace, &words).stderr.contains(told), "{command} in a pipe");
+    }
+}

@@ -1,0 +1,101 @@
+//! Two tools with one name, from servers and from here.
+
+use haft::{FunctionTool, StartError, Tool, ToolOutput};
+use serde_json::{Value, json};
+
+use super::mcp_support::{Heard, Server, Stage, answer, call, names, texts};
+
+/// Two servers with the same tool, which tells them apart by what it answers.
+fn twins(stage: &Stage) -> [Server; 2] {
+    ["first", "second"].map(|name| {
+        let result = json!({"content": [{"type": "text", "text": name}], "structuredContent": {"from": name}});
+        let tools = json!([{"name": "who", "inputSchema": {"type": "object"}, "result": result}]);
+        stage.stdio(name, json!({ "tools": tools }), json!({}))
+    })
+}
+
+async fn who(stage: &Stage, policy: Value) -> (Vec<String>, Vec<String>, Vec<Value>) {
+    let (heard, _guard) = Heard::start();
+    let runtime = stage.start(twins(stage), policy).await;
+    let mut answers = Vec::new();
+    for tool in names(&runtime) {
+        answers.push(answer(&runtime, &tool, json!({})).await["from"].clone());
+    }
+    (names(&runtime), heard.from("WARNING"), answers)
+}
+
+/// Proves S0-69, S0-92, X-7: the later server answers; one WARNING names the tool and both.
+#[tokio::test]
+async fn the_later_server_wins_by_default() {
+    let stage = Stage::new();
+    let (names, warnings, answers) = who(&stage, json!({})).await;
+    assert_eq!((names, answers), (vec!["who".to_owned()], vec![json!("second")]));
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for part in ["'who'", "'first'", "'second'"] {
+        assert!(warnings[0].contains(part), "{warnings:?}");
+    }
+}
+
+/// Proves X-7: `first_wins`.
+#[tokio::test]
+async fn the_first_server_wins_where_that_is_the_rule() {
+    let stage = Stage::new();
+    let (names, warnings, answers) =
+        who(&stage, json!({"defaults": {"on_name_collision": "first_wins"}})).await;
+    assert_eq!((names, answers), (vec!["who".to_owned()], vec![json!("first")]));
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+/// Proves X-7: `prefix` offers both.
+#[tokio::test]
+async fn both_are_offered_with_prefixes_where_that_is_the_rule() {
+    let stage = Stage::new();
+    let (names, _, answers) =
+        who(&stage, json!({"defaults": {"on_name_collision": "prefix"}})).await;
+    assert_eq!(names, ["first__who", "second__who"]);
+    assert_eq!(answers, [json!("first"), json!("second")]);
+}
+
+/// Proves X-7: `error` does not start.
+#[tokio::test]
+async fn a_collision_stops_the_start_where_that_is_the_rule() {
+    let stage = Stage::new();
+    let policy = json!({"defaults": {"on_name_collision": "error"}});
+    let refused = stage.builder(twins(&stage), policy).start().await;
+    let Err(StartError::Strict { texts }) = refused else { panic!("started") };
+    assert_eq!(texts.len(), 1);
+    assert!(texts[0].contains("who"), "{texts:?}");
+}
+
+/// Proves S0-70: the server's tool, registered later, wins over the local one, with a WARNING.
+#[tokio::test]
+async fn a_servers_tool_wins_over_a_local_one() {
+    let stage = Stage::new();
+    let (heard, _guard) = Heard::start();
+    let local: Box<dyn Fn() -> _> = Box::new(|| {
+        FunctionTool::new("who", "Here.", json!({"type": "object"}), async |_, _| {
+            Ok(ToolOutput::from_text("local"))
+        })
+    });
+    assert_eq!(local().definition().name, "who");
+    let [first, _] = twins(&stage);
+    let tools = json!({"tools": [{"name": "who"}]});
+    let runtime = stage.builder([first], tools).tool(local()).start().await.unwrap();
+    assert_eq!(names(&runtime), ["who"]);
+    assert_eq!(texts(&call(&runtime, "who", json!({})).await), ["first"]);
+    let warnings = heard.from("WARNING");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("'who'") && warnings[0].contains("'first'"), "{warnings:?}");
+}
+
+/// Proves X-7: `tool_prefix: server`.
+#[tokio::test]
+async fn a_server_may_prefix_all_its_tools() {
+    let stage = Stage::new();
+    let scenario = json!({"tools": ["echo", "text"]});
+    let server = stage.stdio("my server", scenario, json!({"tool_prefix": "server"}));
+    let runtime = stage.start([server], json!({})).await;
+    assert_eq!(names(&runtime), ["my-server__echo", "my-server__text"]);
+    assert_eq!(answer(&runtime, "my-server__echo", json!({"n": 1})).await, json!({"n": 1}));
+    assert_eq!(stage.messages("my server", "tools/call")[0]["params"]["name"], json!("echo"));
+}

@@ -1,0 +1,205 @@
+//! What servers ask of their client and tell it: sampling, elicitation, log messages, notices.
+
+use std::sync::{Arc, Mutex};
+
+use haft::{Refusal, ServerHandler, Status};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::mcp_support::{Heard, Stage, answer, call};
+use super::support::until;
+
+type Answer<'a, T> = haft::tool::BoxFuture<'a, T>;
+
+/// A program that answers everything, notes what it hears, and agrees as it is told.
+#[derive(Clone, Default)]
+struct Program {
+    agrees: bool,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Program {
+    fn note(&self, line: String) {
+        self.heard.lock().unwrap().push(line);
+    }
+
+    fn heard(&self, part: &str) -> usize {
+        self.heard.lock().unwrap().iter().filter(|line| line.contains(part)).count()
+    }
+}
+
+impl ServerHandler for Program {
+    fn capabilities(&self, _: &str) -> Value {
+        json!({"sampling": {}, "elicitation": {}, "roots": {}})
+    }
+
+    fn approve_sampling<'a>(&'a self, server: &'a str, _: &'a RawValue) -> Answer<'a, bool> {
+        self.note(format!("approve {server}"));
+        Box::pin(async { self.agrees })
+    }
+
+    fn sample<'a>(
+        &'a self,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> Answer<'a, Result<Value, Refusal>> {
+        self.note(format!("sample {server} {params}"));
+        let message = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hello"}});
+        Box::pin(async { Ok(message) })
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> Answer<'a, Result<Value, Refusal>> {
+        self.note(format!("elicit {server} {params}"));
+        Box::pin(async { Ok(json!({"action": "accept", "content": {"name": "Ada"}})) })
+    }
+
+    fn roots<'a>(&'a self, _: &'a str) -> Answer<'a, Result<Value, Refusal>> {
+        Box::pin(async { Ok(json!({"roots": [{"uri": "file:///here"}]})) })
+    }
+
+    fn on_notification(&self, server: &str, method: &str, params: Option<&RawValue>) {
+        self.note(format!("{server} {method} {}", params.map_or("", RawValue::get)));
+    }
+
+    fn on_server_error(&self, server: &str, error: &str) {
+        self.note(format!("error of {server}: {error}"));
+    }
+}
+
+/// What `sample` of the server got as its answer, and what we logged of it.
+async fn sample(setting: Option<&str>, program: Program) -> (Value, Vec<String>) {
+    let stage = Stage::new();
+    let (heard, _guard) = Heard::start();
+    let settings = setting.map_or(json!({}), |setting| json!({ "sampling": setting }));
+    let server = stage.stdio("one", json!({"tools": ["sample"]}), settings);
+    let runtime = stage.builder([server], json!({})).server_handler(program).start().await.unwrap();
+    let answer = answer(&runtime, "sample", json!({"message": "Say hello."})).await;
+    let lines = heard.lines().into_iter().filter(|line| line.contains("sampling/createMessage"));
+    (answer, lines.collect())
+}
+
+/// Proves S3-EC-9: refused by default, with a clear reason; the request is logged, the model never
+/// asked, the capability not even declared.
+#[tokio::test]
+async fn sampling_is_refused_by_default() {
+    for setting in [None, Some("deny")] {
+        let program = Program { agrees: true, ..Program::default() };
+        let (answer, lines) = sample(setting, program.clone()).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("`sampling: deny`"), "{message}");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("INFO: refused a request of the server"), "{lines:?}");
+        assert_eq!((program.heard("sample"), program.heard("approve")), (0, 0));
+    }
+}
+
+/// Proves S3-EC-9: with `ask` a person decides each time.
+#[tokio::test]
+async fn sampling_may_be_asked_about() {
+    let program = Program { agrees: true, ..Program::default() };
+    let (answer, lines) = sample(Some("ask"), program.clone()).await;
+    assert_eq!(answer["result"]["content"]["text"], json!("hello"));
+    assert_eq!((program.heard("approve one"), program.heard("sample one")), (1, 1));
+    assert!(lines[0].starts_with("INFO: answered a request of the server"), "{lines:?}");
+    let program = Program::default();
+    let (answer, _) = sample(Some("ask"), program.clone()).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("nobody agreed"), "{answer}");
+    assert_eq!((program.heard("approve one"), program.heard("sample one")), (1, 0));
+}
+
+/// Proves S3-EC-9: with `allow` the model answers, and gets what the server sent.
+#[tokio::test]
+async fn sampling_may_be_allowed() {
+    let program = Program::default();
+    let (answer, _) = sample(Some("allow"), program.clone()).await;
+    assert_eq!(answer["result"]["content"]["text"], json!("hello"));
+    assert_eq!((program.heard("approve"), program.heard("sample one")), (0, 1));
+    assert_eq!(program.heard("Say hello."), 1);
+}
+
+/// Proves S3-FR-028: the embedding program answers questions and roots; without one both are
+/// refused with a reason.
+#[tokio::test]
+async fn a_program_answers_what_servers_ask() {
+    let stage = Stage::new();
+    let program = Program::default();
+    let runtime = stage
+        .builder([stage.plain("one")], json!({}))
+        .server_handler(program.clone())
+        .start()
+        .await
+        .unwrap();
+    let elicited = answer(&runtime, "elicit", json!({"message": "Your name?"})).await;
+    assert_eq!(elicited["result"]["content"], json!({"name": "Ada"}));
+    assert_eq!(program.heard("Your name?"), 1);
+    let roots = answer(&runtime, "roots", json!({})).await;
+    assert_eq!(roots["result"]["roots"][0]["uri"], json!("file:///here"));
+    assert_eq!(answer(&runtime, "ping_client", json!({})).await["result"], json!({}));
+    let alone = Stage::new();
+    let runtime = alone.start([alone.plain("one")], json!({})).await;
+    for tool in ["elicit", "roots"] {
+        let refused = answer(&runtime, tool, json!({})).await;
+        assert!(refused["error"]["message"].as_str().unwrap().contains("refused"), "{refused}");
+    }
+}
+
+/// Proves S3-EC-8, S3-FR-027, S0-47: each of the eight levels at ours, the highest with a field.
+#[tokio::test]
+async fn log_messages_arrive_at_their_level() {
+    let stage = Stage::new();
+    let (heard, _guard) = Heard::start();
+    let runtime = stage.start([stage.plain("one")], json!({})).await;
+    // The wish for messages of every level goes out without waiting for its answer.
+    until(|| !stage.messages("one", "logging/setLevel").is_empty()).await;
+    call(&runtime, "log_all_levels", json!({})).await;
+    until(|| heard.count("an emergency message") + heard.count("a emergency message") > 0).await;
+    let mut lines = heard.lines();
+    lines.retain(|line| line.contains("logger=fixture"));
+    let line = |level: &str, word: &str, more: &str| {
+        format!("{level}: a {word} message server=one logger=fixture{more}")
+    };
+    let expected = [
+        line("DEBUG", "debug", ""),
+        line("INFO", "info", ""),
+        line("INFO", "notice", ""),
+        line("WARNING", "warning", ""),
+        line("ERROR", "error", ""),
+        line("ERROR", "critical", " severity=critical"),
+        line("ERROR", "alert", " severity=critical"),
+        line("ERROR", "emergency", " severity=critical"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// Proves S3-FR-028: progress, log messages, changed lists, updated resources, and what goes wrong.
+#[tokio::test]
+async fn a_program_hears_every_notice_and_every_trouble() {
+    let stage = Stage::new();
+    let program = Program::default();
+    let runtime = stage
+        .builder([stage.plain("one")], json!({}))
+        .server_handler(program.clone())
+        .start()
+        .await
+        .unwrap();
+    for (tool, notice) in [
+        ("progress", "one notifications/progress "),
+        ("log_all_levels", "one notifications/message "),
+        ("add_tool", "one notifications/tools/list_changed "),
+        ("add_prompt", "one notifications/prompts/list_changed "),
+        ("update_resource", "one notifications/resources/updated "),
+    ] {
+        assert_eq!(call(&runtime, tool, json!({})).await.status, Status::Success);
+        until(|| program.heard(notice) > 0).await;
+    }
+    assert_eq!(program.heard("one notifications/progress "), 3);
+    call(&runtime, "duplicate", json!({})).await;
+    until(|| program.heard("error of one: the server answered a request that nobody") == 1).await;
+    let before = program.heard("error of one: ");
+    call(&runtime, "crash", json!({})).await;
+    until(|| program.heard("error of one: ") > before).await;
+}
