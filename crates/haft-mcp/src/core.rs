@@ -246,10 +246,16 @@ impl<W> Core<W> {
         if self.noise_since_message <= max {
             return Step::Ignored(Ignored::Noise);
         }
-        Step::End(TransportError::after_sending(
+        Step::End(self.too_noisy())
+    }
+
+    /// The error for more than may come between two messages.
+    pub fn too_noisy(&self) -> TransportError {
+        let max = self.limits.noise_bytes_max;
+        TransportError::after_sending(
             Failure::Protocol,
             format!("the server sent more than {max} bytes that are no messages"),
-        ))
+        )
     }
 
     /// Fails the one request a broken message belongs to, if it still waits, or everyone where

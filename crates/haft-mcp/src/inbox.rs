@@ -137,12 +137,13 @@ impl Inbox {
             let mut core = self.core();
             (core.ended().is_none(), core.end(reason.clone()))
         };
+        // Before anybody hears of it: who fails here and asks again must not find it alive.
+        self.0.ended.cancel();
         // Whatever the reason says: who waits here has sent something, and the server may have it.
         let lost = TransportError { sent: Sent::Maybe, ..reason.clone() };
         for waiter in waiters {
             let _ = waiter.answer.send(Err(lost.clone().into()));
         }
-        self.0.ended.cancel();
         is_first
     }
 
@@ -157,6 +158,11 @@ impl Inbox {
     /// The error for a message that is longer than allowed, for a transport that stops reading.
     pub fn too_long(&self) -> TransportError {
         self.core().too_long()
+    }
+
+    /// The error for a stream with too much in it that is no message.
+    pub(crate) fn too_noisy(&self) -> TransportError {
+        self.core().too_noisy()
     }
 
     /// Whether the answer to `id` is still to come.

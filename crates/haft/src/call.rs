@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
 use crate::policy::{Admitted, Policy};
+use crate::registry::Source;
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
 use crate::tool::BoxFuture;
 
@@ -148,12 +149,20 @@ async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, C
     let name = || tool.name().to_owned();
     match result {
         // A tool that blocks its thread answers when it likes; too late is too late.
-        Ok(_) if started.elapsed() > after => Err(CallError::Timeout { tool: name(), after }),
+        Ok(_) if started.elapsed() > after => Err(timed_out(tool, after)),
         Ok(result) => {
             result.map_err(|failure| CallError::Failed { tool: name(), failure: Box::new(failure) })
         }
-        Err(_) => Err(CallError::Timeout { tool: name(), after }),
+        Err(_) => Err(timed_out(tool, after)),
     }
+}
+
+fn timed_out(tool: &Offered, after: Duration) -> CallError {
+    let server = match &tool.registered.source {
+        Source::Local => None,
+        Source::Mcp { mcp_name, .. } => Some(mcp_name.clone()),
+    };
+    CallError::Timeout { tool: tool.name().to_owned(), after, server }
 }
 
 /// A tool's future. One that panics, when it starts, runs or is dropped, fails its own call only.

@@ -98,6 +98,8 @@ pub enum CallError {
         tool: String,
         /// The limit that was in force.
         after: Duration,
+        /// The MCP server that runs the tool.
+        server: Option<String>,
     },
     /// The caller gave up, or asked for the call to be cancelled.
     #[error("the call of `{tool}` was cancelled")]
@@ -168,6 +170,10 @@ pub enum ToolFailure {
     Protocol {
         /// What was wrong with which message.
         message: String,
+        /// What to do next.
+        remedy: Option<String>,
+        /// Facts for a program: the server, the tail of its stderr.
+        details: Value,
     },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
@@ -247,9 +253,15 @@ impl CallError {
             Self::Busy { setting, .. } => {
                 Some(format!("try again later, or raise `{setting}` in the configuration"))
             }
-            Self::Timeout { tool, .. } => Some(format!(
-                "raise `timeout` for `{tool}` (`haft explain {tool}` shows where it is set)"
-            )),
+            Self::Timeout { tool, server, .. } => {
+                let look = server.as_ref().map(|server| {
+                    format!(", or look at its server: `haft servers show {server}`")
+                });
+                Some(format!(
+                    "raise `timeout` for `{tool}` (`haft explain {tool}` shows where it is set){}",
+                    look.unwrap_or_default()
+                ))
+            }
             Self::Cancelled { .. } => None,
             Self::LogUnavailable { .. } => Some(
                 "make room or fix the permissions of `log.dir`, or set `log.on_failure: degrade` to \
@@ -258,10 +270,9 @@ impl CallError {
             ),
             Self::Stopping { .. } => Some("call again when Haft is back".into()),
             Self::Failed { failure, .. } => match &**failure {
-                ToolFailure::Execution { remedy, .. } | ToolFailure::Unavailable { remedy, .. } => {
-                    remedy.clone()
-                }
-                ToolFailure::Protocol { .. } => None,
+                ToolFailure::Execution { remedy, .. }
+                | ToolFailure::Unavailable { remedy, .. }
+                | ToolFailure::Protocol { remedy, .. } => remedy.clone(),
                 ToolFailure::OutcomeUnknown { .. } => {
                     Some("check whether the tool took effect before you call it again".into())
                 }
@@ -279,8 +290,8 @@ impl CallError {
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { details, .. }
                 | ToolFailure::Unavailable { details, .. }
+                | ToolFailure::Protocol { details, .. }
                 | ToolFailure::OutcomeUnknown { details, .. } => details.clone(),
-                ToolFailure::Protocol { .. } => Value::Null,
             },
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }

@@ -100,6 +100,7 @@ impl Running {
     /// Stops it in its tracks, as a machine that hangs does: connections stay, nothing answers.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        crate::eventually("it stops", || is_stopped(self.pid()).then_some(()));
     }
 
     /// Goes on after [`Running::pause`].
@@ -124,6 +125,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Whether every thread of a process stands still. The signal that stops them takes its time.
+pub fn is_stopped(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+    tasks.flatten().all(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+    })
 }
 
 /// Everything fixtures wrote to the file that their scenario names as `facts`.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::{Client, Params, mirror};
 use crate::error::RequestError;
@@ -50,6 +51,9 @@ impl Client {
         key: &str,
     ) -> Result<Listed<T>, RequestError> {
         let limits = self.options.limits;
+        // Each page has the time of a request, and all that follow the first one together as well.
+        let time_max = self.options.request_timeout;
+        let ends = Instant::now() + time_max;
         let mut listed = Listed { items: Vec::new(), gaps: Vec::new() };
         let mut cursor: Option<String> = None;
         for _ in 0..limits.pages_max {
@@ -57,7 +61,20 @@ impl Client {
                 Some(cursor) => Params::new().text("cursor", cursor),
                 None => Params::new(),
             };
-            let answer = self.ask(method, params, self.limited(None)).await?;
+            let asking = self.ask(method, params, self.limited(None));
+            let answer = match &cursor {
+                None => asking.await?,
+                Some(_) => match tokio::time::timeout_at(ends, asking).await {
+                    Ok(answer) => answer?,
+                    Err(_) => {
+                        listed.gaps.push(format!(
+                            "its list of {key} did not end within {time_max:?} \
+                             (`request_timeout`); the rest is left out"
+                        ));
+                        return Ok(listed);
+                    }
+                },
+            };
             let page = Page::read(&answer, method, key)?;
             for item in page.items {
                 if listed.items.len() == limits.items_max {

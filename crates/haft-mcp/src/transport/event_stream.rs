@@ -15,14 +15,22 @@ pub(super) struct Event {
     pub(super) data: Vec<u8>,
 }
 
-/// A line or an event is longer than a message may be.
+/// What a stream has too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) enum Excess {
+    /// A line or an event is longer than a message may be.
+    Message,
+    /// Too much came since the last event that is none: comments and unknown fields.
+    Noise,
+}
 
 /// A stream of events that is being read.
 #[derive(Debug)]
 pub(super) struct EventStream {
     data_bytes_max: usize,
+    noise_bytes_max: u64,
+    /// How much came since the last event, its data left out.
+    noise_bytes: u64,
     /// What came, from the first byte of the line that has not ended yet.
     buffer: Vec<u8>,
     /// Where that line starts in the buffer.
@@ -42,9 +50,11 @@ pub(super) struct EventStream {
 
 impl EventStream {
     /// A stream of which nothing has been read.
-    pub(super) fn new(data_bytes_max: usize) -> Self {
+    pub(super) fn new(data_bytes_max: usize, noise_bytes_max: u64) -> Self {
         Self {
             data_bytes_max,
+            noise_bytes_max,
+            noise_bytes: 0,
             buffer: Vec::new(),
             start: 0,
             searched: 0,
@@ -80,7 +90,7 @@ impl EventStream {
     }
 
     /// The next complete event, if there is one.
-    pub(super) fn next(&mut self) -> Result<Option<Event>, TooLong> {
+    pub(super) fn next(&mut self) -> Result<Option<Event>, Excess> {
         loop {
             if self.after_return && self.buffer.get(self.start) == Some(&b'\n') {
                 self.start += 1;
@@ -90,7 +100,7 @@ impl EventStream {
             let found = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]);
             let end = found.map_or(self.buffer.len(), |found| self.searched + found);
             if end - self.start > self.data_bytes_max.saturating_add(FIELD_BYTES_MAX) {
-                return Err(TooLong);
+                return Err(Excess::Message);
             }
             if found.is_none() {
                 // An empty rest says nothing yet about the line feed that may follow.
@@ -103,18 +113,25 @@ impl EventStream {
             self.start = end + 1;
             self.searched = self.start;
             if event.is_some() {
+                self.noise_bytes = 0;
                 return Ok(event);
+            }
+            if self.noise_bytes > self.noise_bytes_max {
+                return Err(Excess::Noise);
             }
         }
     }
 
     /// Takes in the line at `start..end`. An empty one completes an event.
-    fn line(&mut self, mut start: usize, end: usize) -> Result<Option<Event>, TooLong> {
+    fn line(&mut self, mut start: usize, end: usize) -> Result<Option<Event>, Excess> {
         if self.is_first_line && self.buffer[start..end].starts_with(BYTE_ORDER_MARK) {
             start += BYTE_ORDER_MARK.len();
         }
         self.is_first_line = false;
         let line = &self.buffer[start..end];
+        if !line.starts_with(b"data:") {
+            self.noise_bytes += line.len() as u64 + 1;
+        }
         if line.is_empty() {
             return Ok(self.complete());
         }
@@ -129,7 +146,7 @@ impl EventStream {
             b"data" => {
                 let joint = usize::from(self.has_data);
                 if self.data.len() + joint + value.len() > self.data_bytes_max {
-                    return Err(TooLong);
+                    return Err(Excess::Message);
                 }
                 if self.has_data {
                     self.data.push(b'\n');
@@ -164,7 +181,7 @@ impl EventStream {
 
 /// What a stream comes to that is read in these pieces, for those who try it with any bytes.
 pub(crate) fn read_all(pieces: &[&[u8]], data_bytes_max: usize) -> String {
-    let mut stream = EventStream::new(data_bytes_max);
+    let mut stream = EventStream::new(data_bytes_max, u64::MAX);
     let mut events = Vec::new();
     for piece in pieces {
         stream.push(piece);
@@ -173,7 +190,7 @@ pub(crate) fn read_all(pieces: &[&[u8]], data_bytes_max: usize) -> String {
                 Ok(Some(event)) => events.push(event),
                 Ok(None) => break,
                 // What was complete before stays; the rest is of no more use.
-                Err(TooLong) => return format!("{events:?}, and then too long"),
+                Err(_) => return format!("{events:?}, and then too long"),
             }
         }
     }
@@ -189,7 +206,7 @@ mod tests {
     type Read = (Vec<(String, String)>, Option<String>, Option<Duration>, bool);
 
     fn read(pieces: &[&[u8]], max: usize) -> Read {
-        let mut stream = EventStream::new(max);
+        let mut stream = EventStream::new(max, u64::MAX);
         let mut events = Vec::new();
         let mut is_too_long = false;
         'pieces: for piece in pieces {
@@ -200,7 +217,7 @@ mod tests {
                         events.push((name, String::from_utf8_lossy(&data).into_owned()));
                     }
                     Ok(None) => break,
-                    Err(TooLong) => {
+                    Err(_) => {
                         is_too_long = true;
                         break 'pieces;
                     }
@@ -229,6 +246,18 @@ mod tests {
         assert_eq!(events("data: 1\r\rdata:  2\r\r"), [event("", "1"), event("", " 2")]);
         assert_eq!(events("event: none\n\nother: x\ndata: y\n\n"), [event("", "y")]);
         assert_eq!(events("data: never ended\n"), []);
+    }
+
+    #[test]
+    fn comments_and_unknown_fields_may_not_go_on_for_ever() {
+        let mut stream = EventStream::new(1000, 100);
+        for _ in 0..10 {
+            stream.push(b": ping\n\n: ping\n\ndata: x\n\n");
+            let events: Vec<_> = std::iter::from_fn(|| stream.next().unwrap()).collect();
+            assert_eq!(events.len(), 1, "an event starts the count anew");
+        }
+        stream.push(": ping\n\nstrange: line\n".repeat(5).as_bytes());
+        assert_eq!(stream.next(), Err(Excess::Noise));
     }
 
     #[test]

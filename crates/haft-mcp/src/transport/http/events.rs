@@ -5,7 +5,7 @@ use reqwest::Response;
 use super::Endpoint;
 use crate::error::TransportError;
 use crate::inbox::Inbox;
-use crate::transport::event_stream::{Event, EventStream, TooLong};
+use crate::transport::event_stream::{Event, EventStream, Excess};
 
 /// A stream that is being read.
 pub(crate) struct Events {
@@ -15,7 +15,9 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new(response: Response, inbox: &Inbox) -> Self {
-        Self { response, stream: EventStream::new(inbox.limits().message_bytes_max) }
+        let limits = inbox.limits();
+        let stream = EventStream::new(limits.message_bytes_max, limits.noise_bytes_max);
+        Self { response, stream }
     }
 
     /// The next event; nothing at the end of the stream. Given up while it waits, nothing is lost.
@@ -28,7 +30,8 @@ impl Events {
             match self.stream.next() {
                 Ok(Some(event)) => return Ok(Some(event)),
                 Ok(None) => {}
-                Err(TooLong) => return Err(inbox.too_long()),
+                Err(Excess::Message) => return Err(inbox.too_long()),
+                Err(Excess::Noise) => return Err(inbox.too_noisy()),
             }
             match endpoint.chunk(&mut self.response, endpoint.sse_read_timeout).await? {
                 Some(chunk) => self.stream.push(&chunk),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -77,7 +77,8 @@ pub struct Connection {
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
     health: Mutex<Health>,
-    last_loss: Mutex<Option<TransportError>>,
+    /// Which client was found to be lost, and why.
+    last_loss: Mutex<Option<(Weak<Client>, TransportError)>>,
     calls: AtomicUsize,
 }
 
@@ -277,14 +278,17 @@ impl Connection {
         }
         let current = self.client.load_full();
         if current.is_some_and(|current| Arc::ptr_eq(&current, client)) {
-            *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+            *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some((Arc::downgrade(client), error.clone()));
             self.client.store(None);
             self.lost.notify_one();
         }
     }
 
-    pub(super) fn take_loss(&self) -> Option<TransportError> {
-        self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Why this client is lost, if somebody found out. What was said of an earlier one is stale.
+    pub(super) fn take_loss(&self, client: &Arc<Client>) -> Option<TransportError> {
+        let (of, loss) = self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        std::ptr::eq(of.as_ptr(), Arc::as_ptr(client)).then_some(loss)
     }
 
     pub(super) fn set(&self, state: ServerState, reason: Option<String>, retries: u32) {

@@ -54,7 +54,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
         }
         Err(_) => {
             let text = format!("it did not answer within {} (`connect_timeout`)", human(limit));
-            let text = with_last_words(connection, &text).await;
+            let text = with_last_words(connection, &text, EndedBy::Us).await;
             // Who was silent for so long is not asked again at once.
             return Attempt { outcome: Err(text), is_transient: false, retry_after: None };
         }
@@ -65,7 +65,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
         }
         Err(error) => {
             let text = format!("it is connected but does not list what it offers: {error}");
-            let text = with_last_words(connection, &text).await;
+            let text = with_last_words(connection, &text, EndedBy::of(&error)).await;
             client.close().await;
             let is_transient = ConnectError::from(error).is_transient();
             Attempt { outcome: Err(text), is_transient, retry_after: None }
@@ -114,20 +114,68 @@ impl Connectors {
 
 /// The error of a failed connection in words: the cause, what the process said, what to do.
 async fn explain(connection: &Connection, error: &ConnectError) -> String {
-    let text = with_last_words(connection, &error.message).await;
+    let text = with_last_words(connection, &error.message, EndedBy::of(&error.cause)).await;
     match &error.cause {
-        RequestError::Transport(cause) if cause.kind == Failure::AuthRequired => {
-            format!("auth_required: {text}; {}", login_remedy(connection.name()))
-        }
-        _ => text,
+        RequestError::Transport(cause) => match cause.kind {
+            Failure::AuthRequired => {
+                format!("auth_required: {text}; {}", login_remedy(connection.name()))
+            }
+            Failure::Unreachable => format!("{text}; start the server, or correct its address"),
+            Failure::Tls => format!("{text}; mend its certificate, or correct its address"),
+            Failure::Status(400..=499) | Failure::Redirect | Failure::Protocol => {
+                format!("{text}; check its address and `transport`")
+            }
+            // What to do about these is in the text, or up to the server.
+            Failure::NotFound
+            | Failure::Closed
+            | Failure::Timeout
+            | Failure::SessionExpired
+            | Failure::Status(_) => text,
+        },
+        RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => text,
     }
 }
 
+/// Why a process is no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndedBy {
+    /// It left, and its exit code says more.
+    Itself,
+    /// We gave it up, so its exit code says nothing.
+    Us,
+}
+
+impl EndedBy {
+    fn of(error: &RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::of_transport(error),
+            RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => {
+                Self::Us
+            }
+        }
+    }
+
+    pub(super) fn of_transport(error: &TransportError) -> Self {
+        if error.kind == Failure::Closed { Self::Itself } else { Self::Us }
+    }
+}
+
+<<<<<<< HEAD
+/// Adds how the process ended and the last line it wrote to its standard error; leaves nothing of
+/// it behind.
+pub(super) async fn with_last_words(
+    connection: &Connection,
+    text: &str,
+    ended_by: EndedBy,
+) -> String {
+=======
 /// Adds how the process ended and the last line it wrote to its standard error, secrets masked;
 /// leaves nothing of it behind.
 pub(super) async fn with_last_words(connection: &Connection, text: &str) -> String {
+>>>>>>> main
     let mut text = text.to_owned();
-    if let Some(exit) = process::bury(&connection.process).await {
+    let exit = process::bury(&connection.process).await;
+    if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
         text.push_str(" (");
         text.push_str(&exit);
         text.push(')');

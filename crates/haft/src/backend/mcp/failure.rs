@@ -27,9 +27,7 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                 details: json!({"server": server, "rpc_code": rpc.code, "data": data}),
             }
         }
-        RequestError::Protocol { message } => ToolFailure::Protocol {
-            message: format!("{MCP_ERROR}server `{server}`: {}", printable(message)),
-        },
+        RequestError::Protocol { message } => protocol(connection, message),
         RequestError::Timeout { after, .. } => ToolFailure::Unavailable {
             message: format!("{MCP_ERROR}server `{server}` was silent for {}", human(*after)),
             remedy: Some("raise `request_timeout` for the server".into()),
@@ -43,9 +41,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
     let server = connection.name();
     let why = printable(&error.message);
     match (error.kind, error.sent) {
-        (Failure::Protocol, _) => {
-            ToolFailure::Protocol { message: format!("{MCP_ERROR}server `{server}`: {why}") }
-        }
+        (Failure::Protocol, _) => protocol(connection, &error.message),
         (Failure::AuthRequired, _) => ToolFailure::Unavailable {
             message: format!(
                 "{MCP_ERROR}auth_required: server `{server}` wants credentials: {why}"
@@ -53,18 +49,36 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
             remedy: Some(login_remedy(server)),
             details: details(connection),
         },
+        (Failure::Status(429 | 503), Sent::No) => ToolFailure::Unavailable {
+            message: format!("{MCP_ERROR}server `{server}` takes no calls at the moment: {why}"),
+            remedy: Some("try again later, or call it less often".into()),
+            details: details(connection),
+        },
         (_, Sent::No) => ToolFailure::Unavailable {
             message: format!("{MCP_ERROR}server `{server}` is no longer available: {why}"),
             remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
             details: details(connection),
         },
-        (_, Sent::Maybe) => ToolFailure::OutcomeUnknown {
+        (kind, Sent::Maybe) => ToolFailure::OutcomeUnknown {
             message: format!(
-                "{MCP_ERROR}server `{server}` was lost while `{tool}` ran, and nobody knows whether it \
-                 took effect: {why}"
+                "{MCP_ERROR}server `{server}` {} while `{tool}` ran, and nobody knows whether it \
+                 took effect: {why}",
+                if matches!(kind, Failure::Status(_)) { "failed" } else { "was lost" }
             ),
             details: details(connection),
         },
+    }
+}
+
+/// An answer that breaks the rules.
+fn protocol(connection: &Connection, why: &str) -> ToolFailure {
+    let server = connection.name();
+    ToolFailure::Protocol {
+        message: format!("{MCP_ERROR}server `{server}`: {}", printable(why)),
+        remedy: Some(format!(
+            "the fault is the server's: update `{server}`, or report it to those who make it"
+        )),
+        details: details(connection),
     }
 }
 

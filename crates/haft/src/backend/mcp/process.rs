@@ -77,7 +77,9 @@ impl ProcessConnector {
         if let Some(cwd) = cwd {
             if !cwd.is_dir() {
                 let cwd = cwd.display();
-                let message = format!("the folder `{cwd}` (`cwd`) does not exist");
+                let message = format!(
+                    "the folder `{cwd}` (`cwd`) does not exist; create it, or correct `cwd`"
+                );
                 return Err(TransportError::unsent(Failure::NotFound, message));
             }
             child.current_dir(cwd);

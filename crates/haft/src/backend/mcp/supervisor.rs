@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use haft_mcp::{Client, Failure, TransportError};
 
 use super::connection::Connection;
-use super::endpoint::{self, Attempt};
+use super::endpoint::{self, Attempt, EndedBy};
 use super::health::ServerState;
 use super::lists::Lists;
 use crate::config::choices::Start;
@@ -62,7 +62,12 @@ async fn supervise(connection: &Arc<Connection>) {
                 let End::Lost(loss) = hold(connection, &client).await else { return };
                 connection.client.store(None);
                 short_lives = if began.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
-                let reason = endpoint::with_last_words(connection, &loss.message).await;
+                let reason = endpoint::with_last_words(
+                    connection,
+                    &loss.message,
+                    EndedBy::of_transport(&loss),
+                )
+                .await;
                 tracing::warn!(
                     server = connection.name(),
                     "lost the server: {}",
@@ -127,7 +132,7 @@ async fn round(
 
 /// The pause before the retry after `retries` retries, a little longer or shorter than configured
 /// so that many clients of one server do not come back all at once.
-fn backoff(reconnect: &Reconnect, retries: u32) -> Duration {
+pub(super) fn backoff(reconnect: &Reconnect, retries: u32) -> Duration {
     let Reconnect { attempts: _, base, factor, max } = reconnect;
     let power = factor.value.powi(i32::try_from(retries).unwrap_or(i32::MAX));
     let pause = base.value.as_secs_f64() * power;
@@ -172,7 +177,7 @@ async fn hold(connection: &Connection, client: &Arc<Client>) -> End {
                 return End::Lost(client.ended().unwrap_or_else(unknown));
             }
             () = connection.lost.notified() => {
-                if let Some(loss) = connection.take_loss() {
+                if let Some(loss) = connection.take_loss(client) {
                     return End::Lost(loss);
                 }
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connection::Connection;
-use super::{convert, failure};
+use super::{convert, failure, supervisor};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
@@ -53,9 +53,8 @@ impl McpTool {
         let connection = &self.connection;
         let _under_way = connection.under_way();
         let tool = &self.definition.name;
-        let mut tries_left = 1 + connection.retries_max().max(1);
+        let mut repeats = 0;
         loop {
-            tries_left -= 1;
             let client = connection
                 .client()
                 .await
@@ -70,25 +69,46 @@ impl McpTool {
                 Err(error) => error,
             };
             connection.note(&client, &error);
-            if tries_left == 0 || !self.may_repeat(&error) {
+            // A connection that ended before the call could use it is no fault of the call.
+            let was_late = client.has_ended() && error.sent() == Sent::No;
+            let repeats_max =
+                if was_late { connection.retries_max().max(1) } else { self.repeats_max(&error) };
+            if repeats >= repeats_max {
                 return Err(failure::of_call(connection, tool, &error));
             }
-            if let RequestError::Transport(error) = &error
-                && let Some(wish) = error.retry_after
-            {
-                tokio::time::sleep(wish.min(RETRY_AFTER_MAX)).await;
-            }
+            self.pause_before(repeats, &error).await;
+            repeats += 1;
         }
     }
 
-    fn may_repeat(&self, error: &RequestError) -> bool {
+    /// A server that is still there and did not want the call gets a pause, at least as long as it
+    /// asks for. One that was lost has it from whoever connects it again.
+    async fn pause_before(&self, repeats: u32, error: &RequestError) {
+        let RequestError::Transport(error) = error else { return };
+        let pause = if error.ends_connection() {
+            Duration::ZERO
+        } else {
+            supervisor::backoff(&self.connection.config().reconnect, repeats)
+        };
+        let wish = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+        tokio::time::sleep(pause.max(wish)).await;
+    }
+
+    /// How often a call that failed like this may be sent again altogether.
+    fn repeats_max(&self, error: &RequestError) -> u32 {
         match error {
             RequestError::Transport(error) => {
                 let is_safe = error.sent == Sent::No || self.repeat == Repeat::Harmless;
-                is_safe && error.is_transient() && error.kind != Failure::Timeout
+                let is_hopeless = !error.is_transient() || error.kind == Failure::Timeout;
+                match error.kind {
+                    _ if !is_safe || is_hopeless => 0,
+                    // A server that forgets every session would be asked for ever.
+                    Failure::SessionExpired => 1,
+                    _ => self.connection.retries_max().max(1),
+                }
             }
             RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => {
-                false
+                0
             }
         }
     }

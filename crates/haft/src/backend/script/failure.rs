@@ -166,7 +166,11 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
 
 /// Something else than the runner's answer came through the pipe.
 pub(super) fn unreadable(name: &str, problem: &str) -> ToolFailure {
-    ToolFailure::Protocol { message: format!("the answer of `{name}` cannot be read: {problem}") }
+    ToolFailure::Protocol {
+        message: format!("the answer of `{name}` cannot be read: {problem}"),
+        remedy: None,
+        details: Value::Null,
+    }
 }
 
 /// The arguments are too long for one request.

@@ -24,7 +24,8 @@ where
 
 /// A message as an event.
 pub fn event(data: &[u8]) -> Vec<u8> {
-    [b"event: message\ndata: ", data, b"\n\n"].concat()
+    let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
+    [b"event: message\ndata: ", &lines.join(&b"\ndata: "[..])[..], b"\n\n"].concat()
 }
 
 async fn next(frames: &mut Frames) -> Option<Result<Vec<u8>, std::io::Error>> {

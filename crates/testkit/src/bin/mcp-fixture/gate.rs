@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
@@ -131,6 +132,15 @@ async fn answer(action: &Action, path: &str) -> Response {
         Action::StallMidway => {
             let half = stream::once(async { Ok::<_, std::io::Error>(HALF_JSON) });
             typed(200, "application/json", Body::from_stream(half.chain(stream::pending())))
+        }
+        Action::Drip(every_ms) => {
+            let pause = Duration::from_millis(*every_ms);
+            let half = stream::once(async { Ok::<_, std::io::Error>(HALF_JSON) });
+            let rest = stream::unfold((), move |()| async move {
+                tokio::time::sleep(pause).await;
+                Some((Ok("x"), ()))
+            });
+            typed(200, "application/json", Body::from_stream(half.chain(rest)))
         }
         Action::Cut => typed(200, "application/json", cut(HALF_JSON)),
         Action::CutSse => typed(200, "text/event-stream", cut(HALF_EVENT)),

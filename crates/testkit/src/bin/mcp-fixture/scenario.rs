@@ -202,6 +202,8 @@ pub enum Action {
     Stall,
     /// Half an answer, then silence.
     StallMidway,
+    /// Half an answer, then a byte every so many milliseconds.
+    Drip(u64),
     /// Half an answer, then the connection is closed.
     Cut,
     /// Half an event, then the connection is closed.

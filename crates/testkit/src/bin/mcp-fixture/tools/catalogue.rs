@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::lists::{ToolEntry, object};
 
 /// Names and one line each. Arguments and schemas of output are added below.
-const TOOLS: [(&str, &str); 39] = [
+const TOOLS: [(&str, &str); 41] = [
     ("echo", "Returns its arguments."),
     ("text", "Returns a text."),
     ("every_content", "Returns content of every kind."),
@@ -21,11 +21,13 @@ const TOOLS: [(&str, &str); 39] = [
     ("bad_structured", "Returns structured content that breaks its schema."),
     ("bad_structured_error", "The same, as an error."),
     ("progress", "Reports progress, then answers."),
-    ("drip", "Reports progress for ever."),
+    ("drip", "Reports progress, or says something else, for ever."),
+    ("trickle", "Sends its answer byte by byte, for ever."),
     ("crash", "Ends the server in the middle of the call."),
     ("hang", "Never answers."),
     ("wrong_id", "Answers a request nobody made."),
     ("duplicate", "Answers twice."),
+    ("stray", "Answers a request nobody made, then the one that was."),
     ("bad_utf8", "Answers with invalid UTF-8."),
     ("half_line", "Sends half an answer as a line."),
     ("long_line", "Sends a very long line before the answer."),
@@ -47,9 +49,12 @@ const TOOLS: [(&str, &str); 39] = [
     ("header_param", "Has an argument that travels as a header; returns its arguments."),
 ];
 
+/// Tools that a server only has where its scenario names them.
+const ON_REQUEST: [&str; 3] = ["no_schema", "stray", "trickle"];
+
 /// Every built-in tool that a healthy server may have.
 pub fn all() -> Vec<ToolEntry> {
-    let healthy = TOOLS.iter().filter(|(name, _)| *name != "no_schema");
+    let healthy = TOOLS.iter().filter(|(name, _)| !ON_REQUEST.contains(name));
     healthy.map(|(name, description)| entry(name, description)).collect()
 }
 
@@ -96,7 +101,7 @@ fn input(name: &str) -> Value {
         "big" | "long_line" | "flood" => json!({ "bytes": number }),
         "deep" => json!({ "depth": number }),
         "progress" => json!({ "steps": number, "every_ms": number }),
-        "drip" => json!({ "every_ms": number }),
+        "drip" | "trickle" => json!({ "every_ms": number }),
         "notification_flood" | "storm" => json!({ "count": number }),
         "add_tool" | "remove_tool" | "add_prompt" => json!({ "name": text }),
         "update_resource" => json!({ "uri": text }),

@@ -1,6 +1,8 @@
 //! Tools that break the rules of the channel. The noise makes sense on stdio; other transports
 //! carry it as one frame, event or body each.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::size;
@@ -15,9 +17,28 @@ const CHUNK_BYTES: usize = 64 * LINE_BYTES;
 
 /// Answers a request nobody made, and never the one that was.
 pub fn wrong_id(call: &Call) -> Outcome {
+    answer_nobody(call);
+    Outcome::Silence
+}
+
+/// Answers a request nobody made, then the one that was.
+pub fn stray(call: &Call) -> Outcome {
+    answer_nobody(call);
+    Outcome::text("for you")
+}
+
+fn answer_nobody(call: &Call) {
     call.out.message(json!({ "jsonrpc": "2.0", "id": STRANGE_ID,
         "result": { "content": [{ "type": "text", "text": "for nobody" }] } }));
-    Outcome::Silence
+}
+
+/// Sends an answer byte by byte that never ends.
+pub async fn trickle(call: &Call) -> Outcome {
+    call.raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"text\":\"", call.id));
+    while call.raw("x") {
+        tokio::time::sleep(Duration::from_millis(call.number("every_ms", 100))).await;
+    }
+    Outcome::Said
 }
 
 /// Answers twice.

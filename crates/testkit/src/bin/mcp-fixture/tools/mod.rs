@@ -66,6 +66,7 @@ async fn run(name: &str, call: &Call) -> Outcome {
         "crash" => call.server.facts.exit(1),
         "wrong_id" => faults::wrong_id(call),
         "duplicate" => faults::duplicate(call),
+        "stray" => faults::stray(call),
         "bad_utf8" => faults::bad_utf8(call),
         "half_line" => faults::half_line(call),
         "long_line" => faults::long_line(call).await,
@@ -74,6 +75,7 @@ async fn run(name: &str, call: &Call) -> Outcome {
 
         "progress" => notices::progress(call).await,
         "drip" => notices::drip(call).await,
+        "trickle" => faults::trickle(call).await,
         "notification_flood" => notices::flood(call).await,
         "log_all_levels" => notices::log_all_levels(call),
         "add_tool" => notices::add_tool(call),

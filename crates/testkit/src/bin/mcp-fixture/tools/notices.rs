@@ -57,10 +57,15 @@ pub async fn progress(call: &Call) -> Outcome {
     Outcome::text(format!("{steps} steps"))
 }
 
-/// Reports progress for ever.
+/// Reports progress for ever, or says something else where nobody asked for progress.
 pub async fn drip(call: &Call) -> Outcome {
     for step in 1.. {
-        if !report(call, step, None) {
+        let is_heard = if call.params["_meta"]["progressToken"].is_null() {
+            call.notify("notifications/fixture/noise", json!({ "n": step }))
+        } else {
+            report(call, step, None)
+        };
+        if !is_heard {
             break;
         }
         tokio::time::sleep(Duration::from_millis(call.number("every_ms", 100))).await;

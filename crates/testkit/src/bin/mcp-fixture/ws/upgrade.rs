@@ -79,7 +79,7 @@ async fn refusal(action: &Action, path: &str) -> String {
             let to = if to == "self" { path } else { to };
             answer(307, &format!("Location: {to}\r\n"), "")
         }
-        Action::Stall | Action::StallMidway => std::future::pending().await,
+        Action::Stall | Action::StallMidway | Action::Drip(_) => std::future::pending().await,
         Action::Cut | Action::CutSse => "HTTP/1.1 101 Switching Proto".to_owned(),
     }
 }
