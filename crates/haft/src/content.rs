@@ -1,5 +1,7 @@
 //! What a tool answers, in the kinds a model can be shown.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -46,6 +48,22 @@ impl Content {
     /// A block of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// The block as a text: its own, or one that says what it is.
+    pub fn as_text(&self) -> Cow<'_, str> {
+        let bytes = |base64: &str| base64.trim_end_matches('=').len() * 3 / 4;
+        match self {
+            Self::Text { text } | Self::Resource { text: Some(text), .. } => text.into(),
+            Self::Image { data, mime_type } | Self::Audio { data, mime_type } => {
+                format!("[{mime_type}, {} bytes]", bytes(data)).into()
+            }
+            Self::Resource { uri, mime_type, text: None, data } => {
+                let kind = mime_type.as_deref().map(|kind| format!(", {kind}")).unwrap_or_default();
+                let size = data.as_deref().map(|data| format!(", {} bytes", bytes(data)));
+                format!("[resource {uri}{kind}{}]", size.unwrap_or_default()).into()
+            }
+        }
     }
 }
 

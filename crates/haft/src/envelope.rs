@@ -1,5 +1,7 @@
 //! The one shape every call is answered in, whatever ran and however it ended.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
@@ -53,6 +55,19 @@ pub struct ErrorBody {
     pub details: Value,
 }
 
+impl Envelope {
+    /// The answer as one text, for a model that takes nothing else. It is never empty: models take
+    /// an empty answer for a lost one.
+    pub fn model_text(&self) -> String {
+        if let Some(error) = &self.error {
+            return error.message.clone();
+        }
+        let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::as_text).collect();
+        let text = texts.join("\n");
+        if text.is_empty() { "(no content)".to_owned() } else { text }
+    }
+}
+
 impl From<&CallError> for ErrorBody {
     fn from(error: &CallError) -> Self {
         Self {
@@ -61,5 +76,42 @@ impl From<&CallError> for ErrorBody {
             remedy: error.remedy(),
             details: error.details(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: Vec<Content>) -> String {
+        let envelope = Envelope {
+            execution_id: String::new(),
+            tool: String::new(),
+            status: Status::Success,
+            data: None,
+            content,
+            message: None,
+            error: None,
+            queued_ms: 0,
+            duration_ms: 0,
+        };
+        envelope.model_text()
+    }
+
+    /// Proves S3-EC-1, S3-US3-5 on the side of the model.
+    #[test]
+    fn a_model_always_gets_a_text() {
+        assert_eq!(text(Vec::new()), "(no content)");
+        let image = Content::Image { data: "QUJD".into(), mime_type: "image/png".into() };
+        let resource = Content::Resource {
+            uri: "a://b".into(),
+            mime_type: None,
+            text: Some("inside".into()),
+            data: None,
+        };
+        assert_eq!(
+            text(vec![Content::text("one"), image, resource]),
+            "one\n[image/png, 3 bytes]\ninside"
+        );
     }
 }

@@ -62,18 +62,16 @@ impl Client {
                 None => Params::new(),
             };
             let asking = self.ask(method, params, self.limited(None));
-            let answer = match &cursor {
-                None => asking.await?,
-                Some(_) => match tokio::time::timeout_at(ends, asking).await {
-                    Ok(answer) => answer?,
-                    Err(_) => {
-                        listed.gaps.push(format!(
-                            "its list of {key} did not end within {time_max:?} \
-                             (`request_timeout`); the rest is left out"
-                        ));
-                        return Ok(listed);
-                    }
-                },
+            let answer = if cursor.is_none() {
+                asking.await?
+            } else if let Ok(answer) = tokio::time::timeout_at(ends, asking).await {
+                answer?
+            } else {
+                listed.gaps.push(format!(
+                    "its list of {key} did not end within {time_max:?} (`request_timeout`); the \
+                     rest is left out"
+                ));
+                return Ok(listed);
             };
             let page = Page::read(&answer, method, key)?;
             for item in page.items {

@@ -126,6 +126,10 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
             // No string, or one that is no Unicode text: shown as it was written.
             Err(_) => print_json_text(data.get()),
         },
+        (None, None) if envelope.content.is_empty() => {
+            // Said beside the answer, which is empty for whoever reads it in a pipe.
+            eprintln!("{}", paint.dim("(no content)"));
+        }
         (None, None) => {
             for block in &envelope.content {
                 console::line(&shown(block));

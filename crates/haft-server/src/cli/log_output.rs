@@ -4,7 +4,6 @@ use haft::Content;
 use haft::record::LoggedCall;
 use serde_json::value::RawValue;
 
-use super::content;
 use crate::json_text;
 
 /// The text of the answer. Structure without a text of its own is shown as JSON.
@@ -15,7 +14,7 @@ pub(super) fn text(call: &LoggedCall) -> String {
 
 fn text_of(answer: &RawValue) -> String {
     if let Ok(blocks) = serde_json::from_str::<Vec<Content>>(answer.get()) {
-        let texts: Vec<String> = blocks.iter().map(content::text).collect();
+        let texts: Vec<String> = blocks.iter().map(|block| block.as_text().into_owned()).collect();
         return texts.join("\n");
     }
     serde_json::from_str::<String>(answer.get())

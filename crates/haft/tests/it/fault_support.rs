@@ -14,7 +14,7 @@ use testkit::{Workspace, is_running};
 use super::support::until;
 
 /// Where a test that hangs is ended. Nothing here is expected to take a tenth of it.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The ways to a server, as test names spell them.
