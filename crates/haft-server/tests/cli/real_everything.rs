@@ -34,8 +34,12 @@ fn everything_over_sse_is_what_the_python_sdk_sees() {
     let port = free_port();
     let _server = peers::everything(Everything::Sse(port)).listen(port);
     let address = Address::Sse(format!("http://127.0.0.1:{port}/sse"));
-    let seen = Reference::Python1.see(&address, &calls());
-    Peer::new(&address).assert_sees(&seen, &calls());
+    let mut calls = calls();
+    // It can only be called as a task, so the answer is an error.
+    calls.push(("simulate-research-query", json!({"topic": "nothing"})));
+    let seen = Reference::Python1.see(&address, &calls);
+    assert_eq!(seen.results.last().unwrap()["result"]["isError"], true);
+    Peer::new(&address).assert_sees(&seen, &calls);
 }
 
 /// Proves S1-3, S2-Q-09, S3-US8-1, S3-US8-T: over streamable HTTP. The long operation sends

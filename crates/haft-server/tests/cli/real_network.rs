@@ -16,7 +16,7 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Proves S3-US7-1, S3-US7-2: a stdio server behind a WebSocket gateway.
+/// Proves S3-US7-1: a stdio server behind a WebSocket gateway.
 #[test]
 fn everything_behind_a_websocket_gateway_is_what_the_typescript_sdk_sees() {
     let port = free_port();
@@ -32,7 +32,7 @@ fn everything_behind_a_websocket_gateway_is_what_the_typescript_sdk_sees() {
     Peer::new(&address).assert_sees(&seen, &calls);
 }
 
-/// Proves S2-FR-003, S3-US7-1, S3-US7-2: WebSocket of the Python SDK, release 1.
+/// Proves S2-FR-003, S3-US7-1: WebSocket of the Python SDK, release 1.
 #[test]
 fn a_python_websocket_server_is_what_the_python_sdk_sees() {
     let port = free_port();

@@ -106,8 +106,11 @@ pub(crate) fn assert_same_answer(tool: &str, envelope: &Value, answer: &Value) {
     if let Some(message) = answer["error"]["message"].as_str() {
         assert_eq!(status, "error", "{tool}: {envelope}");
         let found = envelope["error"]["message"].as_str().unwrap_or_default();
-        // An SDK may put a word of its own before the server's.
-        let message = message.trim_start_matches(|it: char| it != ':').trim_start_matches(": ");
+        // The TypeScript SDK puts the code before the server's own words.
+        let message = match message.split_once(": ") {
+            Some((prefix, rest)) if prefix.starts_with("MCP error ") => rest,
+            _ => message,
+        };
         assert!(found.contains(message), "{tool}: {found:?} without {message:?}");
         return;
     }
