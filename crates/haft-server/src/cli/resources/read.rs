@@ -11,9 +11,7 @@ use haft::{Content, ResourceInfo, Runtime, ToolFailure};
 
 use super::{Listed, ask};
 use crate::cli::toolbox::{self, Purpose, Toolbox};
-use crate::cli::{
-    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, content, print_json,
-};
+use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, print_json};
 use crate::console;
 
 #[derive(Debug, Args)]
@@ -131,7 +129,8 @@ fn print(uri: &str, contents: &[Content]) -> Result<(), Failure> {
         Content::Text { .. } | Content::Image { .. } | Content::Audio { .. } => false,
     });
     if !is_binary {
-        let texts: Vec<String> = contents.iter().map(content::text).collect();
+        let texts: Vec<String> =
+            contents.iter().map(|block| block.as_text().into_owned()).collect();
         console::whole(&texts.concat());
         return Ok(());
     }
@@ -156,7 +155,7 @@ fn bytes_of(contents: &[Content]) -> Result<Vec<Vec<u8>>, Failure> {
                 Failure::new(EXIT_RUNTIME, problem, "look at it with `--json`, and mend the server")
             })
         }
-        text => Ok(content::text(text).into_bytes()),
+        text => Ok(text.as_text().into_owned().into_bytes()),
     };
     contents.iter().map(bytes).collect()
 }
