@@ -197,14 +197,12 @@ impl ToolFailure {
         let (message, details) = match &mut self {
             Self::Execution { message, details, .. }
             | Self::Unavailable { message, details, .. }
-            | Self::OutcomeUnknown { message, details } => (message, Some(details)),
-            Self::Protocol { message } => (message, None),
+            | Self::Protocol { message, details, .. }
+            | Self::OutcomeUnknown { message, details } => (message, details),
         };
         *message = redactor.text(message).into_owned();
-        if let Some(details) = details {
-            let masked = redactor.json(&details.to_string()).into_owned();
-            *details = serde_json::from_str(&masked).unwrap_or(Value::Null);
-        }
+        let masked = redactor.json(&details.to_string()).into_owned();
+        *details = serde_json::from_str(&masked).unwrap_or(Value::Null);
         self
     }
 }

@@ -160,19 +160,13 @@ impl EndedBy {
     }
 }
 
-<<<<<<< HEAD
-/// Adds how the process ended and the last line it wrote to its standard error; leaves nothing of
-/// it behind.
+/// Adds how the process ended and the last line it wrote to its standard error, secrets masked;
+/// leaves nothing of it behind.
 pub(super) async fn with_last_words(
     connection: &Connection,
     text: &str,
     ended_by: EndedBy,
 ) -> String {
-=======
-/// Adds how the process ended and the last line it wrote to its standard error, secrets masked;
-/// leaves nothing of it behind.
-pub(super) async fn with_last_words(connection: &Connection, text: &str) -> String {
->>>>>>> main
     let mut text = text.to_owned();
     let exit = process::bury(&connection.process).await;
     if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
