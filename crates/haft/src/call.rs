@@ -122,11 +122,12 @@ impl Inner {
 
     /// The tool of a name. A server that starts late may be the one that has it.
     async fn resolve(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Offered>, CallError> {
-        match snapshot.resolve(name) {
-            Ok(tool) => Ok(Arc::clone(tool)),
-            Err(_) if self.discover().await => self.snapshot.load().resolve(name).cloned(),
-            Err(unknown) => Err(unknown),
+        if let Ok(tool) = snapshot.resolve(name) {
+            return Ok(Arc::clone(tool));
         }
+        self.discover().await;
+        let snapshot = self.snapshot.load();
+        snapshot.resolve(name).cloned().map_err(|unknown| snapshot.missing(name, unknown))
     }
 }
 

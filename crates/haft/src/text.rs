@@ -48,7 +48,15 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{61c}'
+            // Invisible or blank where a letter is expected.
+            '\u{ad}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{180e}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0100}'..='\u{e01ef}'
+            | '\u{61c}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'

@@ -11,6 +11,10 @@ use crate::tool::ToolDescription;
 use crate::transport::Era;
 use crate::{PromptDescription, ResourceDescription, ResourceTemplate};
 
+/// The longest name and description of a tool.
+const NAME_BYTES_MAX: usize = 1024;
+const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
+
 /// What a server listed.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
@@ -24,6 +28,7 @@ impl Client {
     /// The server's tools.
     pub async fn list_tools(&self) -> Result<Listed<ToolDescription>, RequestError> {
         let mut listed = self.list::<ToolDescription>("tools/list", "tools").await?;
+        leave_out_oversized(&mut listed);
         if self.identity.era == Era::Modern && self.session.transport().answers_in_exchange() {
             self.learn_mirrors(&mut listed);
         }
@@ -56,6 +61,7 @@ impl Client {
         let ends = Instant::now() + time_max;
         let mut listed = Listed { items: Vec::new(), gaps: Vec::new() };
         let mut cursor: Option<String> = None;
+        let mut unreadable = 0;
         for _ in 0..limits.pages_max {
             let params = match &cursor {
                 Some(cursor) => Params::new().text("cursor", cursor),
@@ -75,7 +81,7 @@ impl Client {
             };
             let page = Page::read(&answer, method, key)?;
             for item in page.items {
-                if listed.items.len() == limits.items_max {
+                if listed.items.len() + unreadable == limits.items_max {
                     let max = limits.items_max;
                     listed.gaps.push(format!("it has more than {max} {key}; the rest is left out"));
                     return Ok(listed);
@@ -83,7 +89,10 @@ impl Client {
                 match serde_json::from_str(item.get()) {
                     Ok(item) => listed.items.push(item),
                     Err(error) => {
-                        listed.gaps.push(format!("one of its {key} cannot be read: {error}"));
+                        unreadable += 1;
+                        if unreadable == 1 {
+                            listed.gaps.push(format!("one of its {key} cannot be read: {error}"));
+                        }
                     }
                 }
             }
@@ -119,6 +128,23 @@ impl Client {
         });
         *self.mirrors() = mirrors;
     }
+}
+
+/// Leaves out tools whose name or description is no such thing any more.
+fn leave_out_oversized(listed: &mut Listed<ToolDescription>) {
+    let Listed { items, gaps } = listed;
+    items.retain(|tool| {
+        let (name, description) = (tool.name.len(), tool.description.len());
+        let fits = name <= NAME_BYTES_MAX && description <= DESCRIPTION_BYTES_MAX;
+        if !fits {
+            let shown: String = tool.name.chars().take(64).collect();
+            gaps.push(format!(
+                "its tool `{shown}` is left out: its name has {name} and its description \
+                 {description} bytes"
+            ));
+        }
+        fits
+    });
 }
 
 struct Page {

@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
     let config = configuration(global)?;
     let on_failure = config.log.on_failure.value;
     block_on(async {
-        let mut toolbox = Toolbox::open(config, Purpose::Call).await?;
+        let mut toolbox = Toolbox::open(config, Purpose::Call(&args.tool)).await?;
         let runtime = toolbox.runtime.clone();
         let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
         if let Some(session) = &args.session {

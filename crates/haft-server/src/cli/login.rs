@@ -25,8 +25,8 @@ use crate::console;
   haft login github --no-browser --scope repo --scope read:org
   APP_SECRET=... haft login crm --client-id my-app --client-secret-env APP_SECRET
 
-The tokens are stored beside the configuration in .haft/tokens, readable only by you, and are
-refreshed by themselves. `haft logout SERVER` removes them.")]
+The tokens are stored in the folder `tokens` of the state folder (`haft config show` tells where),
+readable only by you, and are refreshed by themselves. `haft logout SERVER` removes them.")]
 pub(super) struct LoginArgs {
     /// The server, as the configuration names it
     server: String,

@@ -21,9 +21,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use haft::config::{ConfigError, Severity};
+use haft::config::{ConfigError, Problem, Severity};
 use haft::text::printable_json;
 use haft::{Config, StartError};
+use serde_json::json;
 
 use crate::console::{self, Color, Paint};
 use crate::json_text;
@@ -203,9 +204,26 @@ impl Failure {
 
 fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
     let paint = Paint::stderr(global.color);
+    let Failure { message, remedy, code } = failure(error);
+    match error.downcast_ref::<ConfigError>() {
+        Some(error) => report_problems(paint, error),
+        None => console::error(paint, &message, remedy.as_deref()),
+    }
+    if global.json {
+        let error = json!({"error": {"message": message, "remedy": remedy}});
+        console::line(&printable_json(&error.to_string()));
+    }
+    ExitCode::from(code)
+}
+
+/// Any error with what to do next and the exit code it leads to.
+fn failure(error: &anyhow::Error) -> Failure {
     if let Some(error) = error.downcast_ref::<ConfigError>() {
-        report_problems(paint, error);
-        return ExitCode::from(EXIT_CONFIG);
+        let is_error = |it: &&Problem| it.severity == Severity::Error;
+        let errors: Vec<&Problem> = error.problems.iter().filter(is_error).collect();
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let remedy = errors.first().map(|first| first.remedy.clone());
+        return Failure { message: texts.join("; "), remedy, code: EXIT_CONFIG };
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
         // The texts of the toolbox went to the log as they happened; here is what follows.
@@ -220,16 +238,14 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
             StartError::Log(log) => (log.problem(), EXIT_RUNTIME),
             StartError::Cancelled => (toolbox::Interrupted.to_string(), EXIT_INTERRUPTED),
         };
-        console::error(paint, &message, error.remedy().as_deref());
-        return ExitCode::from(code);
+        return Failure { message, remedy: error.remedy(), code };
     }
-    if let Some(failure) = error.downcast_ref::<Failure>() {
-        console::error(paint, &failure.message, failure.remedy.as_deref());
-        return ExitCode::from(failure.code);
+    if let Some(Failure { message, remedy, code }) = error.downcast_ref::<Failure>() {
+        return Failure { message: message.clone(), remedy: remedy.clone(), code: *code };
     }
-    console::error(paint, &format!("{error:#}"), None);
     let is_interrupted = error.is::<toolbox::Interrupted>();
-    ExitCode::from(if is_interrupted { EXIT_INTERRUPTED } else { EXIT_RUNTIME })
+    let code = if is_interrupted { EXIT_INTERRUPTED } else { EXIT_RUNTIME };
+    Failure { message: format!("{error:#}"), remedy: None, code }
 }
 
 fn report_problems(paint: Paint, error: &ConfigError) {

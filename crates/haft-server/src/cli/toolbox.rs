@@ -16,9 +16,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What the command needs the toolbox for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Purpose {
-    /// To run a tool.
-    Call,
+pub(super) enum Purpose<'a> {
+    /// To run this tool.
+    Call(&'a str),
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
     /// To see its servers. Every one is connected, and none stops the command.
@@ -39,7 +39,7 @@ pub(super) struct Interrupted;
 
 impl Toolbox {
     /// Starts the toolbox. A signal ends the start at once.
-    pub(super) async fn open(config: Config, purpose: Purpose) -> anyhow::Result<Self> {
+    pub(super) async fn open(config: Config, purpose: Purpose<'_>) -> anyhow::Result<Self> {
         let mut signals = Signals::new()?;
         let progress = Progress::on_stderr();
         let cancel = CancellationToken::new();
@@ -48,7 +48,7 @@ impl Toolbox {
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
-            Purpose::Call => builder,
+            Purpose::Call(tool) => builder.for_tool(tool),
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };
@@ -103,6 +103,8 @@ impl Toolbox {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal was closed.
+    hang_up: Signal,
 }
 
 impl Signals {
@@ -110,6 +112,7 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
@@ -117,6 +120,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hang_up.recv() => {}
         }
     }
 

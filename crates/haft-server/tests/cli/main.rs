@@ -20,6 +20,7 @@ mod logging;
 mod login;
 mod mcp_check;
 mod mcp_interrupt;
+mod mcp_known;
 mod mcp_output;
 mod mcp_prompts;
 mod mcp_resources;

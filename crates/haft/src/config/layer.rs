@@ -44,7 +44,8 @@ pub(super) fn layer(
         folder: source.folder,
         config: RawConfig::empty(Place::whole(source.name)),
         local: Vec::new(),
-        runs_in_folder: false,
+        // Beside a file of ours lie its log and its state, and so do the paths in it.
+        runs_in_folder: source.dialect == Dialect::Native,
     };
     read(&source.root, &mut layer, &mut reader, &Surroundings { cwd: &cwd, variables: &variables });
     layer

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::name::{offered, prefixed};
+
 const FILE_NAME: &str = "known-tools.json";
 
 /// The tools each server had when it was last asked.
@@ -41,6 +43,13 @@ impl KnownTools {
     /// The tools a server had, if it was ever asked.
     pub fn of(&self, server: &str) -> Option<&BTreeSet<String>> {
         self.servers.get(server)
+    }
+
+    /// Whether a server had a tool that is offered under `name`.
+    pub fn had(&self, server: &str, name: &str) -> bool {
+        let is_it =
+            |tool: &String| tool == name || offered(tool) == name || prefixed(server, tool) == name;
+        self.of(server).is_some_and(|tools| tools.iter().any(is_it))
     }
 
     /// Remembers what a server has now.

@@ -10,8 +10,9 @@ use super::{Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
+use crate::error::ToolFailure;
 use crate::record::Redactor;
-use crate::registry::{Level, Record, connect_failure};
+use crate::registry::{KnownTools, Level, Record, connect_failure};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
 
@@ -43,14 +44,29 @@ impl Fleet {
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
     /// The first one that must be there and is not stops the start, except where somebody wants to
     /// see what is wrong with all of them.
-    pub(super) async fn connect(&self, purpose: Purpose) -> Result<(), StartError> {
+    ///
+    /// Where only one tool is wanted and earlier runs know which servers have it, nobody waits for
+    /// the others.
+    pub(super) async fn connect(
+        &self,
+        purpose: Purpose,
+        wanted: Option<&str>,
+        known: Option<&KnownTools>,
+    ) -> Result<(), StartError> {
         let is_inspected = purpose == Purpose::Inspect;
+        let is_spared = |server: &str| match (wanted, known) {
+            (Some(tool), Some(known)) => known.of(server).is_some() && !known.had(server, tool),
+            _ => false,
+        };
         let mut connecting = JoinSet::new();
         for (at, connection) in self.connections.iter().enumerate() {
             if is_inspected || connection.config().start.value == Start::Eager {
                 let connection = Arc::clone(connection);
                 let must_be_there = is_inspected
                     || connection.config().on_connect_failure.value == ConnectFailure::Exit;
+                if !must_be_there && is_spared(connection.name()) {
+                    continue;
+                }
                 connecting.spawn(async move {
                     let failed = if must_be_there {
                         connection.client().await.err()
@@ -188,6 +204,12 @@ impl Fleet {
             });
         }
         asking.join_all().await.contains(&true)
+    }
+
+    /// Why a tool that earlier runs saw is not there: the server that had it cannot be reached.
+    pub(super) fn missing(&self, tool: &str, known: &KnownTools) -> Option<ToolFailure> {
+        let is_gone = |it: &&Arc<Connection>| it.lists().is_none() && known.had(it.name(), tool);
+        self.connections.iter().find(is_gone).map(|connection| connection.unavailable())
     }
 
     fn unlisted(&self) -> impl Iterator<Item = &Arc<Connection>> {

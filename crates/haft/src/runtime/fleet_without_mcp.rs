@@ -7,7 +7,8 @@ use super::servers::ServerInfo;
 use super::{Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
-use crate::registry::{Level, Record, connect_failure};
+use crate::error::ToolFailure;
+use crate::registry::{KnownTools, Level, Record, connect_failure};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
 
@@ -26,7 +27,12 @@ impl Fleet {
     }
 
     #[expect(clippy::unused_async, reason = "the other build waits here")]
-    pub(super) async fn connect(&self, purpose: Purpose) -> Result<(), StartError> {
+    pub(super) async fn connect(
+        &self,
+        purpose: Purpose,
+        _: Option<&str>,
+        _: Option<&KnownTools>,
+    ) -> Result<(), StartError> {
         if purpose == Purpose::Inspect {
             return Ok(());
         }
@@ -85,6 +91,11 @@ impl Fleet {
     #[expect(clippy::unused_self, clippy::unused_async, reason = "the other build waits here")]
     pub(super) async fn ask_unlisted(&self) -> bool {
         false
+    }
+
+    #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
+    pub(super) fn missing(&self, _: &str, _: &KnownTools) -> Option<ToolFailure> {
+        None
     }
 
     #[expect(clippy::unused_self, clippy::unused_async, reason = "the other build waits here")]

@@ -116,6 +116,8 @@ pub(crate) struct Parts {
     /// Ends every connection; cancelled when the runtime is gone.
     stop_servers: CancellationToken,
     _stop_with_us: DropGuard,
+    /// The one tool that is wanted, where it is only one.
+    wanted: Option<String>,
     /// Told when the tools of a server are others than before.
     changed: Arc<Notify>,
     #[cfg(feature = "mcp")]
@@ -156,6 +158,7 @@ pub struct RuntimeBuilder {
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
     purpose: Purpose,
+    wanted: Option<String>,
     cancel: CancellationToken,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
@@ -227,6 +230,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Says that only one tool will be called, so that the start waits for no server that is known
+    /// not to have it. The others are connected all the same.
+    #[must_use]
+    pub fn for_tool(mut self, tool: impl Into<String>) -> Self {
+        self.wanted = Some(tool.into());
+        self
+    }
+
     /// Starts the toolbox.
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
@@ -237,6 +248,7 @@ impl RuntimeBuilder {
             purpose: self.purpose,
             _stop_with_us: stop_servers.clone().drop_guard(),
             stop_servers,
+            wanted: self.wanted,
             changed: Arc::new(Notify::new()),
             #[cfg(feature = "mcp")]
             server_handler: self.server_handler,
@@ -283,6 +295,7 @@ impl Runtime {
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
             purpose: Purpose::Call,
+            wanted: None,
             cancel: CancellationToken::new(),
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),

@@ -100,7 +100,10 @@ impl ServerInfo {
                 instructions: identity.instructions,
                 capabilities: identity.capabilities,
             }),
-            tools: lists.as_ref().map(|lists| lists.tools.len()),
+            tools: lists.as_ref().map(|lists| {
+                let filter = &connection.config().filter.value;
+                lists.tools.iter().filter(|tool| filter.passes(&tool.name)).count()
+            }),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),
             stderr_tail: connection.stderr_tail(),
             ..Self::configured(connection.config())

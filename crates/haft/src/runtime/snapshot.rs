@@ -76,6 +76,16 @@ impl Snapshot {
         })
     }
 
+    /// A tool that earlier runs saw is missed, and not unknown, while its server is away.
+    pub(crate) fn missing(&self, name: &str, unknown: CallError) -> CallError {
+        match self.fleet.missing(name, &self.known) {
+            Some(failure) => {
+                CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) }
+            }
+            None => unknown,
+        }
+    }
+
     /// A tool as programs and people are shown it.
     pub(super) fn info(&self, tool: &Offered) -> ToolInfo {
         let own_name = &tool.registered.definition.name;

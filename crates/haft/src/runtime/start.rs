@@ -72,7 +72,9 @@ pub(super) async fn build(
     let nothing = Fleet::default();
     let before = old.map_or(&nothing, |old| &old.fleet);
     let fleet = Fleet::new(&config, parts, Some(before));
-    if let Err(error) = fleet.connect(parts.purpose).await {
+    let known = load_known(&config);
+    let connected = fleet.connect(parts.purpose, parts.wanted.as_deref(), known.as_ref());
+    if let Err(error) = connected.await {
         fleet.retire(before).await;
         return Err(error);
     }
@@ -81,7 +83,6 @@ pub(super) async fn build(
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
-    let known = load_known(&config);
     let (snapshot, violations) =
         assemble(Arc::new(config), parts, log, fleet.with_current_lists(), known.as_ref(), old);
     if parts.purpose == Purpose::Inspect {

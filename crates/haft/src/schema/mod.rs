@@ -43,6 +43,9 @@ impl Schema {
         if let Some(reference) = remote_reference(schema) {
             return Err(format!("a `$ref` leads to another document: `{reference}`"));
         }
+        if recursion::explodes(schema) {
+            return Err("its references lead to more parts than can be checked".to_owned());
+        }
         jsonschema::options()
             .with_draft(Draft::Draft202012)
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))

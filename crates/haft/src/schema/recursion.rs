@@ -7,9 +7,50 @@ use serde_json::Value;
 /// About how many steps a check may take in the worst case: seconds, not hours.
 const STEPS_MAX: f64 = 1e9;
 
+/// How many parts the references of a schema may lead to, each followed every time it is met.
+const PARTS_MAX: u64 = 10_000;
+
+/// Whether following every reference leads to more parts than a check can look at. A few kilobytes
+/// that double at each step are enough for that, without any reference to itself.
+pub(super) fn explodes(schema: &Value) -> bool {
+    parts(&references(schema), "#", &mut BTreeMap::new()) > PARTS_MAX
+}
+
+fn parts(
+    references: &BTreeMap<String, Vec<String>>,
+    target: &str,
+    counted: &mut BTreeMap<String, u64>,
+) -> u64 {
+    if let Some(count) = counted.get(target) {
+        return *count;
+    }
+    // Counts for one while it is being counted: what refers to itself is bounded by depth.
+    counted.insert(target.to_owned(), 1);
+    let found = references.get(target).into_iter().flatten();
+    let count = found.fold(1_u64, |sum, next| sum.saturating_add(parts(references, next, counted)));
+    counted.insert(target.to_owned(), count);
+    count
+}
+
 /// How deep a value may be nested so that its check ends: nothing for a schema that does not refer
 /// to itself, whose work the value's own size bounds.
 pub(super) fn depth_max(schema: &Value) -> Option<usize> {
+    let references = references(schema);
+    let branches = references
+        .iter()
+        .filter(|(target, _)| reaches(&references, target, target))
+        .map(|(target, found)| {
+            found.iter().filter(|next| reaches(&references, next, target)).count().max(2)
+        })
+        .max()?;
+    let branches = u32::try_from(branches).map_or(f64::MAX, f64::from);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 30")]
+    let depth = (STEPS_MAX.ln() / branches.ln()).clamp(1.0, 30.0) as usize;
+    Some(depth)
+}
+
+/// What each part of a schema that something refers to refers to itself.
+fn references(schema: &Value) -> BTreeMap<String, Vec<String>> {
     let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut waiting = vec![String::from("#")];
     while let Some(target) = waiting.pop() {
@@ -25,17 +66,7 @@ pub(super) fn depth_max(schema: &Value) -> Option<usize> {
         waiting.extend(found.iter().cloned());
         references.insert(target, found);
     }
-    let branches = references
-        .iter()
-        .filter(|(target, _)| reaches(&references, target, target))
-        .map(|(target, found)| {
-            found.iter().filter(|next| reaches(&references, next, target)).count().max(2)
-        })
-        .max()?;
-    let branches = u32::try_from(branches).map_or(f64::MAX, f64::from);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 30")]
-    let depth = (STEPS_MAX.ln() / branches.ln()).clamp(1.0, 30.0) as usize;
-    Some(depth)
+    references
 }
 
 /// How deep a value is nested.
@@ -90,6 +121,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_schema_that_doubles_at_each_step_explodes() {
+        let doubling = |steps: usize| {
+            let step = |n: usize| {
+                let next = format!("#/$defs/d{}", n - 1);
+                (format!("d{n}"), json!({"anyOf": [{"$ref": next}, {"$ref": next}]}))
+            };
+            let mut defs: serde_json::Map<String, Value> = (1..=steps).map(step).collect();
+            defs.insert("d0".into(), json!({"type": "string"}));
+            json!({"$ref": format!("#/$defs/d{steps}"), "$defs": defs})
+        };
+        assert!(!explodes(&doubling(10)));
+        assert!(explodes(&doubling(16)));
+        assert!(!explodes(&json!({"properties": {"next": {"$ref": "#"}}})));
+    }
 
     #[test]
     fn only_a_schema_that_refers_to_itself_bounds_the_depth() {

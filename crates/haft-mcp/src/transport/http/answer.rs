@@ -35,7 +35,7 @@ impl Shared {
             Some(kind) => format!("with `{}`", failure::printable(kind.as_bytes())),
             None => "without an answer".to_owned(),
         };
-        let excerpt = self.endpoint.without_secrets(failure::printable(&body));
+        let excerpt = self.endpoint.excerpt(&body);
         let excerpt = if excerpt.is_empty() { excerpt } else { format!(": {excerpt}") };
         Err(TransportError::after_sending(
             Failure::Protocol,

@@ -164,7 +164,7 @@ impl Endpoint {
     /// The error for a refusal.
     pub(crate) fn refused(&self, refusal: &Refusal) -> TransportError {
         let Refusal { status, headers, body } = refusal;
-        let excerpt = failure::printable(body);
+        let excerpt = self.excerpt(body);
         let error = failure::of_status(*status, headers, &excerpt, &self.shown);
         TransportError { message: self.without_secrets(error.message), ..error }
     }
@@ -172,6 +172,12 @@ impl Endpoint {
     /// Reads a body that nobody needs to its end, so that the connection can be used again.
     pub(crate) async fn drain(&self, response: Response) {
         let _ = self.refusal(response).await;
+    }
+
+    /// The beginning of a body, for an error. Masked before it is cut: half a secret is one too.
+    pub(crate) fn excerpt(&self, body: &[u8]) -> String {
+        let text = self.without_secrets(String::from_utf8_lossy(body).into_owned());
+        failure::printable(text.as_bytes())
     }
 
     /// Some servers repeat what they were sent.

@@ -35,7 +35,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let max = inbox.limits().message_bytes_max;
-    let config = WebSocketConfig::default().max_message_size(Some(max)).max_frame_size(Some(max));
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(max))
+        .max_frame_size(Some(max))
+        // A server that pings and never reads must not make our answers pile up.
+        .max_write_buffer_size(max.saturating_mul(2));
     let stream = Heard::new(stream);
     let heard = stream.bytes();
     let socket = WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await;

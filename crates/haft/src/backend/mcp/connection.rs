@@ -30,6 +30,9 @@ use crate::record::Redactor;
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
 
+/// How long the last words of a process that is gone may take to be read.
+const DRAIN_WAIT_MAX: Duration = Duration::from_millis(500);
+
 /// Hears how a server is doing: its name and its state.
 pub type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 
@@ -76,6 +79,8 @@ pub struct Connection {
     pub(super) process: Arc<tokio::sync::Mutex<Option<ProcessTree>>>,
     pub(super) stop: CancellationToken,
     pub(super) tasks: TaskTracker,
+    /// What reads the standard error of processes, until nobody has it open any more.
+    pub(super) drains: TaskTracker,
     health: Mutex<Health>,
     /// Which client was found to be lost, and why.
     last_loss: Mutex<Option<(Weak<Client>, TransportError)>>,
@@ -105,6 +110,7 @@ impl Connection {
             process: Arc::default(),
             stop,
             tasks: TaskTracker::new(),
+            drains: TaskTracker::new(),
             health: Mutex::new(Health::new(ServerState::Configured)),
             last_loss: Mutex::new(None),
             calls: AtomicUsize::new(0),
@@ -216,6 +222,9 @@ impl Connection {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.drains.close();
+        // A process that got away may hold the pipe open for as long as it likes.
+        let _ = tokio::time::timeout(DRAIN_WAIT_MAX, self.drains.wait()).await;
     }
 
     /// Ends the connection when the calls under way have ended.
@@ -232,6 +241,11 @@ impl Connection {
     /// Whether `config` describes this very connection.
     pub fn is_of(&self, config: &ServerConfig) -> bool {
         self.config.is_same_connection(config)
+    }
+
+    /// The failure of whoever needs this server now.
+    pub fn unavailable(&self) -> ToolFailure {
+        failure::unavailable(self, &self.reason())
     }
 
     async fn with_client<T>(

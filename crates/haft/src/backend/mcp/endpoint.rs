@@ -170,9 +170,8 @@ pub(super) async fn with_last_words(
     let mut text = text.to_owned();
     let exit = process::bury(&connection.process).await;
     if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
-        text.push_str(" (");
-        text.push_str(&exit);
-        text.push(')');
+        // Which pipe broke first is chance.
+        text = format!("it ended by itself ({exit})");
     }
     if let Some(line) = connection.stderr_tail().and_then(|tail| last_line(&tail)) {
         text.push_str("; its last words: ");

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::handler::{Refusal, ServerHandler};
 use crate::config::choices::{ListChanged, Sampling};
 use crate::record::Redactor;
-use crate::text::{printable, printable_block};
+use crate::text::printable;
 
 /// JSON-RPC code of a request that a person or a rule refused.
 const REFUSED: i64 = -1;
@@ -90,9 +90,9 @@ impl Events {
             data => data.to_string(),
         };
         let text = self.redactor.text(&text);
-        let (server, text) = (&self.server, printable_block(&text));
-        let logger = message.logger.as_deref().map(printable);
-        let logger = logger.as_deref().unwrap_or_default();
+        let (server, text) = (&self.server, printable(&text));
+        let logger = self.redactor.text(message.logger.as_deref().unwrap_or_default());
+        let logger = &*logger;
         match message.level.as_str() {
             "debug" => tracing::debug!(server, logger, "{text}"),
             "info" | "notice" => tracing::info!(server, logger, "{text}"),

@@ -35,8 +35,8 @@ struct ProcessConnector {
     household: Household,
     /// Holds what the server writes to its standard error.
     tail: SharedTail,
-    /// Where the tasks that outlive the connection run.
-    tasks: TaskTracker,
+    /// Where what reads the last words runs.
+    drains: TaskTracker,
     /// Shared with the connection, so that a failed start can be looked into.
     process: Arc<Mutex<Option<ProcessTree>>>,
 }
@@ -49,7 +49,7 @@ pub(super) fn connector(connection: &Connection, endpoint: &StdioEndpoint) -> Bo
         config: config.map(|config| config.expose().to_string()),
         household: connection.surroundings.household,
         tail: connection.tail.clone(),
-        tasks: connection.tasks.clone(),
+        drains: connection.drains.clone(),
         process: Arc::clone(&connection.process),
     })
 }
@@ -111,7 +111,7 @@ impl ProcessConnector {
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_BYTES);
         // Until the pipe ends and not until the connection does: the last words matter most.
         let tail = self.tail.clone();
-        self.tasks.spawn(async move { tail.drain(stderr).await });
+        self.drains.spawn(async move { tail.drain(stderr).await });
         let encoding = encoding_rs::Encoding::for_label(self.endpoint.encoding.value.as_bytes());
         let encoding = encoding.unwrap_or(encoding_rs::UTF_8);
         let pipes = Pipes::start(stdout, stdin, encoding, inbox);

@@ -40,7 +40,12 @@ impl Tail {
     pub fn text(&self) -> String {
         let start = self.kept.len().saturating_sub(TAIL_BYTES_MAX);
         let text = String::from_utf8_lossy(&self.kept[start..]);
-        if self.cut || start > 0 { format!("...{text}") } else { text.into_owned() }
+        if !self.cut && start == 0 {
+            return text.into_owned();
+        }
+        // Whole lines: half a line may be half a secret, which nobody would know to mask.
+        let whole = text.split_once('\n').map_or(&*text, |(_, whole)| whole);
+        format!("...{whole}")
     }
 }
 
