@@ -209,7 +209,8 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
         Some(error) => report_problems(paint, error),
         None => console::error(paint, &message, remedy.as_deref()),
     }
-    if global.json {
+    // Whoever interrupts a command reads no more of it.
+    if global.json && code != EXIT_INTERRUPTED {
         let error = json!({"error": {"message": message, "remedy": remedy}});
         console::line(&printable_json(&error.to_string()));
     }

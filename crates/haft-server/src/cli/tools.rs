@@ -101,7 +101,7 @@ fn why_none(servers: &[ServerInfo]) -> String {
         .iter()
         .map(|server| match (server.state, server.tools) {
             (ServerState::Disabled, _) => format!("`{}` is disabled", server.name),
-            (_, Some(0)) => format!("`{}` has none", server.name),
+            (_, Some(0)) => format!("`{}` offers none", server.name),
             (_, Some(_)) => format!("none of `{}` is offered", server.name),
             (_, None) => {
                 let reason = toolbox::reason(server);

@@ -207,7 +207,8 @@ fn an_unusable_env_file_is_named() {
     insta::assert_snapshot!(workspace.stable(&text));
 }
 
-/// Proves S1-11 (what the file says of it): `cwd` is relative to the file.
+/// Proves S1-11 (what the file says of it): `cwd` is relative to the file, and its folder without
+/// one.
 #[test]
 fn a_servers_folder_is_relative_to_its_file() {
     let workspace = Workspace::with(&[
@@ -217,7 +218,7 @@ fn a_servers_folder_is_relative_to_its_file() {
     let config = load(&workspace, &["deep/haft.yaml", "deep/agent.yaml"], &[]).unwrap();
     let folders: Vec<_> = config.servers.iter().map(|it| stdio(it).cwd.clone()).collect();
     let deep = workspace.path().join("deep");
-    assert_eq!(folders, [Some(deep.join("data")), None, Some(deep)]);
+    assert_eq!(folders, [Some(deep.join("data")), Some(deep.clone()), Some(deep)]);
 }
 
 /// Proves S3-US2-4.

@@ -21,6 +21,9 @@ use super::heard::Heard;
 use crate::Inbox;
 use crate::error::{Failure, TransportError};
 
+/// The least room for what waits to be written.
+const WRITE_BYTES_MIN: usize = 1024 * 1024;
+
 /// How long the reader has to find the reason why writing failed.
 const LAST_WORDS_WAIT: Duration = Duration::from_secs(1);
 
@@ -39,7 +42,7 @@ where
         .max_message_size(Some(max))
         .max_frame_size(Some(max))
         // A server that pings and never reads must not make our answers pile up.
-        .max_write_buffer_size(max.saturating_mul(2));
+        .max_write_buffer_size(max.saturating_mul(2).max(WRITE_BYTES_MIN));
     let stream = Heard::new(stream);
     let heard = stream.bytes();
     let socket = WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await;

@@ -1,6 +1,6 @@
 //! How a server is reached: a command with its environment, or an address with its headers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::Dialect;
 use crate::config::choices::{InheritEnv, Transport};
@@ -106,11 +106,17 @@ fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     Some(Endpoint::Stdio(Box::new(StdioEndpoint {
         command: raw.command.clone()?.value.into(),
         args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
-        cwd: cwd.or_else(|| source.runs_in_folder.then(|| source.folder.clone())),
+        cwd: cwd.or_else(|| own_folder(source)),
         env,
         inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
         encoding: encoding?,
     })))
+}
+
+/// The folder of the file, where the format means it; a text without a file has none.
+fn own_folder(source: &ServerSource) -> Option<PathBuf> {
+    let is_named = !source.folder.as_os_str().is_empty();
+    (source.runs_in_folder && is_named).then(|| source.folder.clone())
 }
 
 /// The variables of `env_file`, then those of `env`, which win.
