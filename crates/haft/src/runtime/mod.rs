@@ -1,5 +1,6 @@
 //! A running toolbox: start, call, apply a new configuration, shut down.
 
+mod builder;
 mod call_record;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;
@@ -24,17 +25,18 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 #[cfg(feature = "mcp")]
-use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
+use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::record::{Clock, ExecutionLog, LogError, LogHealth, SystemClock};
+use crate::record::{Clock, ExecutionLog, LogError, LogHealth};
 use crate::registry::Record;
 use crate::session::Sessions;
 use crate::tool::Tool;
 
+pub use builder::RuntimeBuilder;
 pub(crate) use call_record::CallRecord;
 pub use info::{EffectiveValue, ToolInfo};
 #[cfg(feature = "mcp")]
@@ -65,6 +67,21 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// A toolbox that follows its servers.
+    fn new(snapshot: Snapshot, parts: Parts) -> Arc<Self> {
+        let inner = Arc::new(Self {
+            snapshot: ArcSwap::from_pointee(snapshot),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            sessions: Sessions::default(),
+            parts,
+            background: TaskTracker::new(),
+            applying: tokio::sync::Mutex::new(()),
+        });
+        inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
+        inner
+    }
+
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
     }
@@ -152,136 +169,6 @@ pub enum Shutdown {
     Cut,
 }
 
-/// Collects what a runtime needs beside its configuration.
-pub struct RuntimeBuilder {
-    config: Config,
-    functions: Vec<Arc<dyn Tool>>,
-    clock: Arc<dyn Clock>,
-    purpose: Purpose,
-    wanted: Option<String>,
-    cancel: CancellationToken,
-    #[cfg(feature = "mcp")]
-    server_handler: Arc<dyn ServerHandler>,
-    #[cfg(feature = "mcp")]
-    authorizers: HashMap<String, Arc<dyn Authorizer>>,
-    #[cfg(feature = "mcp")]
-    watch: Option<ServerWatch>,
-}
-
-impl RuntimeBuilder {
-    /// Adds a tool written in Rust. It is a local tool: it needs an entry in `tools`.
-    #[must_use]
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.functions.push(Arc::new(tool));
-        self
-    }
-
-    /// Uses another clock for the log's dates.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// Only to see what the toolbox would offer: writes no file and refuses every call.
-    #[must_use]
-    pub fn look_only(mut self) -> Self {
-        self.purpose = Purpose::Look;
-        self
-    }
-
-    /// Only to see what is wrong: like [`look_only`](Self::look_only), but connects every server, also
-    /// those that start late, and starts whatever comes of it. What would have stopped the start is in
-    /// [`Runtime::servers`] and [`Runtime::registration`] instead of the log.
-    #[must_use]
-    pub fn inspect(mut self) -> Self {
-        self.purpose = Purpose::Inspect;
-        self
-    }
-
-    /// Lets `cancel` end the start, which then leaves no process behind.
-    #[must_use]
-    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
-        self
-    }
-
-    /// Answers what servers ask of their client, and hears what they tell.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn server_handler(mut self, handler: impl ServerHandler) -> Self {
-        self.server_handler = Arc::new(handler);
-        self
-    }
-
-    /// Gives the requests to one server their token, instead of what `haft login` stored.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn authorizer(mut self, server: impl Into<String>, authorizer: impl Authorizer) -> Self {
-        self.authorizers.insert(server.into(), Arc::new(authorizer));
-        self
-    }
-
-    /// Hears of every change of a server's state, also while the toolbox starts.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn watch_servers(mut self, watch: impl Fn(&str, &Health) + Send + Sync + 'static) -> Self {
-        self.watch = Some(Arc::new(watch));
-        self
-    }
-
-    /// Says that only one tool will be called, so that the start waits for no server that is known
-    /// not to have it. The others are connected all the same.
-    #[must_use]
-    pub fn for_tool(mut self, tool: impl Into<String>) -> Self {
-        self.wanted = Some(tool.into());
-        self
-    }
-
-    /// Starts the toolbox.
-    pub async fn start(self) -> Result<Runtime, StartError> {
-        let stop_servers = CancellationToken::new();
-        let parts = Parts {
-            functions: self.functions,
-            warm: WarmWorkers::new(),
-            clock: self.clock,
-            purpose: self.purpose,
-            _stop_with_us: stop_servers.clone().drop_guard(),
-            stop_servers,
-            wanted: self.wanted,
-            changed: Arc::new(Notify::new()),
-            #[cfg(feature = "mcp")]
-            server_handler: self.server_handler,
-            #[cfg(feature = "mcp")]
-            authorizers: Arc::new(self.authorizers),
-            #[cfg(feature = "mcp")]
-            watch: self.watch,
-        };
-        let config = self.config;
-        let snapshot = tokio::select! {
-            biased;
-            built = start::build(config, &parts, None) => built?,
-            () = self.cancel.cancelled() => {
-                parts.stop_servers.cancel();
-                kill_all_remaining(parts.warm.household()).await;
-                return Err(StartError::Cancelled);
-            }
-        };
-        let inner = Inner {
-            snapshot: ArcSwap::from_pointee(snapshot),
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            sessions: Sessions::default(),
-            parts,
-            background: TaskTracker::new(),
-            applying: tokio::sync::Mutex::new(()),
-        };
-        let inner = Arc::new(inner);
-        inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
-        Ok(Runtime { inner })
-    }
-}
-
 impl Runtime {
     /// Starts a toolbox with the tools of a configuration.
     pub async fn start(config: Config) -> Result<Self, StartError> {
@@ -290,20 +177,7 @@ impl Runtime {
 
     /// Starts a toolbox with tools of one's own.
     pub fn builder(config: Config) -> RuntimeBuilder {
-        RuntimeBuilder {
-            config,
-            functions: Vec::new(),
-            clock: Arc::new(SystemClock),
-            purpose: Purpose::Call,
-            wanted: None,
-            cancel: CancellationToken::new(),
-            #[cfg(feature = "mcp")]
-            server_handler: Arc::new(RefuseServers),
-            #[cfg(feature = "mcp")]
-            authorizers: HashMap::new(),
-            #[cfg(feature = "mcp")]
-            watch: None,
-        }
+        RuntimeBuilder::new(config)
     }
 
     /// Runs one call. Always answers, and always leaves exactly one log entry. Dropping the future
