@@ -34,7 +34,7 @@ fn servers_are_listed_without_starting_them() {
     assert!(finished.stdout.contains("configured") && !facts.exists());
 }
 
-/// Proves S3-EC-6 on the command line: everything about a server, also about one that fails.
+/// Proves S3-EC-6, S3-KE-1 on the command line: everything about a server, also about one that fails.
 #[test]
 fn one_server_is_shown_whole() {
     let workspace = three();

@@ -17,7 +17,7 @@ fn requests(stage: &Stage, server: &str) -> Vec<(String, Value)> {
     requests.map(|it| (it["method"].as_str().unwrap().to_owned(), it["headers"].clone())).collect()
 }
 
-/// Proves S0-10, S1-3, S2-Q-09, S3-US6-1, S3-US7-1, S3-US7-2, S3-US8-1, S3-SC-007: one suite for
+/// Proves S0-10, S1-3, S2-Q-09, S3-US6-1, S3-US7-1, S3-US7-2, S3-US8-1, S3-SC-007, S3-KE-2: one suite for
 /// all: tools, calls, failures, a notice, one connection for everything.
 #[tokio::test]
 async fn every_transport_carries_the_same() {

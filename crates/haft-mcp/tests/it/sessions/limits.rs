@@ -27,6 +27,7 @@ async fn progress(server: &mut Server, steps: u64) {
     }
 }
 
+/// Proves S3-KE-3: a session waits for signs of life, up to an absolute limit.
 #[tokio::test(start_paused = true)]
 async fn progress_gives_a_request_its_time_anew() {
     let (session, mut server) = Setup::default().start();

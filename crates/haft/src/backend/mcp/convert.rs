@@ -147,7 +147,7 @@ mod tests {
         tool_output(serde_json::from_str(json).unwrap()).unwrap()
     }
 
-    /// Proves S3-FR-017, S3-FR-018, S3-FR-019, S3-FR-020, S3-US3-4, S3-US3-5.
+    /// Proves S3-FR-017, S3-FR-018, S3-FR-019, S3-FR-020, S3-US3-4, S3-US3-5, S3-REF-2.
     #[test]
     fn every_kind_becomes_its_own_and_the_order_is_kept() {
         let output = output(
