@@ -11,7 +11,7 @@ pub struct Limits {
     pub depth_max: usize,
     /// Output that is no message at all (prints, colours), since the last message.
     pub noise_bytes_max: u64,
-    /// Messages nobody asked for (notifications, requests, strange answers) within [`RATE_SPAN`].
+    /// Messages nobody asked for (notifications, requests, strange answers) within `RATE_SPAN`.
     pub unasked_max: u32,
     /// Requests of the server that may be under way at once.
     pub server_requests_max: usize,

@@ -19,6 +19,7 @@ mod log_failure;
 mod logging;
 mod login;
 mod mcp_check;
+mod mcp_escape;
 mod mcp_interrupt;
 mod mcp_known;
 mod mcp_output;
