@@ -61,7 +61,8 @@ async fn a_tool_is_described_in_the_servers_own_words() {
     assert_eq!(answer(&runtime, "bare", json!({"any": 1})).await, json!({"any": 1}));
 }
 
-/// Proves S3-US3-1 to S3-US3-5, S3-FR-003, S3-FR-017 to S3-FR-020, S3-KE-4: every kind of block in
+/// Proves S3-US3-1, S3-US3-2, S3-US3-3, S3-US3-4, S3-US3-5, S3-FR-003, S3-FR-017, S3-FR-018,
+/// S3-FR-019, S3-FR-020, S3-KE-4: every kind of block in
 /// its order.
 #[tokio::test]
 async fn every_kind_of_content_arrives_in_order() {
