@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::handler::ServerHandler;
 use super::health::{Health, ServerState};
@@ -84,7 +84,8 @@ pub struct Connection {
     health: Mutex<Health>,
     /// Which client was found to be lost, and why.
     last_loss: Mutex<Option<(Weak<Client>, TransportError)>>,
-    calls: AtomicUsize,
+    /// The calls under way.
+    calls: TaskTracker,
 }
 
 impl Connection {
@@ -113,7 +114,7 @@ impl Connection {
             drains: TaskTracker::new(),
             health: Mutex::new(Health::new(ServerState::Configured)),
             last_loss: Mutex::new(None),
-            calls: AtomicUsize::new(0),
+            calls: TaskTracker::new(),
         });
         connection.tasks.spawn(supervisor::run(Arc::clone(&connection)));
         connection
@@ -229,12 +230,8 @@ impl Connection {
 
     /// Ends the connection when the calls under way have ended.
     pub async fn retire(&self) {
-        let idle = async {
-            while self.calls.load(Ordering::Acquire) > 0 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        let _ = tokio::time::timeout(RETIRE_WAIT_MAX, idle).await;
+        self.calls.close();
+        let _ = tokio::time::timeout(RETIRE_WAIT_MAX, self.calls.wait()).await;
         self.stop().await;
     }
 
@@ -267,15 +264,8 @@ impl Connection {
     }
 
     /// A call that uses the connection, for as long as the guard lives.
-    pub(super) fn under_way(&self) -> impl Drop + '_ {
-        struct UnderWay<'a>(&'a AtomicUsize);
-        impl Drop for UnderWay<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::AcqRel);
-            }
-        }
-        self.calls.fetch_add(1, Ordering::AcqRel);
-        UnderWay(&self.calls)
+    pub(super) fn under_way(&self) -> TaskTrackerToken {
+        self.calls.token()
     }
 
     /// How often a lost connection is tried again.

@@ -112,11 +112,7 @@ impl ProcessTree {
     /// Lets the child end by itself within `grace` once `ask` has asked it to, then kills what is
     /// left.
     pub async fn end_after(mut self, ask: impl FnOnce(), grace: Duration) -> Left {
-        // First: when the child has ended, nothing leads to a descendant that left its group and
-        // cleared its environment.
-        if self.leader == Leader::Uncollected {
-            self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
-        }
+        self.remember_descendants();
         ask();
         let _ = timeout(grace, self.wait()).await;
         self.kill().await
@@ -125,9 +121,7 @@ impl ProcessTree {
     /// Asks the child to end, in words it may understand: what `ask` does, then SIGTERM. Each has
     /// `grace` to work; what is left then is killed.
     pub async fn end_by_steps(mut self, ask: impl Future<Output = ()>, grace: Duration) -> Left {
-        if self.leader == Leader::Uncollected {
-            self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
-        }
+        self.remember_descendants();
         // A child that does not read keeps a message for it waiting.
         let _ = timeout(grace, ask).await;
         if timeout(grace, self.wait()).await.is_err() {
@@ -135,6 +129,14 @@ impl ProcessTree {
             let _ = timeout(grace, self.wait()).await;
         }
         self.kill().await
+    }
+
+    /// Before the child is asked to end: once it has, nothing leads to a descendant that left its
+    /// group and cleared its environment.
+    fn remember_descendants(&mut self) {
+        if self.leader == Leader::Uncollected {
+            self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
+        }
     }
 
     /// Kills what can be found at once, without a look at every process there is.
