@@ -2,7 +2,6 @@
 
 mod cli;
 mod console;
-mod json_text;
 mod logging;
 mod progress;
 

@@ -10,6 +10,8 @@ pub mod content;
 pub mod envelope;
 pub mod error;
 pub mod json;
+pub mod json_text;
+pub mod live;
 mod name;
 mod policy;
 pub mod record;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::console::{self, Paint};
-use crate::json_text;
+use haft::json_text;
 
 /// How often `--follow` looks for new entries.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);

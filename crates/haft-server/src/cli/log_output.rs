@@ -4,7 +4,7 @@ use haft::Content;
 use haft::record::LoggedCall;
 use serde_json::value::RawValue;
 
-use crate::json_text;
+use haft::json_text;
 
 /// The text of the answer. Structure without a text of its own is shown as JSON.
 pub(super) fn text(call: &LoggedCall) -> String {

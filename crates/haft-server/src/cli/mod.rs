@@ -27,8 +27,8 @@ use haft::{Config, StartError};
 use serde_json::json;
 
 use crate::console::{self, Color, Paint};
-use crate::json_text;
 use crate::logging::{self, LogFormat, LogLevel};
+use haft::json_text;
 
 /// Something went wrong while running.
 const EXIT_RUNTIME: u8 = 1;

@@ -7,7 +7,7 @@ use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
 use super::expand::{Variables, expand};
 use super::layer::layer;
-use super::model::Config;
+use super::model::{Config, ConfigFile, Origin, Setting};
 use super::node::{NodeValue, Text};
 use super::overrides::apply_native;
 use super::place::{Place, Problems};
@@ -17,7 +17,7 @@ use super::source::{Source, open, source};
 use super::{At, ConfigError, Dialect};
 
 /// What to load and what may be asked on the way.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct LoadOptions<'a> {
     /// Files, or folders with `tools.json` and `mcp.json`; later ones win.
     pub files: Vec<PathBuf>,
@@ -31,6 +31,19 @@ pub struct LoadOptions<'a> {
     pub ask: Option<&'a Ask<'a>>,
     /// The folder that relative paths of this process are relative to.
     pub cwd: PathBuf,
+    /// What the registry says, where that is not to be read from its folder.
+    pub registry: Option<RegistryTexts>,
+}
+
+/// The two documents of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryTexts {
+    /// The registry's folder, where the scripts are.
+    pub dir: PathBuf,
+    /// `tools.json`.
+    pub tools: String,
+    /// `mcp.json`.
+    pub servers: String,
 }
 
 impl LoadOptions<'_> {
@@ -50,7 +63,7 @@ impl LoadOptions<'_> {
 }
 
 /// Asks a person for an input; nothing where there is no answer.
-pub type Ask<'a> = dyn Fn(&InputRequest) -> Option<String> + 'a;
+pub type Ask<'a> = dyn Fn(&InputRequest) -> Option<String> + Send + Sync + 'a;
 
 /// An input a file wants, as VS Code's files describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,15 +112,15 @@ fn finish(
     for registry in registries(&sources, &base, options, &mut problems) {
         open(&registry, options.format, options, &mut sources, &mut problems);
     }
-    let files =
-        sources.iter().map(|source| (source.name.clone(), source.dialect)).collect::<Vec<_>>();
+    let files = sources.iter().map(file).collect();
     let mut layers = Vec::new();
     for source in sources {
         layers.push(layer(source, options, unresolved, &mut problems));
     }
     let mut merged = merge(layers, &mut problems);
     override_from_environment(&mut merged, options, &mut problems);
-    let mut config = compile(merged, &files, &base, &mut problems);
+    let mut config = compile(merged, files, &base, &mut problems);
+    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
     let has_errors = problems.has_errors();
     let problems = problems.into_sorted();
     if has_errors {
@@ -115,6 +128,19 @@ fn finish(
     }
     config.warnings = problems;
     Ok(config)
+}
+
+fn file(source: &Source) -> ConfigFile {
+    let Source { name, path, digest, dialect, .. } = source;
+    ConfigFile { name: name.clone(), dialect: *dialect, path: path.clone(), digest: *digest }
+}
+
+/// A folder given in place of a file is a registry too; of several, the last.
+fn named_registry(options: &LoadOptions<'_>) -> Option<Setting<PathBuf>> {
+    let mut paths = options.files.iter().map(|path| options.cwd.join(path));
+    let folder = paths.rfind(|path| path.is_dir())?;
+    let place = Place::whole(folder.display().to_string());
+    Some(Setting { value: folder, origin: Origin::Explicit(place) })
 }
 
 /// Log and state lie beside the native file; without one, in the working directory.

@@ -17,8 +17,10 @@ mod parse;
 pub mod place;
 pub mod quantity;
 mod raw;
+mod raw_service;
 mod read;
 mod secret;
+pub mod service;
 pub mod show;
 mod source;
 
@@ -27,13 +29,14 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use load::{Ask, InputRequest, LoadOptions};
-pub use model::Config;
+pub use load::{Ask, InputRequest, LoadOptions, RegistryTexts};
+pub use model::{Config, ConfigFile};
 pub use place::{Place, Problem, Severity};
 pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
 pub use read::nearest;
+pub(crate) use source::{SERVERS_FILE, TOOLS_FILE, read_file};
 
 impl Config {
     /// Loads, merges and checks the files.

@@ -13,13 +13,14 @@ use super::choices::{
 };
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
+use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
 use crate::tool::ToolDefinition;
 
 /// Everything the files, the environment and the defaults say, as one valid whole.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The files it was made from, with their formats.
-    pub files: Vec<(Arc<str>, Dialect)>,
+    pub files: Vec<ConfigFile>,
     /// What holds for every tool and server unless it says otherwise.
     pub defaults: Defaults,
     /// MCP servers, in the order of the files.
@@ -34,6 +35,12 @@ pub struct Config {
     pub log: LogConfig,
     /// Where Haft keeps what it remembers between runs.
     pub state_dir: Setting<PathBuf>,
+    /// The HTTP API.
+    pub api: ApiConfig,
+    /// What may be registered over it.
+    pub policy: PolicyConfig,
+    /// Where traces go.
+    pub telemetry: TelemetryConfig,
     /// What is worth a line but does not stop the start.
     pub warnings: Vec<Problem>,
 }
@@ -43,6 +50,19 @@ impl Config {
     pub fn tokens_dir(&self) -> PathBuf {
         self.state_dir.value.join("tokens")
     }
+}
+
+/// A file the configuration was made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Its name, as it is shown.
+    pub name: Arc<str>,
+    /// Its format.
+    pub dialect: Dialect,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// SHA-256 of what it said, to tell whether it says something else now.
+    pub digest: [u8; 32],
 }
 
 /// A value and where it came from.
@@ -273,6 +293,8 @@ pub struct StdioEndpoint {
     pub cwd: Option<PathBuf>,
     /// Variables it gets; `None` removes one. From `env_file` first, then `env`.
     pub env: Vec<(String, Option<Secret>)>,
+    /// The file some of them come from.
+    pub env_file: Option<PathBuf>,
     /// Which of Haft's own variables it sees.
     pub inherit_env: Setting<InheritEnv>,
     /// The text encoding of its input and output, by its canonical name.

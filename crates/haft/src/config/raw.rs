@@ -9,6 +9,7 @@ use super::choices::{
 };
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
+use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 
 record! {
@@ -30,8 +31,12 @@ record! {
         builtin("builtin"): Value,
         /// The agent. Reserved: has no effect in this version.
         agent("agent"): Value,
-        /// The HTTP API. Reserved: has no effect in this version.
-        api("api"): Value,
+        /// The HTTP API.
+        api("api"): RawApi,
+        /// What may be registered over the API.
+        policy("policy"): RawPolicy,
+        /// Where traces go.
+        telemetry("telemetry"): RawTelemetry,
     }
 }
 

@@ -55,6 +55,7 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.plain("log.retain_days", &config.log.retain_days);
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
+    rows.service(config);
     rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
     rows.0
 }
@@ -119,6 +120,28 @@ impl Rows {
             self.written(server, "config", config.shown());
         }
         self.plain(at("disabled"), &server.disabled);
+    }
+
+    fn service(&mut self, Config { api, policy, telemetry, .. }: &Config) {
+        self.plain("api.listen", &api.listen);
+        self.add("api.keys_file", json!(api.keys_file.value), &api.keys_file.origin);
+        if let Some(Setting { value: files, origin }) = &api.tls {
+            self.add("api.tls", json!({"cert": files.cert, "key": files.key}), origin);
+        }
+        self.plain("api.allowed_hosts", &api.allowed_hosts);
+        self.plain("api.allowed_origins", &api.allowed_origins);
+        self.span("api.shutdown_grace", &api.shutdown_grace);
+        let allowed = &policy.allowed_commands;
+        let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
+        self.add("policy.allowed_commands", json!(patterns), &allowed.origin);
+        if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
+            self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
+            for (name, secret) in &telemetry.otlp_headers {
+                let path = format!("telemetry.otlp_headers.{name}");
+                self.add(path, json!(secret.to_string()), origin);
+            }
+        }
+        self.plain("telemetry.service_name", &telemetry.service_name);
     }
 
     /// A transport that nobody wrote follows from the command or the address.
@@ -240,6 +263,9 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     }
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
+    let telemetry = &config.telemetry;
+    secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
+    secrets.extend(telemetry.otlp_headers.iter().map(|(_, value)| value.expose().to_owned()));
     for tool in &config.local {
         if let LocalProgram::Command { command, args, .. } = &tool.program {
             secrets.extend(command.iter().chain(args).flat_map(Masked::hidden));

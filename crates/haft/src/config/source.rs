@@ -4,17 +4,26 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::Dialect;
 use super::dialect::detect;
-use super::load::LoadOptions;
+use super::load::{LoadOptions, RegistryTexts};
 use super::node::{Mark, Node, NodeValue};
 use super::parse::{FILE_BYTES_MAX, Syntax, SyntaxError, check_strict_json, parse};
 use super::place::{Place, Problems};
 use super::read::list;
 
+/// The local tools of a registry.
+pub(crate) const TOOLS_FILE: &str = "tools.json";
+/// The servers of a registry.
+pub(crate) const SERVERS_FILE: &str = "mcp.json";
+
 /// A file, parsed.
 pub(super) struct Source {
     pub(super) name: Arc<str>,
+    pub(super) path: PathBuf,
+    pub(super) digest: [u8; 32],
     pub(super) folder: PathBuf,
     pub(super) dialect: Dialect,
     pub(super) root: Node,
@@ -29,9 +38,9 @@ pub(super) fn open(
     problems: &mut Problems,
 ) {
     let full = options.cwd.join(path);
-    if full.is_dir() {
+    if full.is_dir() || options.registry.as_ref().is_some_and(|registry| registry.dir == full) {
         // A forced format speaks of the files the user named, never of a registry's own.
-        for (name, own) in [("tools.json", Dialect::ToolsJson), ("mcp.json", Dialect::McpServers)] {
+        for (name, own) in [(TOOLS_FILE, Dialect::ToolsJson), (SERVERS_FILE, Dialect::McpServers)] {
             open(&path.join(name), Some(own), options, sources, problems);
         }
         return;
@@ -41,17 +50,17 @@ pub(super) fn open(
     if sources.iter().any(|source| source.name == name) {
         return;
     }
-    match read_file(&full) {
+    match given(&full, options).map_or_else(|| read_file(&full), Ok) {
         Ok(text) => {
             let folder = full.parent().map(Path::to_path_buf).unwrap_or_default();
             sources.extend(source(name, folder, &text, format, options, problems));
         }
         Err(problem) => {
             let remedy = match full.file_name().and_then(|name| name.to_str()) {
-                Some("tools.json") if !full.exists() => {
+                Some(TOOLS_FILE) if !full.exists() => {
                     "create it with {\"tools\": []}, or mend the path"
                 }
-                Some("mcp.json") if !full.exists() => {
+                Some(SERVERS_FILE) if !full.exists() => {
                     "create it with {\"mcp_servers\": {}}, or mend the path"
                 }
                 _ => "mend the path, or the file's permissions",
@@ -62,8 +71,15 @@ pub(super) fn open(
     }
 }
 
+/// What a file of the registry says, where that is given instead of read.
+fn given(path: &Path, options: &LoadOptions<'_>) -> Option<String> {
+    let RegistryTexts { dir, tools, servers } = options.registry.as_ref()?;
+    let of = |(name, text): (&str, &String)| (path == dir.join(name)).then(|| text.clone());
+    [(TOOLS_FILE, tools), (SERVERS_FILE, servers)].into_iter().find_map(of)
+}
+
 /// The text of a file that is no longer than a configuration can be.
-pub(super) fn read_file(path: &Path) -> Result<String, String> {
+pub(crate) fn read_file(path: &Path) -> Result<String, String> {
     // A pipe or device does not say its length, so the reading itself is bounded.
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
@@ -122,7 +138,9 @@ pub(super) fn source(
         NodeValue::Null => Node::new(NodeValue::Map(Vec::new()), root.mark),
         _ => root,
     };
-    Some(Source { name, folder: project_folder(folder), dialect, root })
+    let path = options.cwd.join(&*name);
+    let digest = Sha256::digest(text).into();
+    Some(Source { name, path, digest, folder: project_folder(folder), dialect, root })
 }
 
 fn syntax_problem(name: Arc<str>, error: SyntaxError, problems: &mut Problems) {

@@ -140,10 +140,11 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             watch: self.watch,
         };
-        let config = self.config;
+        // A configuration is large, and so is what is made of it.
+        let building = Box::pin(start::build(self.config, &parts, None));
         let snapshot = tokio::select! {
             biased;
-            built = start::build(config, &parts, None) => built?,
+            built = building => built?,
             () = self.cancel.cancelled() => {
                 parts.stop_servers.cancel();
                 kill_all_remaining(parts.warm.household()).await;

@@ -41,6 +41,18 @@ impl Fleet {
         Self { connections, offered: Vec::new() }
     }
 
+    /// Connects the servers that start with the toolbox and that `old` did not have, in the
+    /// background.
+    pub(super) fn begin(&self, old: &Self) {
+        let is_new =
+            |it: &&Arc<Connection>| !old.connections.iter().any(|old| Arc::ptr_eq(old, it));
+        for connection in self.connections.iter().filter(is_new) {
+            if connection.config().start.value == Start::Eager {
+                connection.begin();
+            }
+        }
+    }
+
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
     /// The first one that must be there and is not stops the start, except where somebody wants to
     /// see what is wrong with all of them.
@@ -65,6 +77,7 @@ impl Fleet {
                 let must_be_there = is_inspected
                     || connection.config().on_connect_failure.value == ConnectFailure::Exit;
                 if !must_be_there && is_spared(connection.name()) {
+                    connection.begin();
                     continue;
                 }
                 connecting.spawn(async move {
@@ -179,6 +192,15 @@ impl Fleet {
     /// The connection to a server.
     pub(super) fn find(&self, name: &str) -> Option<&Arc<Connection>> {
         self.connections.iter().find(|connection| connection.name() == name)
+    }
+
+    /// Waits until somebody tried to reach a server that starts with the toolbox.
+    pub(super) async fn first_attempt(&self, name: &str) {
+        let is_eager = |it: &&Arc<Connection>| it.config().start.value == Start::Eager;
+        if let Some(connection) = self.find(name).filter(is_eager) {
+            // How it went is in the server's state.
+            let _ = connection.first_attempt().await;
+        }
     }
 
     /// All connections, in the order of the configuration.

@@ -2,6 +2,7 @@
 
 mod builder;
 mod call_record;
+mod change;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;
 mod info;
@@ -63,7 +64,7 @@ pub(crate) struct Inner {
     /// What goes on beside the calls.
     background: TaskTracker,
     /// One configuration is applied at a time.
-    applying: tokio::sync::Mutex<()>,
+    applying: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Inner {
@@ -76,10 +77,22 @@ impl Inner {
             sessions: Sessions::default(),
             parts,
             background: TaskTracker::new(),
-            applying: tokio::sync::Mutex::new(()),
+            applying: Arc::default(),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
         inner
+    }
+
+    /// Puts a new state in place of the old one.
+    fn publish(self: &Arc<Self>, new: Snapshot, old: Arc<Snapshot>) {
+        new.set_limits();
+        self.snapshot.store(Arc::new(new));
+        // Calls under way may still use what the new configuration has dropped.
+        let inner = Arc::clone(self);
+        self.background.spawn(async move {
+            let new = inner.snapshot.load_full();
+            old.fleet.retire(&new.fleet).await;
+        });
     }
 
     pub(crate) fn now(&self) -> jiff::Timestamp {
@@ -91,7 +104,9 @@ impl Inner {
         let _one_at_a_time = self.applying.lock().await;
         let old = self.snapshot.load_full();
         if !old.fleet.is_current() {
-            self.snapshot.store(Arc::new(start::refresh(&self.parts, &old).await));
+            let new = start::refresh(&self.parts, &old).await;
+            new.set_limits();
+            self.snapshot.store(Arc::new(new));
         }
     }
 
@@ -232,14 +247,8 @@ impl Runtime {
     pub async fn apply(&self, config: Config) -> Result<(), StartError> {
         let _one_at_a_time = self.inner.applying.lock().await;
         let old = self.inner.snapshot.load_full();
-        let new = start::build(config, &self.inner.parts, Some(&old)).await?;
-        self.inner.snapshot.store(Arc::new(new));
-        // Calls under way may still use what the new configuration has dropped.
-        let inner = Arc::clone(&self.inner);
-        self.inner.background.spawn(async move {
-            let new = inner.snapshot.load_full();
-            old.fleet.retire(&new.fleet).await;
-        });
+        let new = Box::pin(start::build(config, &self.inner.parts, Some(&old))).await?;
+        self.inner.publish(new, old);
         Ok(())
     }
 

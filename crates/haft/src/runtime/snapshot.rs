@@ -24,6 +24,8 @@ pub(crate) struct Snapshot {
     pub(super) config: Arc<Config>,
     /// What registration said, so that the next one says only what is new.
     pub(super) said: Vec<Record>,
+    /// What would have stopped a start.
+    pub(super) violations: Vec<String>,
     /// What the servers had.
     pub(super) known: KnownTools,
 }
@@ -35,6 +37,7 @@ pub(super) struct SnapshotParts {
     pub(super) log: Option<ExecutionLog>,
     pub(super) fleet: Fleet,
     pub(super) said: Vec<Record>,
+    pub(super) violations: Vec<String>,
     pub(super) known: KnownTools,
 }
 
@@ -55,11 +58,19 @@ impl Offered {
 
 impl Snapshot {
     pub(super) fn new(offered: Vec<Offered>, parts: SnapshotParts) -> Self {
-        let SnapshotParts { config, policy, log, fleet, said, known } = parts;
+        let SnapshotParts { config, policy, log, fleet, said, violations, known } = parts;
         let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
         let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
-        Self { tools, order, policy, log, output_bytes_max, fleet, config, said, known }
+        Self { tools, order, policy, log, output_bytes_max, fleet, config, said, violations, known }
+    }
+
+    /// Makes the limits of this state those of the gates it shares with the state before.
+    pub(super) fn set_limits(&self) {
+        self.policy.toolbox.resize(self.config.defaults.max_concurrent.value);
+        for tool in &self.order {
+            tool.gate.resize(tool.registered.effective.max_instances.value);
+        }
     }
 
     /// The tools, in the order of registration.

@@ -83,7 +83,7 @@ pub(super) async fn build(
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
-    let (snapshot, violations) =
+    let snapshot =
         assemble(Arc::new(config), parts, log, fleet.with_current_lists(), known.as_ref(), old);
     if parts.purpose == Purpose::Inspect {
         return Ok(snapshot);
@@ -91,12 +91,30 @@ pub(super) async fn build(
     for record in &snapshot.said {
         record.emit();
     }
-    if !violations.is_empty() {
+    if !snapshot.violations.is_empty() {
         fleet.retire(before).await;
-        return Err(StartError::Strict { texts: violations });
+        return Err(StartError::Strict { texts: snapshot.violations });
     }
     remember(&snapshot, parts, known.as_ref()).await;
     Ok(snapshot)
+}
+
+/// A changed toolbox beside the old one. Its new servers are not connected: nothing runs before the
+/// change is kept.
+pub(super) fn rebuild(config: Config, parts: &Parts, old: &Snapshot) -> Result<Snapshot, LogError> {
+    let log = match parts.purpose {
+        Purpose::Call => Some(open_log(&config, parts, Some(old))?),
+        Purpose::Look | Purpose::Inspect => None,
+    };
+    let fleet = Fleet::new(&config, parts, Some(&old.fleet)).with_current_lists();
+    Ok(assemble(Arc::new(config), parts, log, fleet, Some(&old.known), Some(old)))
+}
+
+/// Says what registration has to say now and did not say before.
+pub(super) fn tell_news(old: &Snapshot, new: &Snapshot) {
+    for record in new.said.iter().filter(|record| !old.said.contains(record)) {
+        record.emit();
+    }
 }
 
 /// The same toolbox with what its servers offer now. A tool that must not be there is refused, and
@@ -104,15 +122,13 @@ pub(super) async fn build(
 pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
     let fleet = old.fleet.with_current_lists();
     let (config, log) = (Arc::clone(&old.config), old.log.clone());
-    let (snapshot, _) = assemble(config, parts, log, fleet, Some(&old.known), Some(old));
-    for record in snapshot.said.iter().filter(|record| !old.said.contains(record)) {
-        record.emit();
-    }
+    let snapshot = assemble(config, parts, log, fleet, Some(&old.known), Some(old));
+    tell_news(old, &snapshot);
     remember(&snapshot, parts, Some(&old.known)).await;
     snapshot
 }
 
-/// Registers what there is. Also tells what must stop a start.
+/// Registers what there is.
 fn assemble(
     config: Arc<Config>,
     parts: &Parts,
@@ -120,19 +136,19 @@ fn assemble(
     fleet: Fleet,
     known: Option<&KnownTools>,
     old: Option<&Snapshot>,
-) -> (Snapshot, Vec<String>) {
+) -> Snapshot {
     let found = discover(&config, parts, &fleet);
     let Registration { tools, records, violations, known } = register(&config, &found, known);
     let backends = backends(&config, parts, &tools, old);
     let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
-    let parts = SnapshotParts { config, policy, log, fleet, said: records, known };
-    (Snapshot::new(offered, parts), violations)
+    let parts = SnapshotParts { config, policy, log, fleet, said: records, violations, known };
+    Snapshot::new(offered, parts)
 }
 
 /// Remembers for the next run what the servers had, if that is news.
-async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<&KnownTools>) {
+pub(super) async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<&KnownTools>) {
     let known = &snapshot.known;
     if parts.purpose == Purpose::Call && !known.is_empty() && before != Some(known) {
         save_known(&snapshot.config, known).await;
@@ -257,15 +273,9 @@ fn offer(
         .collect()
 }
 
-/// Keeps counting what already runs, under the new limit.
+/// Keeps counting what already runs. The new limit holds from the moment the state is published.
 fn gate(old: Option<&Arc<Gate>>, limit: u32) -> Arc<Gate> {
-    match old {
-        Some(gate) => {
-            gate.resize(limit);
-            gate.clone()
-        }
-        None => Arc::new(Gate::new(limit)),
-    }
+    old.cloned().unwrap_or_else(|| Arc::new(Gate::new(limit)))
 }
 
 fn load_known(config: &Config) -> Option<KnownTools> {

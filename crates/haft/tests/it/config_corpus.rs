@@ -50,7 +50,7 @@ fn every_valid_file_is_accepted_and_lists_its_servers_and_tools() {
         match load(file, None, &corpus("good")) {
             Err(error) => writeln!(failures, "{file}: {error}").unwrap(),
             Ok(config) => {
-                let found = config.files[0].1.word();
+                let found = config.files[0].dialect.word();
                 let listed = |names: Vec<String>| match names.len() {
                     0 => "-".to_owned(),
                     _ => names.join(","),

@@ -211,9 +211,9 @@ const INPUTS: &str = r#"{"inputs": [
 #[test]
 fn vs_codes_inputs_are_answered() {
     let workspace = Workspace::with(&[(".vscode/mcp.json", INPUTS)]);
-    let asked = std::cell::RefCell::new(Vec::new());
+    let asked = std::sync::Mutex::new(Vec::new());
     let ask = |request: &InputRequest| {
-        asked.borrow_mut().push(request.clone());
+        asked.lock().unwrap().push(request.clone());
         Some("asked".to_owned())
     };
     let run = |inputs: &[(&str, &str)], variables: &[(&str, &str)]| {
@@ -235,10 +235,10 @@ fn vs_codes_inputs_are_answered() {
     let both = |region: &str, key: &str| (region.to_owned(), key.to_owned());
     let variables = [("INPUT_API_KEY", "variable"), ("INPUT_REGION", "variable")];
     assert_eq!(run(&[("region", "option")], &variables), both("option", "variable"));
-    assert!(asked.borrow().is_empty());
+    assert!(asked.lock().unwrap().is_empty());
     assert_eq!(run(&[], &variables[..1]), both("asked", "variable"));
     assert_eq!(run(&[("region", "option")], &[]), both("option", "asked"));
-    let requests = asked.borrow();
+    let requests = asked.lock().unwrap();
     let request = InputRequest {
         id: "api-key".into(),
         description: "The key".into(),

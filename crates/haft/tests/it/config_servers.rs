@@ -48,7 +48,7 @@ fn smallest(file: &str, text: &str) -> Config {
 fn defaults_depend_on_the_format_and_say_so() {
     for (file, text, dialect) in SMALLEST {
         let config = smallest(file, text);
-        assert_eq!(config.files[0].1, dialect, "{file}");
+        assert_eq!(config.files[0].dialect, dialect, "{file}");
         let server = &config.servers[0];
         let (failure, start) = match dialect {
             Dialect::Toolbox => (ConnectFailure::Exit, Start::Eager),

@@ -55,7 +55,7 @@ fn report(config: &Config) -> Value {
     let files: Vec<_> = config
         .files
         .iter()
-        .map(|(file, dialect)| json!({"file": file, "format": dialect}))
+        .map(|file| json!({"file": file.name, "format": file.dialect}))
         .collect();
     json!({
         "valid": true,
@@ -73,8 +73,8 @@ fn summarize(global: &Global, config: &Config) {
         console::warning(paint, &problem.to_string(), &problem.remedy);
     }
     let paint = Paint::stdout(global.color);
-    for (file, dialect) in &config.files {
-        console::line(&format!("{file} ({dialect})"));
+    for file in &config.files {
+        console::line(&format!("{} ({})", file.name, file.dialect));
     }
     let parts = [
         count(config.servers.len(), "server"),

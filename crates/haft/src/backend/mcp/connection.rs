@@ -130,6 +130,14 @@ impl Connection {
         &self.config
     }
 
+    /// Connects in the background, without anybody waiting for it.
+    pub fn begin(&self) {
+        // At once and not when the supervisor comes to it: a call that misses a tool waits for
+        // servers that are being connected.
+        self.set(ServerState::Connecting, None, 0);
+        self.wanted.notify_one();
+    }
+
     /// The connected client. Connects, or waits for the connection being made.
     pub async fn client(&self) -> Result<Arc<Client>, String> {
         if let Some(client) = self.ready() {

@@ -64,7 +64,7 @@ pub(super) async fn bury(process: &Mutex<Option<ProcessTree>>) -> Option<String>
 
 impl ProcessConnector {
     fn spawn(&self) -> Result<ProcessTree, TransportError> {
-        let StdioEndpoint { command, args, cwd, encoding: _, env: _, inherit_env: _ } =
+        let StdioEndpoint { command, args, cwd, encoding: _, env: _, env_file: _, inherit_env: _ } =
             &self.endpoint;
         let mut child = Command::new(command.expose());
         child

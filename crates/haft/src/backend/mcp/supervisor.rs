@@ -11,7 +11,6 @@ use super::connection::Connection;
 use super::endpoint::{self, Attempt, EndedBy};
 use super::health::ServerState;
 use super::lists::Lists;
-use crate::config::choices::Start;
 use crate::config::model::Reconnect;
 use crate::text::printable;
 
@@ -47,9 +46,7 @@ pub(super) async fn run(connection: Arc<Connection>) {
 
 async fn supervise(connection: &Arc<Connection>) {
     let reconnect = &connection.config.reconnect;
-    if connection.config.start.value == Start::Lazy {
-        connection.wanted.notified().await;
-    }
+    connection.wanted.notified().await;
     let mut attempts_max = 1 + reconnect.attempts.value;
     let mut short_lives = 0;
     loop {

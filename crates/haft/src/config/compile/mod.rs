@@ -3,20 +3,21 @@
 mod local;
 mod merge;
 mod server;
+mod service;
 mod tool;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::Place;
 use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
 };
 use super::dialect::Layer;
-use super::model::{Config, Defaults, LogConfig, Origin, Setting};
+use super::model::{Config, ConfigFile, Defaults, LogConfig, Origin, Setting};
 use super::place::{At, Problems};
 use super::quantity::Count;
 use super::raw::{RawDefaults, RawLog};
-use super::{Dialect, Place};
 
 pub(super) use merge::{Merged, ServerSource, merge};
 
@@ -28,7 +29,7 @@ const STATE_DIR: &str = ".haft";
 /// Makes the configuration; problems found on the way are noted, and what is broken is left out.
 pub(super) fn compile(
     merged: Merged,
-    layers: &[(std::sync::Arc<str>, Dialect)],
+    files: Vec<ConfigFile>,
     base: &Path,
     problems: &mut Problems,
 ) -> Config {
@@ -44,15 +45,19 @@ pub(super) fn compile(
         .registry
         .and_then(|registry| registry.value.dir)
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    let state_dir = path(config.state_dir, base, STATE_DIR);
     Config {
-        files: layers.to_vec(),
+        files,
         defaults,
         servers,
         tools,
         local,
         registry_dir,
         log: log(config.log.map(|at| at.value), base),
-        state_dir: path(config.state_dir, base, STATE_DIR),
+        api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
+        policy: service::policy(config.policy.map(|at| at.value), problems),
+        telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
+        state_dir,
         warnings: Vec::new(),
     }
 }
@@ -85,7 +90,7 @@ fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
 
 /// Sections that belong to features this version does not have: said, not swallowed.
 fn reserved(config: &super::raw::RawConfig, problems: &mut Problems) {
-    let sections = [("builtin", &config.builtin), ("agent", &config.agent), ("api", &config.api)];
+    let sections = [("builtin", &config.builtin), ("agent", &config.agent)];
     for (name, section) in sections {
         if let Some(section) = section {
             problems.warn(

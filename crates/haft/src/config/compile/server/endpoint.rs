@@ -108,6 +108,7 @@ fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
         args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
         cwd: cwd.or_else(|| own_folder(source)),
         env,
+        env_file: raw.env_file.as_ref().map(|file| source.folder.join(&file.value.text)),
         inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
         encoding: encoding?,
     })))

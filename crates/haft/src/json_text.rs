@@ -6,7 +6,7 @@
 const INDENTED_DEPTH_MAX: usize = 64;
 
 /// The same JSON with one member or item on each line, indented by two spaces.
-pub(crate) fn pretty(json: &str) -> String {
+pub fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let mut depth = 0;
     let mut tokens = Tokens { rest: json }.peekable();
@@ -38,7 +38,7 @@ pub(crate) fn pretty(json: &str) -> String {
 }
 
 /// The same JSON without white space between its tokens.
-pub(crate) fn compact(json: &str) -> String {
+pub fn compact(json: &str) -> String {
     Tokens { rest: json }.collect()
 }
 

@@ -1,0 +1,129 @@
+//! `api`, `policy` and `telemetry`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use super::{explicit, pick, span};
+use crate::config::model::{Origin, Setting};
+use crate::config::node::Text;
+use crate::config::place::{At, Place, Problems};
+use crate::config::raw_service::{RawApi, RawPolicy, RawTelemetry, RawTls};
+use crate::config::secret::{Secret, ServerUrl};
+use crate::config::service::{ApiConfig, CommandPattern, PolicyConfig, TelemetryConfig, TlsFiles};
+
+/// The port of `haft serve` where nobody says another.
+const PORT: u16 = 7300;
+
+pub(super) fn api(
+    raw: Option<RawApi>,
+    base: &Path,
+    state_dir: &Path,
+    problems: &mut Problems,
+) -> ApiConfig {
+    let RawApi { listen, keys_file, tls, allowed_hosts, allowed_origins, shutdown_grace, .. } =
+        raw.unwrap_or_else(|| RawApi::empty(Place::whole("")));
+    let hosts = allowed_hosts.filter(|hosts| are(hosts, is_host, HOST, problems));
+    let origins = allowed_origins.filter(|origins| are(origins, is_origin, ORIGIN, problems));
+    ApiConfig {
+        listen: pick(
+            listen.map(|at| at.map(|listen| listen.0)),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+        ),
+        keys_file: match keys_file {
+            Some(at) => explicit(at, |file| base.join(file.text)),
+            None => Setting::default(state_dir.join("keys.json")),
+        },
+        tls: tls.and_then(|tls| tls_files(tls, base, problems)),
+        allowed_hosts: pick(hosts, Vec::new()),
+        allowed_origins: pick(origins, Vec::new()),
+        shutdown_grace: pick(shutdown_grace.map(span), Duration::from_secs(10)),
+    }
+}
+
+fn tls_files(at: At<RawTls>, base: &Path, problems: &mut Problems) -> Option<Setting<TlsFiles>> {
+    let place = at.place;
+    let RawTls { cert, key, broken, .. } = at.value;
+    let file = |file: Option<At<Text>>| file.map(|at| base.join(at.value.text));
+    let (Some(cert), Some(key)) = (file(cert), file(key)) else {
+        if broken.is_empty() {
+            let remedy = "write `tls: {cert: cert.pem, key: key.pem}`";
+            problems.error(&place, "`tls` needs both `cert` and `key`", remedy);
+        }
+        return None;
+    };
+    Some(Setting { value: TlsFiles { cert, key }, origin: Origin::Explicit(place) })
+}
+
+/// What is wrong with an entry of a list, and an example of a right one.
+type Wanted = (&'static str, &'static str);
+const HOST: Wanted =
+    ("a host's name without scheme, port or path", "write such as haft.example.com");
+const ORIGIN: Wanted = ("an origin", "write such as https://console.example.com, without a path");
+
+fn are(
+    list: &At<Vec<String>>,
+    is_good: fn(&str) -> bool,
+    (wanted, remedy): Wanted,
+    problems: &mut Problems,
+) -> bool {
+    let bad: Vec<&String> = list.value.iter().filter(|entry| !is_good(entry)).collect();
+    for entry in &bad {
+        problems.error(&list.place, format!("`{entry}` is not {wanted}"), remedy);
+    }
+    bad.is_empty()
+}
+
+fn is_host(text: &str) -> bool {
+    let is_of_a_name = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '.' || it == '_';
+    !text.is_empty() && text.chars().all(is_of_a_name)
+}
+
+fn is_origin(text: &str) -> bool {
+    let parsed = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    parsed.is_some_and(|url| url.origin().ascii_serialization() == text.to_ascii_lowercase())
+}
+
+pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyConfig {
+    let allowed = raw.and_then(|policy| policy.allowed_commands);
+    let allowed = allowed.map(|At { value: texts, place }| {
+        let mut patterns = Vec::new();
+        for text in texts {
+            match CommandPattern::parse(&text) {
+                Some(pattern) => patterns.push(pattern),
+                None => problems.error(
+                    &place,
+                    format!("`{text}` allows any program"),
+                    "name the program, such as `npx -y @modelcontextprotocol/*`",
+                ),
+            }
+        }
+        At { value: patterns, place }
+    });
+    PolicyConfig { allowed_commands: pick(allowed, Vec::new()) }
+}
+
+pub(super) fn telemetry(raw: Option<RawTelemetry>, problems: &mut Problems) -> TelemetryConfig {
+    let RawTelemetry { otlp_endpoint, otlp_headers, service_name, .. } =
+        raw.unwrap_or_else(|| RawTelemetry::empty(Place::whole("")));
+    let headers = otlp_headers.map(|headers| headers.value.0).unwrap_or_default();
+    TelemetryConfig {
+        otlp_endpoint: otlp_endpoint.and_then(|at| endpoint(at, problems)),
+        otlp_headers: headers
+            .into_iter()
+            .map(|(name, value)| (name.value, Secret::new(value.text)))
+            .collect(),
+        service_name: pick(service_name, "haft".to_owned()),
+    }
+}
+
+fn endpoint(at: At<Text>, problems: &mut Problems) -> Option<Setting<ServerUrl>> {
+    let parsed = url::Url::parse(&at.value.text).ok();
+    let Some(url) = parsed.filter(|url| matches!(url.scheme(), "http" | "https")) else {
+        let problem = format!("`{}` is not an address of a collector", at.value.shown());
+        problems.error(&at.place, problem, "write such as http://localhost:4318");
+        return None;
+    };
+    let value = ServerUrl::written(url, &at.value);
+    Some(Setting { value, origin: Origin::Explicit(at.place) })
+}

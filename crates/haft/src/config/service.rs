@@ -1,0 +1,140 @@
+//! Haft as a service: where it listens, what may be registered, where traces go.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::model::Setting;
+use super::secret::{Secret, ServerUrl};
+
+/// The HTTP API.
+#[derive(Debug, Clone)]
+pub struct ApiConfig {
+    /// Where it listens.
+    pub listen: Setting<SocketAddr>,
+    /// The file with its keys.
+    pub keys_file: Setting<PathBuf>,
+    /// Certificate and key, where it serves over TLS.
+    pub tls: Option<Setting<TlsFiles>>,
+    /// Names under which clients reach it, beside `localhost` and IP addresses.
+    pub allowed_hosts: Setting<Vec<String>>,
+    /// Origins of web pages that may use it.
+    pub allowed_origins: Setting<Vec<String>>,
+    /// How long requests under way may take to end at shutdown.
+    pub shutdown_grace: Setting<Duration>,
+}
+
+/// What a service needs to speak TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate chain, as PEM.
+    pub cert: PathBuf,
+    /// Its private key, as PEM.
+    pub key: PathBuf,
+}
+
+/// What the operator allows those who register tools over the API.
+#[derive(Debug, Clone)]
+pub struct PolicyConfig {
+    /// Command lines that may be run.
+    pub allowed_commands: Setting<Vec<CommandPattern>>,
+}
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct TelemetryConfig {
+    /// The collector's address; nowhere without one.
+    pub otlp_endpoint: Option<Setting<ServerUrl>>,
+    /// Headers sent to it.
+    pub otlp_headers: Vec<(String, Secret)>,
+    /// The name of this service.
+    pub service_name: Setting<String>,
+}
+
+/// A command line with gaps: `*` within a word stands for any characters, and a last word `...` for
+/// any further words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandPattern {
+    words: Vec<String>,
+    is_open: bool,
+}
+
+impl CommandPattern {
+    /// Reads a pattern; nothing where it names no program, or a gap stands for the program itself.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
+        let is_open = words.last().is_some_and(|last| last == "...");
+        if is_open {
+            words.pop();
+        }
+        let program = words.first()?;
+        let names_a_program = program.chars().any(|it| it != '*' && it != '/');
+        names_a_program.then_some(Self { words, is_open })
+    }
+
+    /// Whether a command line fits, word by word.
+    pub fn allows(&self, command: &[&str]) -> bool {
+        let is_as_long = command.len() == self.words.len();
+        (is_as_long || (self.is_open && command.len() > self.words.len()))
+            && self.words.iter().zip(command).all(|(pattern, word)| fits(pattern, word))
+    }
+}
+
+impl std::fmt::Display for CommandPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words.join(" "))?;
+        if self.is_open { f.write_str(" ...") } else { Ok(()) }
+    }
+}
+
+/// Whether `word` fits a pattern with `*`.
+fn fits(pattern: &str, word: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = word.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(pattern: &str, command: &[&str]) -> bool {
+        CommandPattern::parse(pattern).unwrap().allows(command)
+    }
+
+    #[test]
+    fn a_pattern_fits_word_by_word() {
+        assert!(allows("npx -y @scope/*", &["npx", "-y", "@scope/server"]));
+        assert!(!allows("npx -y @scope/*", &["npx", "-y", "@other/server"]));
+        assert!(!allows("npx -y @scope/*", &["npx", "-y", "@scope/server", "more"]));
+        assert!(!allows("npx -y @scope/*", &["npx", "-y"]));
+        assert!(allows("npx -y @scope/* ...", &["npx", "-y", "@scope/a", "x", "y"]));
+        assert!(allows("uvx", &["uvx"]) && !allows("uvx", &["uvx", "evil"]));
+        assert!(allows("uvx ...", &["uvx", "anything"]) && allows("uvx ...", &["uvx"]));
+    }
+
+    #[test]
+    fn a_gap_is_not_a_second_word_and_not_a_prefix() {
+        assert!(!allows("a*c", &["ab"]) && allows("a*c", &["abc"]) && allows("a*c", &["ac"]));
+        assert!(!allows("aa*aa", &["aaa"]) && allows("a*b*c", &["axbyc"]));
+        assert!(!allows("python3", &["/tmp/python3"]) && !allows("python3", &["python3.1"]));
+        // One word with a space in it is one word.
+        assert!(!allows("npx -y pkg", &["npx", "-y pkg"]));
+    }
+
+    #[test]
+    fn a_pattern_names_a_program() {
+        for nothing in ["", "  ", "...", "*", "* -y", "/*"] {
+            assert_eq!(CommandPattern::parse(nothing), None, "{nothing}");
+        }
+    }
+}

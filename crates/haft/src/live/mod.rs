@@ -1,0 +1,213 @@
+//! A toolbox that changes while it runs: its files are followed, and its registry can be edited.
+//!
+//! Every change passes one queue, one after the other: the whole new configuration is checked, the
+//! new state is built beside the old one, the registry is written, and then the new state takes the
+//! old one's place in one step. Whatever fails on the way leaves everything as it was.
+
+mod document;
+mod edit;
+mod folder;
+mod permit;
+mod stamp;
+mod store;
+mod watch;
+mod worker;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, ConfigError, LoadOptions, Problem, RegistryTexts};
+use crate::runtime::{Runtime, StartError};
+use document::Entries;
+use worker::Order;
+
+pub use document::{Document, entry_tag};
+pub use edit::{Action, Condition, Edit, EditError, Edited, Happened};
+pub use folder::FolderStore;
+pub use store::{Documents, RegistryStore, Revision, StoreError, Stored};
+
+/// How many changes may wait for their turn.
+pub const WAITING_MAX: usize = 1024;
+
+/// A toolbox that follows its files and its registry. Clones share it.
+#[derive(Clone)]
+pub struct Live {
+    shared: Arc<Shared>,
+    orders: mpsc::Sender<Order>,
+}
+
+struct Shared {
+    runtime: Runtime,
+    options: LoadOptions<'static>,
+    store: Option<Arc<dyn RegistryStore>>,
+    status: Mutex<LiveStatus>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// How following the files goes.
+#[derive(Debug, Clone)]
+pub struct LiveStatus {
+    /// The registry's revision in use; nothing without a registry.
+    pub revision: Option<Revision>,
+    /// Since when the state in use is in use.
+    pub since: Timestamp,
+    /// Why the files as they are now are not in use.
+    pub problem: Option<LoadProblem>,
+}
+
+/// Why the files as they are now are not in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadProblem {
+    /// Since when.
+    pub since: Timestamp,
+    /// What is wrong, in one text.
+    pub text: String,
+    /// What is wrong with the files, one by one, where it is that.
+    pub problems: Vec<Problem>,
+}
+
+/// Why a reload was refused. The state before is still in use.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReloadError {
+    /// The files cannot be used.
+    #[error("{0}")]
+    Invalid(ConfigError),
+    /// The toolbox would refuse to run like that.
+    #[error("{0}")]
+    Refused(Arc<StartError>),
+    /// The registry cannot be read.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// The toolbox is shutting down.
+    #[error("Haft is shutting down")]
+    Stopping,
+}
+
+impl Live {
+    /// Follows the files that `runtime` was started with. A registry's folder, where one is
+    /// configured, can then be edited. Nobody is asked for inputs any more: give what was answered
+    /// as [`LoadOptions::inputs`].
+    pub fn follow(runtime: Runtime, options: LoadOptions<'static>) -> Self {
+        let folder = runtime.config().registry_dir.clone();
+        let store = folder.map(|dir| Arc::new(FolderStore::new(dir.value)) as Arc<_>);
+        Self::with_store(runtime, options, store)
+    }
+
+    /// Follows the files, with a registry that is kept anywhere. `runtime` was started with what
+    /// the store says, as [`LoadOptions::registry`].
+    pub fn with_store(
+        runtime: Runtime,
+        options: LoadOptions<'static>,
+        store: Option<Arc<dyn RegistryStore>>,
+    ) -> Self {
+        let (orders, waiting) = mpsc::channel(WAITING_MAX);
+        let status = LiveStatus { revision: None, since: Timestamp::now(), problem: None };
+        let shared = Arc::new(Shared {
+            runtime,
+            options: LoadOptions { ask: None, ..options },
+            store,
+            status: Mutex::new(status),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        shared.tasks.spawn(worker::run(Arc::clone(&shared), waiting));
+        shared.tasks.spawn(watch::run(Arc::clone(&shared), orders.clone()));
+        Self { shared, orders }
+    }
+
+    /// The toolbox itself.
+    pub fn runtime(&self) -> &Runtime {
+        &self.shared.runtime
+    }
+
+    /// How following the files goes.
+    pub fn status(&self) -> LiveStatus {
+        self.shared.status().clone()
+    }
+
+    /// Changes one entry of the registry. When this answers, the change is durable and in use.
+    pub async fn edit(&self, edit: Edit) -> Result<Edited, EditError> {
+        let (answer, answered) = oneshot::channel();
+        let order = Order::Edit(edit, answer);
+        self.orders.try_send(order).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => EditError::Busy,
+            mpsc::error::TrySendError::Closed(_) => EditError::Stopping,
+        })?;
+        answered.await.unwrap_or(Err(EditError::Stopping))
+    }
+
+    /// What an entry of the registry says, with its tag. It may hold secrets.
+    pub async fn entry(
+        &self,
+        document: Document,
+        name: &str,
+    ) -> Result<Option<(Box<RawValue>, String)>, EditError> {
+        let Some(store) = &self.shared.store else { return Ok(None) };
+        let Documents { tools, servers } = store.load().await?.documents;
+        let text = match document {
+            Document::Tools => tools,
+            Document::Servers => servers,
+        };
+        let entries = Entries::parse(document, &text).map_err(|error| EditError::Broken {
+            file: document.file_name().to_owned(),
+            problem: error.to_string(),
+        })?;
+        Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
+    }
+
+    /// Loads the files again, whether they changed or not.
+    pub async fn reload(&self) -> Result<(), ReloadError> {
+        let (answer, answered) = oneshot::channel();
+        if self.orders.send(Order::Reload(answer)).await.is_err() {
+            return Err(ReloadError::Stopping);
+        }
+        answered.await.unwrap_or(Err(ReloadError::Stopping))
+    }
+
+    /// Stops following, when the change under way is done. The toolbox goes on.
+    pub async fn stop(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, LiveStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a state is in use. Nothing is wrong with the files then.
+    fn in_use(&self, revision: Option<Revision>) {
+        *self.status() = LiveStatus { revision, since: Timestamp::now(), problem: None };
+    }
+
+    /// Notes why the files are not in use. True if that is news.
+    fn not_in_use(&self, text: String, problems: Vec<Problem>) -> bool {
+        let mut status = self.status();
+        let is_news = status.problem.as_ref().is_none_or(|problem| problem.text != text);
+        if is_news {
+            status.problem = Some(LoadProblem { since: Timestamp::now(), text, problems });
+        }
+        is_news
+    }
+
+    /// The configuration with what the registry says.
+    async fn load(&self, documents: Option<Documents>) -> Result<Config, ConfigError> {
+        let dir = self.runtime.config().registry_dir.clone();
+        let registry = documents.zip(dir).map(|(documents, dir)| RegistryTexts {
+            dir: dir.value,
+            tools: documents.tools,
+            servers: documents.servers,
+        });
+        let options = LoadOptions { registry, ..self.options.clone() };
+        let loaded = tokio::task::spawn_blocking(move || Config::load(&options)).await;
+        loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))
+    }
+}

@@ -1,0 +1,66 @@
+//! Notices that the files, or the registry, say something else than before.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::Shared;
+use super::stamp::{LOOK_EVERY, Watched};
+use super::worker::{News, Order};
+use crate::config::Config;
+use crate::config::model::Endpoint;
+
+pub(super) async fn run(shared: Arc<Shared>, orders: mpsc::Sender<Order>) {
+    let stop = shared.stop.clone();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = watch_files(&shared, &orders) => {}
+        () = watch_registry(&shared, &orders) => {}
+    }
+}
+
+async fn watch_files(shared: &Shared, orders: &mpsc::Sender<Order>) {
+    loop {
+        let config = shared.runtime.config();
+        let mut files = Watched::new(files(shared, &config));
+        // A new configuration may be made from other files.
+        while Arc::ptr_eq(&config, &shared.runtime.config()) {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if files.have_changed() {
+                tell(News::Files, orders).await;
+            }
+        }
+    }
+}
+
+async fn watch_registry(shared: &Shared, orders: &mpsc::Sender<Order>) {
+    let Some(store) = &shared.store else { return std::future::pending().await };
+    loop {
+        store.changed().await;
+        tell(News::Registry, orders).await;
+    }
+}
+
+/// Tells the queue, and waits until it has looked: then there is nothing to tell twice.
+async fn tell(news: News, orders: &mpsc::Sender<Order>) {
+    let (looked, has_looked) = oneshot::channel();
+    if orders.send(Order::Look(news, looked)).await.is_ok() {
+        // Gone without an answer means that everything is ending.
+        let _ = has_looked.await;
+    }
+}
+
+/// The files of a configuration but for its registry's, with what they said.
+fn files(shared: &Shared, config: &Config) -> Vec<(PathBuf, Option<[u8; 32]>)> {
+    let registry = config.registry_dir.as_ref().filter(|_| shared.store.is_some());
+    let is_registrys = |path: &PathBuf| {
+        registry.is_some_and(|registry| path.parent() == Some(registry.value.as_path()))
+    };
+    let read = config.files.iter().map(|file| (file.path.clone(), Some(file.digest)));
+    let env_files = config.servers.iter().filter_map(|server| match &server.endpoint {
+        Endpoint::Stdio(stdio) => Some((stdio.env_file.clone()?, None)),
+        Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => None,
+    });
+    read.filter(|(path, _)| !is_registrys(path)).chain(env_files).collect()
+}

@@ -1,0 +1,49 @@
+//! `api`, `policy` and `telemetry`: what they mean, and what is refused.
+
+use haft::Config;
+use haft::config::show;
+
+fn shown(yaml: &str) -> String {
+    let config = Config::from_yaml(yaml).unwrap_or_else(|error| panic!("{error}"));
+    let is_service = |path: &str| {
+        ["api.", "policy.", "telemetry."].iter().any(|section| path.starts_with(section))
+    };
+    let rows = show::rows(&config).into_iter().filter(|row| is_service(&row.path));
+    rows.map(|row| format!("{} = {} ({})\n", row.path, row.value, row.from)).collect()
+}
+
+#[test]
+fn everything_that_is_said_is_taken_over_and_secrets_are_masked() {
+    insta::assert_snapshot!(shown(
+        "api:
+  listen: '[::1]:9000'
+  keys_file: keys.json
+  tls: {cert: c.pem, key: k.pem}
+  allowed_hosts: [haft.example.com]
+  allowed_origins: ['https://console.example.com']
+  shutdown_grace: 2m
+policy: {allowed_commands: ['npx -y @scope/* ...', uvx]}
+telemetry:
+  otlp_endpoint: https://user:hidden@collector.example.com
+  otlp_headers: {Authorization: Bearer hidden}
+  service_name: tools
+"
+    ));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_a_remedy() {
+    let error = Config::from_yaml(
+        "api:
+  listen: somewhere
+  tls: {cert: c.pem}
+  allowed_hosts: ['https://haft.example.com', '']
+  allowed_origins: [console.example.com, 'https://x.example.com/path', 'null']
+  shutdown_grace: 0
+  admin_key: secret
+policy: {allowed_commands: ['*', '', 'good']}
+telemetry: {otlp_endpoint: 'localhost:4318'}
+",
+    );
+    insta::assert_snapshot!(error.unwrap_err());
+}
