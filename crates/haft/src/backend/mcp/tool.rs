@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::{Failure, RequestError, Sent};
+use haft_mcp::{CallOptions, Failure, RequestError, Sent};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -61,7 +61,9 @@ impl McpTool {
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
             // Servers send progress only to those who ask for it; whoever handles their
             // notifications hears it.
-            let error = match client.call_tool(tool, arguments, Some(Arc::new(|_| {}))).await {
+            let options =
+                CallOptions { progress: Some(Arc::new(|_| {})), ..CallOptions::default() };
+            let error = match client.call_tool(tool, arguments, options).await {
                 Ok(raw) => {
                     return convert::tool_output(raw)
                         .map_err(|error| failure::of_call(connection, tool, &error));
