@@ -2,12 +2,15 @@
 
 mod builder;
 mod call_record;
+mod figures;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;
 mod info;
 mod local;
+mod observe;
 #[cfg(feature = "mcp")]
 mod remote;
+mod running;
 mod servers;
 mod snapshot;
 mod start;
@@ -38,9 +41,12 @@ use crate::tool::Tool;
 
 pub use builder::RuntimeBuilder;
 pub(crate) use call_record::CallRecord;
+pub use figures::{Figures, ToolFigures};
 pub use info::{EffectiveValue, ToolInfo};
+pub use observe::CallSummary;
 #[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};
+pub use running::{CallState, RunningCall};
 pub use servers::{ServerIdentity, ServerInfo};
 pub(crate) use snapshot::{Offered, Snapshot};
 pub use start::StartError;
@@ -59,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     pub(crate) sessions: Sessions,
+    running: running::RunningCalls,
     parts: Parts,
     /// What goes on beside the calls.
     background: TaskTracker,
@@ -74,6 +81,7 @@ impl Inner {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             sessions: Sessions::default(),
+            running: running::RunningCalls::default(),
             parts,
             background: TaskTracker::new(),
             applying: tokio::sync::Mutex::new(()),
@@ -129,6 +137,8 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    /// Hears of every call that is over.
+    observer: Option<observe::Observer>,
     purpose: Purpose,
     /// Ends every connection; cancelled when the runtime is gone.
     stop_servers: CancellationToken,

@@ -268,6 +268,11 @@ impl Connection {
         self.calls.token()
     }
 
+    /// What masks the secrets of the configuration.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.surroundings.redactor
+    }
+
     /// How often a lost connection is tried again.
     pub(super) fn retries_max(&self) -> u32 {
         self.config.reconnect.attempts.value
