@@ -36,8 +36,8 @@ pub use haft_mcp::oauth;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
-    CallState, CallSummary, EffectiveValue, Figures, RunningCall, Runtime, RuntimeBuilder,
-    ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
+    CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{PromptInfo, ResourceInfo};

@@ -8,6 +8,7 @@ mod fleet;
 mod info;
 mod local;
 mod observe;
+mod reconnect;
 #[cfg(feature = "mcp")]
 mod remote;
 mod running;
@@ -44,6 +45,7 @@ pub(crate) use call_record::CallRecord;
 pub use figures::{Figures, ToolFigures};
 pub use info::{EffectiveValue, ToolInfo};
 pub use observe::CallSummary;
+pub use reconnect::ReconnectError;
 #[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};
 pub use running::{CallState, RunningCall};

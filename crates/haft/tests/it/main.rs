@@ -59,4 +59,5 @@ mod registry_runtime;
 mod registry_support;
 mod registry_texts;
 mod running_calls;
+mod server_reconnect;
 mod support;

@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::endpoint::{self, Attempt, EndedBy};
 use super::health::ServerState;
 use super::lists::Lists;
+use super::process;
 use crate::config::choices::Start;
 use crate::config::model::Reconnect;
 use crate::text::printable;
@@ -33,10 +34,23 @@ enum End {
 /// Runs until the connection is stopped.
 pub(super) async fn run(connection: Arc<Connection>) {
     let stop = connection.stop.clone();
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => {}
-        () = supervise(&connection) => {}
+    let mut wishes = connection.wishes.subscribe();
+    let mut start = connection.config.start.value;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            _ = wishes.wait_for(|wishes| wishes.made > wishes.taken_up) => {}
+            () = supervise(&connection, start) => break,
+        }
+        // Somebody wants a new connection now, whatever became of the old one.
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            () = let_go(&connection) => {}
+        }
+        connection.wishes.send_modify(|wishes| wishes.taken_up = wishes.made);
+        start = Start::Eager;
     }
     if let Some(client) = connection.client.swap(None) {
         client.close().await;
@@ -45,9 +59,18 @@ pub(super) async fn run(connection: Arc<Connection>) {
     connection.rounds.send_modify(|rounds| *rounds += 1);
 }
 
-async fn supervise(connection: &Arc<Connection>) {
+/// Ends the connection there is, or the attempt to make one, and leaves nothing of it behind.
+async fn let_go(connection: &Connection) {
+    connection.set(ServerState::Connecting, None, 0);
+    if let Some(client) = connection.client.swap(None) {
+        client.close().await;
+    }
+    process::end(&connection.process).await;
+}
+
+async fn supervise(connection: &Arc<Connection>, start: Start) {
     let reconnect = &connection.config.reconnect;
-    if connection.config.start.value == Start::Lazy {
+    if start == Start::Lazy {
         connection.wanted.notified().await;
     }
     let mut attempts_max = 1 + reconnect.attempts.value;
@@ -59,6 +82,7 @@ async fn supervise(connection: &Arc<Connection>) {
             Ok((client, lists)) => {
                 let began = Instant::now();
                 publish(connection, &client, lists);
+                connection.tried();
                 let End::Lost(loss) = hold(connection, &client).await else { return };
                 connection.client.store(None);
                 short_lives = if began.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
@@ -87,6 +111,7 @@ async fn supervise(connection: &Arc<Connection>) {
             Err(failure) => {
                 connection.set(ServerState::Unavailable, Some(failure.text), failure.retries);
                 connection.rounds.send_modify(|rounds| *rounds += 1);
+                connection.tried();
                 rest(connection, failure.is_transient).await;
                 short_lives = 0;
                 attempts_max = 1 + reconnect.attempts.value;
@@ -127,6 +152,7 @@ async fn round(
         tracing::debug!(server = connection.name(), retries, ?pause, "{}", printable(&text));
         connection.set(ServerState::Connecting, Some(text), retries);
         connection.failures.send_modify(|failures| *failures += 1);
+        connection.tried();
     }
 }
 
