@@ -105,7 +105,9 @@ async fn an_attempt_that_hangs_is_given_up() {
     let stage = Stage::new();
     let settings = json!({"start": "lazy", "connect_timeout": "10m"});
     let (name, mut server) = stage.stdio("one", json!({}), settings);
-    let script = r#"echo $$ >> "$0.pids"; [ -e "$0.hangs" ] && exec sleep 600; exec "$@""#;
+    // Each process notes which of those before it still lives.
+    let script = r#"for old in $(cat "$0.pids"); do kill -0 $old && echo $old >> "$0.left"; done
+        echo $$ >> "$0.pids"; [ -e "$0.hangs" ] && exec sleep 600; exec "$@""#;
     let mut args = vec![json!("-c"), json!(script), json!(stage.path(name))];
     args.push(server["command"].take());
     args.extend(server["args"].as_array().unwrap().clone());
@@ -121,6 +123,7 @@ async fn an_attempt_that_hangs_is_given_up() {
     assert_eq!(waiting.join_all().await[0].status, Status::Success);
     let pids: Vec<u32> = pids().lines().map(|pid| pid.parse().unwrap()).collect();
     assert_eq!((pids.len(), is_alive(pids[0])), (2, false));
+    assert!(!stage.path("one.left").exists(), "the old one was gone before the new one came");
 }
 
 /// A server that starts late starts now, and several wishes at once end in one connection.
