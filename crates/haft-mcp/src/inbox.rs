@@ -321,6 +321,7 @@ impl Inbox {
             method: String::new(),
             name: None,
             mirrored: Vec::new(),
+            trace: None,
             body,
         };
         let inbox = self.clone();

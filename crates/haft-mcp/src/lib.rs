@@ -20,10 +20,11 @@ pub mod oauth;
 mod session;
 mod tls;
 mod tool;
+mod trace;
 pub mod transport;
 pub mod wire;
 
-pub use client::{Client, ClientOptions, ConnectError, Identity, Listed, Protocol};
+pub use client::{CallOptions, Client, ClientOptions, ConnectError, Identity, Listed, Protocol};
 pub use describe::{PromptArgument, PromptDescription, ResourceDescription, ResourceTemplate};
 pub use error::{Failure, RequestError, RpcError, Sent, TransportError};
 pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
@@ -31,6 +32,7 @@ pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};
 pub use tool::ToolDescription;
+pub use trace::Trace;
 pub use transport::{
     Connector, Era, HttpConnector, HttpOptions, SseConnector, Transport, WebSocketConnector,
 };

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::{Failure, RequestError, TransportError};
 use crate::inbox::{Inbox, ProgressFn, Waiter};
+use crate::trace::Trace;
 use crate::transport::{Kind, Outgoing, Transport};
 use crate::wire;
 
@@ -46,6 +47,8 @@ pub struct RequestOptions {
     pub name: Option<String>,
     /// Arguments that travel as headers too.
     pub mirrored: Vec<(String, String)>,
+    /// The trace it belongs to, for transports that have headers. `params` hold it too.
+    pub trace: Option<Trace>,
 }
 
 impl Session {
@@ -80,7 +83,7 @@ impl Session {
         params: &str,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
-        let RequestOptions { timeout, timeout_max, progress, name, mirrored } = options;
+        let RequestOptions { timeout, timeout_max, progress, name, mirrored, trace } = options;
         let (answer, mut answered) = oneshot::channel();
         let waiter = Waiter { answer, progress, last_sign: Instant::now() };
         self.inbox().core().wait(id, waiter)?;
@@ -90,6 +93,7 @@ impl Session {
             method: method.to_owned(),
             name,
             mirrored,
+            trace,
             body: wire::request(id, method, params),
         };
         abandon.is_sent = true;
@@ -119,6 +123,7 @@ impl Session {
             method: method.to_owned(),
             name: None,
             mirrored: Vec::new(),
+            trace: None,
             body: wire::notification(method, params),
         };
         self.transport().deliver(&message).await

@@ -16,9 +16,11 @@ use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
 use crate::policy::{Admitted, Policy};
+use crate::progress::{Listeners, Progress};
 use crate::registry::Source;
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
 use crate::tool::BoxFuture;
+use crate::trace::TraceContext;
 
 /// A request to run a tool.
 #[derive(Debug, Clone)]
@@ -29,6 +31,8 @@ pub struct ToolCall {
     pub(crate) session: Option<String>,
     pub(crate) is_approved: bool,
     pub(crate) cancel: CancellationToken,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) listeners: Listeners,
 }
 
 impl ToolCall {
@@ -48,6 +52,8 @@ impl ToolCall {
             session: None,
             is_approved: false,
             cancel: CancellationToken::new(),
+            trace: None,
+            listeners: Listeners::default(),
         }
     }
 
@@ -78,6 +84,30 @@ impl ToolCall {
         self.cancel = cancel;
         self
     }
+
+    /// Says which trace the call belongs to. It travels with the call, to MCP servers too, and the
+    /// log keeps its id.
+    #[must_use]
+    pub fn trace_context(mut self, trace: TraceContext) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Tells the call's execution id as soon as there is one, before anything else happens. From
+    /// then on [`Runtime::cancel`](crate::Runtime::cancel) knows it. `listener` must return at once.
+    #[must_use]
+    pub fn on_start(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.listeners.start = Some(Arc::new(listener));
+        self
+    }
+
+    /// Tells how far the call is, as often as its tool says so: in order, and never after the call
+    /// has ended. `listener` must return at once.
+    #[must_use]
+    pub fn on_progress(mut self, listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.listeners.progress = Some(Arc::new(listener));
+        self
+    }
 }
 
 impl Inner {
@@ -86,14 +116,16 @@ impl Inner {
         // Token first, then the check: the other way round, `shutdown` could return between them.
         let _running = self.tasks.token();
         let snapshot = self.snapshot.load_full();
-        let mut record = CallRecord::open(snapshot.log.as_ref(), &call, &self.sessions, self.now());
+        let call = Arc::new(call);
+        let mut record = CallRecord::open(self, &snapshot, &call);
+        let cancel = record.announced();
         let outcome = if self.tasks.is_closed() {
             Err(CallError::Stopping { tool: call.tool.clone() })
         } else {
             tokio::select! {
                 biased;
                 outcome = self.path(&snapshot, &call, &mut record) => outcome,
-                () = call.cancel.cancelled() => Err(CallError::Cancelled { tool: call.tool.clone() }),
+                () = cancel.cancelled() => Err(CallError::Cancelled { tool: call.tool.clone() }),
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
             }
         };

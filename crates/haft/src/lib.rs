@@ -14,6 +14,7 @@ pub mod json_text;
 pub mod live;
 mod name;
 mod policy;
+mod progress;
 pub mod record;
 pub mod registry;
 mod runtime;
@@ -22,6 +23,7 @@ mod server_state;
 mod session;
 pub mod text;
 pub mod tool;
+mod trace;
 
 #[cfg(feature = "mcp")]
 pub use backend::mcp::{CLIENT_NAME, Health, Refusal, ServerHandler};
@@ -34,11 +36,13 @@ pub use error::{CallError, Code, ToolFailure};
 #[cfg(feature = "mcp")]
 pub use haft_mcp::oauth;
 pub use policy::Admitted;
+pub use progress::Progress;
 pub use runtime::{
-    EffectiveValue, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError,
-    ToolInfo,
+    CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{PromptInfo, ResourceInfo};
 pub use server_state::ServerState;
-pub use tool::{FunctionTool, Tool, ToolDefinition};
+pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
+pub use trace::TraceContext;

@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
+use crate::progress::{Progress, Reporter};
+use crate::trace::TraceContext;
 
 /// A boxed future, because tools of every kind live in one registry.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,6 +46,16 @@ pub struct CallContext {
     pub session: Option<String>,
     /// What tools of one session share.
     pub state: SessionState,
+    /// The trace the call belongs to.
+    pub trace: Option<TraceContext>,
+    pub(crate) reporter: Reporter,
+}
+
+impl CallContext {
+    /// Says how far the call is, to whoever asked to hear it. Does nothing once the call has ended.
+    pub fn progress(&self, progress: Progress) {
+        self.reporter.report(progress);
+    }
 }
 
 /// Values that the tools of one session share. Lives as long as the session does.

@@ -19,6 +19,7 @@ use crate::error::{Failure, RequestError, TransportError};
 use crate::inbox::ProgressFn;
 use crate::limits::Limits;
 use crate::session::{RequestOptions, Session};
+use crate::trace::Trace;
 use crate::transport::Era;
 
 pub use connect::{ConnectError, Protocol};
@@ -59,6 +60,15 @@ pub struct ClientOptions {
     pub config: Option<Value>,
     /// Whether to hear of changed lists where that takes a subscription.
     pub subscribe: bool,
+}
+
+/// What one call of a tool brings along.
+#[derive(Clone, Default)]
+pub struct CallOptions {
+    /// Hears progress. Servers send it only to those who ask for it.
+    pub progress: Option<ProgressFn>,
+    /// The trace it belongs to.
+    pub trace: Option<Trace>,
 }
 
 /// Progress may stretch a request to this many times its timeout, and no further.
@@ -113,14 +123,16 @@ impl Client {
         &self,
         name: &str,
         arguments: &RawValue,
-        progress: Option<ProgressFn>,
+        call: CallOptions,
     ) -> Result<Box<RawValue>, RequestError> {
         let mirrored = match self.mirrors().get(name) {
             Some(mirrors) => mirror::values(mirrors, arguments),
             None => Vec::new(),
         };
+        let CallOptions { progress, trace } = call;
         let options = RequestOptions {
             progress,
+            trace,
             name: Some(name.to_owned()),
             mirrored,
             ..RequestOptions::default()
@@ -190,7 +202,11 @@ impl Client {
     ) -> Result<Box<RawValue>, RequestError> {
         let id = self.session.next_id();
         let token = options.progress.is_some().then_some(id);
-        self.session.request(id, method, &params.json(&self.meta, token), options).await
+        let params = match &options.trace {
+            Some(trace) => params.json(&trace.added_to(&self.meta), token),
+            None => params.json(&self.meta, token),
+        };
+        self.session.request(id, method, &params, options).await
     }
 
     /// The limits of an ordinary request.
@@ -203,6 +219,7 @@ impl Client {
             progress: Some(std::sync::Arc::new(|_| {})),
             name: name.map(ToOwned::to_owned),
             mirrored: Vec::new(),
+            trace: None,
         }
     }
 

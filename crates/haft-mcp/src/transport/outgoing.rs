@@ -1,5 +1,7 @@
 //! A message on its way out, with what a transport needs to know about it.
 
+use crate::trace::Trace;
+
 /// One message for the server.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
@@ -11,6 +13,8 @@ pub struct Outgoing {
     pub name: Option<String>,
     /// Arguments that travel as headers too, where the transport has headers: name and value.
     pub mirrored: Vec<(String, String)>,
+    /// The trace it belongs to, which travels as headers too.
+    pub trace: Option<Trace>,
     /// The message as JSON, on one line.
     pub body: String,
 }

@@ -8,8 +8,8 @@ use reqwest::{Method, Response};
 use url::Url;
 
 use super::http::{
-    EVENT_STREAM, Endpoint, Events, HttpOptions, JSON, PROTOCOL_VERSION, is_event_stream, origin,
-    rpc_error, silent,
+    EVENT_STREAM, Endpoint, Events, HttpOptions, JSON, PROTOCOL_VERSION, add_trace,
+    is_event_stream, origin, rpc_error, silent,
 };
 use super::{Connector, Era, Outgoing, Transport};
 use crate::error::{Failure, TransportError};
@@ -108,7 +108,8 @@ struct Sse {
 
 impl Sse {
     async fn post(&self, message: &Outgoing) -> Result<(), TransportError> {
-        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        add_trace(message, &mut headers);
         let endpoint = &self.endpoint;
         let response = endpoint
             .send(&Method::POST, &self.address, headers, Some(&message.body), endpoint.timeout)

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_mcp::{
-    BoxFuture, Client, ClientOptions, Connector, Handler, Protocol, RequestError, RpcError,
-    ServerRequest,
+    BoxFuture, CallOptions, Client, ClientOptions, Connector, Handler, Protocol, RequestError,
+    RpcError, ServerRequest,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ pub async fn connect(serve: Serve, era: &str, scenario: Value) -> Connected {
 impl Connected {
     /// The whole result of a tool, as it came.
     pub async fn call(&self, tool: &str, args: Value) -> Result<Box<RawValue>, RequestError> {
-        self.client.call_tool(tool, &to_raw_value(&args).unwrap(), None).await
+        self.client.call_tool(tool, &to_raw_value(&args).unwrap(), CallOptions::default()).await
     }
 
     /// The structured content of a tool's result.

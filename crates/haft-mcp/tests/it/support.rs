@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use haft_mcp::client::Protocol;
 use haft_mcp::{
-    BoxFuture, Client, ClientOptions, ConnectError, Connector, Handler, HttpConnector, HttpOptions,
-    Limits, RequestError, RpcError, ServerRequest, TransportError,
+    BoxFuture, CallOptions, Client, ClientOptions, ConnectError, Connector, Handler, HttpConnector,
+    HttpOptions, Limits, RequestError, RpcError, ServerRequest, TransportError,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ pub async fn connect_limited(connector: &dyn Connector, message_bytes_max: usize
 
 pub async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Value, RequestError> {
     let arguments = to_raw_value(&arguments).unwrap();
-    let result = client.call_tool(tool, &arguments, None).await?;
+    let result = client.call_tool(tool, &arguments, CallOptions::default()).await?;
     Ok(serde_json::from_str(result.get()).unwrap())
 }
 

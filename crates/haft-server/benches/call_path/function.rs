@@ -126,6 +126,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
             server: None,
             caller: None,
             session: None,
+            trace_id: None,
             input: read.raw(),
             data: None,
             raw: None,

@@ -55,7 +55,7 @@ impl Call for Ours {
     }
 
     async fn call(&self, tool: &str, arguments: Self::Prepared) -> Result<String, Failure> {
-        let raw = self.client.call_tool(tool, &arguments, None).await?;
+        let raw = self.client.call_tool(tool, &arguments, haft_mcp::CallOptions::default()).await?;
         // The SDK reads what it got, so we do.
         let CallResult { content } = serde_json::from_str(raw.get())?;
         let block = content.into_iter().next().ok_or("an empty answer")?;

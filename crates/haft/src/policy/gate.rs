@@ -37,6 +37,13 @@ impl Gate {
         self.limit.load(Ordering::Acquire)
     }
 
+    /// How many slots are taken, those beyond a lowered limit included.
+    pub(crate) fn taken(&self) -> u32 {
+        let free = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
+        let there = self.limit().saturating_add(self.surplus.load(Ordering::Acquire));
+        there.saturating_sub(free)
+    }
+
     /// How many wait for a slot.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Acquire)
@@ -119,7 +126,9 @@ mod tests {
         let gate = Gate::new(3);
         let slots: Vec<Slot> = (0..3).map(|_| gate.try_enter().unwrap()).collect();
         gate.resize(1);
+        assert_eq!((gate.taken(), gate.limit()), (3, 1));
         drop(slots);
+        assert_eq!(gate.taken(), 0);
         let one = gate.try_enter();
         assert!(one.is_some() && gate.try_enter().is_none());
         gate.resize(2);

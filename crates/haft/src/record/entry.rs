@@ -25,6 +25,8 @@ pub struct Entry<'a> {
     pub caller: Option<&'a str>,
     /// The session or run the call belongs to.
     pub session: Option<&'a str>,
+    /// The trace it belongs to.
+    pub trace_id: Option<&'a str>,
     /// The arguments as they came. Arguments that are not JSON are recorded as a JSON string.
     pub input: &'a RawValue,
     /// The structured answer, as the tool wrote it.
@@ -105,6 +107,9 @@ pub struct LoggedCall {
     pub caller: Option<String>,
     /// The session or run the call belongs to.
     pub session: Option<String>,
+    /// The trace it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// The arguments, redacted.
     pub input: Box<RawValue>,
     /// The structured answer, or the answer's blocks where it has no structure.

@@ -69,6 +69,8 @@ struct Wire<'a> {
     server: Option<&'a str>,
     caller: Option<&'a str>,
     session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<&'a str>,
     input: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Output<'a>>,
@@ -107,6 +109,7 @@ impl<'a> From<&Entry<'a>> for Wire<'a> {
             server: entry.server,
             caller: entry.caller,
             session: entry.session,
+            trace_id: entry.trace_id,
             input: entry.input,
             output,
             content,
@@ -130,7 +133,7 @@ fn repeats(content: &[Content], data: &RawValue) -> bool {
 }
 
 /// RFC 3339 in UTC with milliseconds.
-pub(super) mod rfc3339 {
+pub(crate) mod rfc3339 {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -51,6 +51,7 @@ pub use entry::{Entry, LoggedCall, Outcome, Outcomes, Source};
 pub use error::LogError;
 pub use follow::Follow;
 pub use health::LogHealth;
+pub(crate) use line::rfc3339;
 pub use query::{Calls, Filter, read};
 pub use redact::{MASK, Redactor, SECRET_CHARS_MIN};
 

@@ -9,6 +9,7 @@ use haft_mcp::oauth::Authorizer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::observe::{CallSummary, Observer};
 use super::{Inner, Parts, Purpose, Runtime, StartError, start};
 #[cfg(feature = "mcp")]
 use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
@@ -23,6 +24,7 @@ pub struct RuntimeBuilder {
     config: Config,
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
+    observer: Option<Observer>,
     purpose: Purpose,
     wanted: Option<String>,
     cancel: CancellationToken,
@@ -40,6 +42,7 @@ impl RuntimeBuilder {
             config,
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
+            observer: None,
             purpose: Purpose::Call,
             wanted: None,
             cancel: CancellationToken::new(),
@@ -63,6 +66,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Hears of every call that is over, exactly once, as its entry goes to the log: also of one
+    /// whose future was dropped. `observer` must return at once, for the call's answer comes after it.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Fn(&CallSummary<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
         self
     }
 
@@ -128,6 +139,7 @@ impl RuntimeBuilder {
             functions: self.functions,
             warm: WarmWorkers::new(),
             clock: self.clock,
+            observer: self.observer,
             purpose: self.purpose,
             _stop_with_us: stop_servers.clone().drop_guard(),
             stop_servers,

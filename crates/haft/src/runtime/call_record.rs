@@ -1,26 +1,35 @@
 //! The guard around one call that leaves exactly one log entry, however the call ends.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::snapshot::Offered;
+use super::Inner;
+use super::observe::{CallSummary, Observer};
+use super::running::Underway;
+use super::snapshot::{Offered, Snapshot};
 use crate::call::ToolCall;
 use crate::content::{Content, ToolOutput};
 use crate::envelope::{Envelope, ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, millis};
+use crate::progress::told;
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
 use crate::registry;
-use crate::session::Sessions;
 use crate::tool::CallContext;
+use crate::trace::TraceContext;
 
 /// One call under way. Dropped before it is closed, it records that the caller gave up.
 pub(crate) struct CallRecord<'a> {
     log: Option<&'a ExecutionLog>,
+    observer: Option<&'a Observer>,
     call: &'a ToolCall,
     context: CallContext,
+    /// The call's place among those under way.
+    underway: Option<Underway<'a>>,
     /// The arguments as they came; what is not JSON is kept as a JSON string.
     input: Box<RawValue>,
     started: Instant,
@@ -34,22 +43,23 @@ pub(crate) struct CallRecord<'a> {
 
 impl<'a> CallRecord<'a> {
     /// Opens the record; the time starts here.
-    pub(crate) fn open(
-        log: Option<&'a ExecutionLog>,
-        call: &'a ToolCall,
-        sessions: &Sessions,
-        timestamp: Timestamp,
-    ) -> Self {
+    pub(crate) fn open(inner: &'a Inner, snapshot: &'a Snapshot, call: &'a Arc<ToolCall>) -> Self {
+        let id = Uuid::now_v7();
+        let timestamp = inner.now();
         let context = CallContext {
-            execution_id: Uuid::now_v7().to_string(),
+            execution_id: id.to_string(),
             caller: call.caller.clone(),
             session: call.session.clone(),
-            state: sessions.state(call.session.as_deref()),
+            state: inner.sessions.state(call.session.as_deref()),
+            trace: call.trace.clone(),
+            reporter: call.listeners.reporter(),
         };
         Self {
-            log,
+            log: snapshot.log.as_ref(),
+            observer: inner.parts.observer.as_ref(),
             call,
             context,
+            underway: Some(inner.running.enter(id, call, timestamp)),
             input: as_json(&call.arguments),
             started: Instant::now(),
             timestamp,
@@ -59,6 +69,12 @@ impl<'a> CallRecord<'a> {
             output: None,
             is_closed: false,
         }
+    }
+
+    /// Tells who wants to know that the call is under way. Hands out what ends it.
+    pub(crate) fn announced(&self) -> CancellationToken {
+        self.call.listeners.started(&self.context.execution_id);
+        self.underway.as_ref().map(Underway::cancel).unwrap_or_default()
     }
 
     /// What travels with the call.
@@ -77,6 +93,9 @@ impl<'a> CallRecord<'a> {
     /// The call got its slots.
     pub(crate) fn admitted(&mut self, waited: Duration) {
         self.queued = waited;
+        if let Some(underway) = &self.underway {
+            underway.admitted();
+        }
     }
 
     /// The tool answered. The log keeps the answer even if its schema refuses it.
@@ -90,6 +109,7 @@ impl<'a> CallRecord<'a> {
         outcome: Result<(), CallError>,
         output_bytes_max: usize,
     ) -> Envelope {
+        self.leave();
         let failed = self.output.as_ref().filter(|output| output.is_error);
         let error = match &outcome {
             Ok(()) => failed.map(said_error),
@@ -99,6 +119,7 @@ impl<'a> CallRecord<'a> {
         let duration = self.started.elapsed();
         let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
         self.is_closed = true;
+        self.observed(error.as_ref(), duration);
         let message = match written {
             Some(written) => written.await.err().map(|error| {
                 format!("this call is not in the execution log yet: {}", error.problem())
@@ -119,6 +140,32 @@ impl<'a> CallRecord<'a> {
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
         }
+    }
+
+    /// The call is over: nobody can end it any more, and nobody hears of its progress.
+    fn leave(&mut self) {
+        self.underway = None;
+        self.context.reporter.close();
+    }
+
+    fn observed(&self, error: Option<&ErrorBody>, duration: Duration) {
+        let Some(observer) = self.observer else { return };
+        let summary = CallSummary {
+            execution_id: &self.context.execution_id,
+            tool: &self.call.tool,
+            is_known: self.source != Source::Unknown,
+            source: self.source,
+            server: self.server.as_deref(),
+            caller: self.call.caller.as_deref(),
+            session: self.call.session.as_deref(),
+            started: self.timestamp,
+            queued: self.queued,
+            duration,
+            status: status(error),
+            code: error.map(|error| error.code),
+            trace: self.call.trace.as_ref(),
+        };
+        told("whoever observes the calls", || observer(&summary));
     }
 
     /// A failure of the way to a server is told apart from one of its tool.
@@ -154,6 +201,7 @@ impl<'a> CallRecord<'a> {
             server: self.server.as_deref(),
             caller: self.call.caller.as_deref(),
             session: self.call.session.as_deref(),
+            trace_id: self.call.trace.as_ref().map(TraceContext::trace_id),
             input: &self.input,
             data: output.and_then(|output| output.data.as_deref()),
             content: output.map_or(&[], |output| &output.content),
@@ -169,11 +217,16 @@ impl<'a> CallRecord<'a> {
 
 impl Drop for CallRecord<'_> {
     fn drop(&mut self) {
-        if let (false, Some(log)) = (self.is_closed, self.log) {
-            let gone = CallError::Cancelled { tool: self.call.tool.clone() };
-            let error = ErrorBody::from(&gone);
-            log.append_detached(&self.entry(Some(&error), self.started.elapsed()));
+        if self.is_closed {
+            return;
         }
+        self.leave();
+        let error = ErrorBody::from(&CallError::Cancelled { tool: self.call.tool.clone() });
+        let duration = self.started.elapsed();
+        if let Some(log) = self.log {
+            log.append_detached(&self.entry(Some(&error), duration));
+        }
+        self.observed(Some(&error), duration);
     }
 }
 

@@ -3,12 +3,16 @@
 mod builder;
 mod call_record;
 mod change;
+mod figures;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;
 mod info;
 mod local;
+mod observe;
+mod reconnect;
 #[cfg(feature = "mcp")]
 mod remote;
+mod running;
 mod servers;
 mod snapshot;
 mod start;
@@ -39,9 +43,13 @@ use crate::tool::Tool;
 
 pub use builder::RuntimeBuilder;
 pub(crate) use call_record::CallRecord;
+pub use figures::{Figures, ToolFigures};
 pub use info::{EffectiveValue, ToolInfo};
+pub use observe::CallSummary;
+pub use reconnect::ReconnectError;
 #[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};
+pub use running::{CallState, RunningCall};
 pub use servers::{ServerIdentity, ServerInfo};
 pub(crate) use snapshot::{Offered, Snapshot};
 pub use start::StartError;
@@ -60,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
     pub(crate) sessions: Sessions,
+    running: running::RunningCalls,
     parts: Parts,
     /// What goes on beside the calls.
     background: TaskTracker,
@@ -75,6 +84,7 @@ impl Inner {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             sessions: Sessions::default(),
+            running: running::RunningCalls::default(),
             parts,
             background: TaskTracker::new(),
             applying: Arc::default(),
@@ -144,6 +154,8 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    /// Hears of every call that is over.
+    observer: Option<observe::Observer>,
     purpose: Purpose,
     /// Ends every connection; cancelled when the runtime is gone.
     stop_servers: CancellationToken,

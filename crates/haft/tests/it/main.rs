@@ -7,9 +7,13 @@
 )]
 
 mod call_checks;
+mod call_figures;
 mod call_limits;
 mod call_local;
+mod call_observe;
+mod call_progress;
 mod call_tools;
+mod call_trace;
 mod config_corpus;
 mod config_files;
 mod config_overrides;
@@ -58,4 +62,6 @@ mod registry_property;
 mod registry_runtime;
 mod registry_support;
 mod registry_texts;
+mod running_calls;
+mod server_reconnect;
 mod support;

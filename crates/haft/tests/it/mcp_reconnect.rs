@@ -8,7 +8,7 @@ use super::mcp_support::{Stage, answer, call, failure, kill};
 use super::support::until;
 
 /// A server that starts only if a file is there; every attempt leaves a line in `attempts`.
-fn guarded(stage: &Stage, name: &'static str, settings: Value) -> (&'static str, Value) {
+pub fn guarded(stage: &Stage, name: &'static str, settings: Value) -> (&'static str, Value) {
     let (name, mut server) = stage.stdio(name, json!({}), settings);
     let script = r#"date +%s%3N >> "$0.attempts"; read left < "$0.left" || left=0
         if [ "$left" -gt 0 ]; then echo $((left - 1)) > "$0.left"; echo "not yet" >&2; exit 7; fi
@@ -22,12 +22,12 @@ fn guarded(stage: &Stage, name: &'static str, settings: Value) -> (&'static str,
 }
 
 /// The next so many attempts fail.
-fn fail_next(stage: &Stage, name: &str, times: u32) {
+pub fn fail_next(stage: &Stage, name: &str, times: u32) {
     std::fs::write(stage.path(&format!("{name}.left")), format!("{times}\n")).unwrap();
 }
 
 /// When each attempt was made, in milliseconds.
-fn attempts(stage: &Stage, name: &str) -> Vec<u64> {
+pub fn attempts(stage: &Stage, name: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(stage.path(&format!("{name}.attempts"))).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }

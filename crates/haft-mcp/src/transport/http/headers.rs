@@ -6,6 +6,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::error::{Failure, TransportError};
+use crate::trace::Trace;
 use crate::transport::Outgoing;
 
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -52,7 +53,7 @@ pub(super) fn configured(
 
 /// Adds what the modern era wants to see of a message without reading its body.
 pub(super) fn mirror(message: &Outgoing, headers: &mut HeaderMap) {
-    let Outgoing { kind: _, method, name, mirrored, body: _ } = message;
+    let Outgoing { kind: _, method, name, mirrored, trace: _, body: _ } = message;
     if let Ok(method) = HeaderValue::from_str(method)
         && !method.is_empty()
     {
@@ -64,6 +65,16 @@ pub(super) fn mirror(message: &Outgoing, headers: &mut HeaderMap) {
     for (name, value) in mirrored {
         if let Ok(name) = HeaderName::try_from(format!("{PARAM_PREFIX}{name}")) {
             headers.insert(name, encoded(value));
+        }
+    }
+}
+
+/// Adds the trace that a message belongs to, if it does.
+pub(crate) fn trace(message: &Outgoing, headers: &mut HeaderMap) {
+    for (name, value) in message.trace.iter().flat_map(Trace::fields) {
+        // What HTTP does not allow is in the body all the same.
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
         }
     }
 }

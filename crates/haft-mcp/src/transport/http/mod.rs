@@ -25,8 +25,8 @@ pub use endpoint::HttpOptions;
 pub(super) use endpoint::{Endpoint, origin};
 pub(super) use events::Events;
 pub(super) use failure::{has_tls_cause, silent};
-pub(super) use headers::PROTOCOL_VERSION;
 use headers::{LAST_EVENT_ID, SESSION_ID};
+pub(super) use headers::{PROTOCOL_VERSION, trace as add_trace};
 pub(super) use refusal::rpc_error;
 pub(super) use retry_after::read as retry_after;
 
@@ -173,6 +173,7 @@ impl Shared {
         if state.era == Some(Era::Modern) {
             headers::mirror(message, &mut headers);
         }
+        headers::trace(message, &mut headers);
         headers
     }
 

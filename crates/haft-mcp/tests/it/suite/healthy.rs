@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_mcp::{Era, ProgressFn};
+use haft_mcp::{CallOptions, Era, ProgressFn};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -100,7 +100,8 @@ pub async fn progress_arrives_in_order(serve: Serve) {
             })
         };
         let args: Box<RawValue> = serde_json::from_str(r#"{"steps":20}"#).unwrap();
-        connected.client.call_tool("progress", &args, Some(progress)).await.unwrap();
+        let options = CallOptions { progress: Some(progress), ..CallOptions::default() };
+        connected.client.call_tool("progress", &args, options).await.unwrap();
         assert_eq!(*steps.lock().unwrap(), (1..=20).collect::<Vec<_>>(), "{era}");
     }
 }

@@ -74,6 +74,8 @@ pub struct Connection {
     pub(super) wanted: Notify,
     pub(super) stale: Arc<Notify>,
     pub(super) lost: Notify,
+    /// Wishes for a new connection.
+    pub(super) wishes: watch::Sender<Wishes>,
     pub(super) tail: SharedTail,
     /// The server's process, where it is one of ours.
     pub(super) process: Arc<tokio::sync::Mutex<Option<ProcessTree>>>,
@@ -86,6 +88,14 @@ pub struct Connection {
     last_loss: Mutex<Option<(Weak<Client>, TransportError)>>,
     /// The calls under way.
     calls: TaskTracker,
+}
+
+/// Wishes for a new connection, counted: the first so many were made, taken up, tried.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    pub(super) made: u64,
+    pub(super) taken_up: u64,
+    pub(super) tried: u64,
 }
 
 impl Connection {
@@ -107,6 +117,7 @@ impl Connection {
             wanted: Notify::new(),
             stale: Arc::new(Notify::new()),
             lost: Notify::new(),
+            wishes: watch::Sender::default(),
             tail: SharedTail::default(),
             process: Arc::default(),
             stop,
@@ -170,6 +181,23 @@ impl Connection {
             connected = connected => connected.map(drop),
             _ = failures.wait_for(|failures| *failures > 0) => Err(self.reason()),
         }
+    }
+
+    /// Drops the connection there is, makes a new one at once, and waits for the first attempt.
+    pub async fn reconnect(&self) {
+        let mut wishes = self.wishes.subscribe();
+        self.wishes.send_modify(|wishes| wishes.made += 1);
+        let mine = wishes.borrow_and_update().made;
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            _ = wishes.wait_for(|wishes| wishes.tried >= mine) => {}
+        }
+    }
+
+    /// An attempt to connect is over, and its outcome can be seen.
+    pub(super) fn tried(&self) {
+        self.wishes.send_modify(|wishes| wishes.tried = wishes.taken_up);
     }
 
     /// What the server offers, if it was ever asked.
@@ -274,6 +302,11 @@ impl Connection {
     /// A call that uses the connection, for as long as the guard lives.
     pub(super) fn under_way(&self) -> TaskTrackerToken {
         self.calls.token()
+    }
+
+    /// What masks the secrets of the configuration.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.surroundings.redactor
     }
 
     /// How often a lost connection is tried again.

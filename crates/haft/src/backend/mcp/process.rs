@@ -62,6 +62,14 @@ pub(super) async fn bury(process: &Mutex<Option<ProcessTree>>) -> Option<String>
     Some(exit.ok()?.ok()?.to_string())
 }
 
+/// Kills whatever is left of the process.
+pub(super) async fn end(process: &Mutex<Option<ProcessTree>>) {
+    let tree = process.lock().await.take();
+    if let Some(tree) = tree {
+        tree.kill().await;
+    }
+}
+
 impl ProcessConnector {
     fn spawn(&self) -> Result<ProcessTree, TransportError> {
         let StdioEndpoint { command, args, cwd, encoding: _, env: _, env_file: _, inherit_env: _ } =

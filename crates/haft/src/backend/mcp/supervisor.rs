@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::endpoint::{self, Attempt, EndedBy};
 use super::health::ServerState;
 use super::lists::Lists;
+use super::process;
 use crate::config::model::Reconnect;
 use crate::text::printable;
 
@@ -32,16 +33,37 @@ enum End {
 /// Runs until the connection is stopped.
 pub(super) async fn run(connection: Arc<Connection>) {
     let stop = connection.stop.clone();
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => {}
-        () = supervise(&connection) => {}
+    let mut wishes = connection.wishes.subscribe();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            _ = wishes.wait_for(|wishes| wishes.made > wishes.taken_up) => {}
+            () = supervise(&connection) => break,
+        }
+        // Somebody wants a new connection now, whatever became of the old one.
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            () = let_go(&connection) => {}
+        }
+        connection.wishes.send_modify(|wishes| wishes.taken_up = wishes.made);
+        connection.wanted.notify_one();
     }
     if let Some(client) = connection.client.swap(None) {
         client.close().await;
     }
     connection.set(ServerState::Stopped, None, 0);
     connection.rounds.send_modify(|rounds| *rounds += 1);
+}
+
+/// Ends the connection there is, or the attempt to make one, and leaves nothing of it behind.
+async fn let_go(connection: &Connection) {
+    connection.set(ServerState::Connecting, None, 0);
+    if let Some(client) = connection.client.swap(None) {
+        client.close().await;
+    }
+    process::end(&connection.process).await;
 }
 
 async fn supervise(connection: &Arc<Connection>) {
@@ -56,6 +78,7 @@ async fn supervise(connection: &Arc<Connection>) {
             Ok((client, lists)) => {
                 let began = Instant::now();
                 publish(connection, &client, lists);
+                connection.tried();
                 let End::Lost(loss) = hold(connection, &client).await else { return };
                 connection.client.store(None);
                 short_lives = if began.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
@@ -84,6 +107,7 @@ async fn supervise(connection: &Arc<Connection>) {
             Err(failure) => {
                 connection.set(ServerState::Unavailable, Some(failure.text), failure.retries);
                 connection.rounds.send_modify(|rounds| *rounds += 1);
+                connection.tried();
                 rest(connection, failure.is_transient).await;
                 short_lives = 0;
                 attempts_max = 1 + reconnect.attempts.value;
@@ -124,6 +148,7 @@ async fn round(
         tracing::debug!(server = connection.name(), retries, ?pause, "{}", printable(&text));
         connection.set(ServerState::Connecting, Some(text), retries);
         connection.failures.send_modify(|failures| *failures += 1);
+        connection.tried();
     }
 }
 

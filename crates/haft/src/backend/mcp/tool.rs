@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::{Failure, RequestError, Sent};
+use haft_mcp::{CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -12,7 +12,8 @@ use super::{convert, failure, supervisor};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
-use crate::tool::{BoxFuture, Tool, ToolDefinition};
+use crate::progress::Progress;
+use crate::tool::{BoxFuture, CallContext, Tool, ToolDefinition};
 
 /// The longest a server's wish to be left alone is waited for within a call.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
@@ -49,7 +50,20 @@ impl McpTool {
         Self { connection, definition, repeat }
     }
 
-    async fn call(&self, arguments: &RawValue) -> Result<ToolOutput, ToolFailure> {
+    async fn call(
+        &self,
+        arguments: &RawValue,
+        context: &CallContext,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let options = CallOptions {
+            // Servers send progress only to those who ask for it; whoever handles their
+            // notifications hears it too.
+            progress: Some(self.listener(context)),
+            trace: context.trace.as_ref().map(|trace| Trace {
+                parent: trace.traceparent().to_owned(),
+                state: trace.tracestate().map(ToOwned::to_owned),
+            }),
+        };
         let connection = &self.connection;
         let _under_way = connection.under_way();
         let tool = &self.definition.name;
@@ -59,9 +73,7 @@ impl McpTool {
                 .client()
                 .await
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
-            // Servers send progress only to those who ask for it; whoever handles their
-            // notifications hears it.
-            let error = match client.call_tool(tool, arguments, Some(Arc::new(|_| {}))).await {
+            let error = match client.call_tool(tool, arguments, options.clone()).await {
                 Ok(raw) => {
                     return convert::tool_output(raw)
                         .map_err(|error| failure::of_call(connection, tool, &error));
@@ -79,6 +91,21 @@ impl McpTool {
             self.pause_before(repeats, &error).await;
             repeats += 1;
         }
+    }
+
+    /// Hands the server's reports about this very call on.
+    fn listener(&self, context: &CallContext) -> ProgressFn {
+        let reporter = context.reporter.clone();
+        if !reporter.is_heard() {
+            return Arc::new(|_| {});
+        }
+        let redactor = self.connection.redactor().clone();
+        Arc::new(move |params| {
+            // A report that cannot be read is a sign of life all the same, and no more.
+            let Ok(progress) = serde_json::from_str::<Progress>(params.get()) else { return };
+            let message = progress.message.map(|text| redactor.text(&text).into_owned());
+            reporter.report(Progress { message, ..progress });
+        })
     }
 
     /// A server that is still there and did not want the call gets a pause, at least as long as it
@@ -123,6 +150,6 @@ impl Tool for McpTool {
         &'a self,
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
-        Box::pin(self.call(call.arguments().raw()))
+        Box::pin(self.call(call.arguments().raw(), call.context()))
     }
 }

@@ -1,0 +1,142 @@
+//! The calls under way: who runs, who waits, and how one of them is ended from outside.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::Runtime;
+use crate::call::ToolCall;
+
+/// One call under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunningCall {
+    /// The id that its answer and its log entry will carry.
+    pub execution_id: String,
+    /// The tool that was asked for.
+    pub tool: String,
+    /// Who asked.
+    pub caller: Option<String>,
+    /// The session or run it belongs to.
+    pub session: Option<String>,
+    /// When it was asked for.
+    #[serde(with = "crate::record::rfc3339")]
+    pub started: Timestamp,
+    /// Whether it has its turn.
+    pub state: CallState,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallState {
+    /// It is being checked, or waits for its turn.
+    Waiting,
+    /// Its tool works on it.
+    Running,
+}
+
+impl Runtime {
+    /// The calls under way, the oldest first: those of one tool that wait are in the order in which
+    /// they came.
+    pub fn running(&self) -> Vec<RunningCall> {
+        self.inner.running.list()
+    }
+
+    /// Ends the call with this id as `Cancelled`, in the same way as
+    /// [`ToolCall::cancelled_by`]. Says whether such a call was under way; one that is about to
+    /// answer may still do so.
+    pub fn cancel(&self, execution_id: &str) -> bool {
+        self.inner.running.cancel(execution_id)
+    }
+}
+
+/// Every call under way, by its id.
+#[derive(Debug, Default)]
+pub(crate) struct RunningCalls(Mutex<HashMap<Uuid, Arc<Call>>>);
+
+#[derive(Debug)]
+struct Call {
+    asked: Arc<ToolCall>,
+    started: Timestamp,
+    is_admitted: AtomicBool,
+    cancel: CancellationToken,
+}
+
+impl RunningCalls {
+    /// Lists a call for as long as the guard lives.
+    pub(super) fn enter(&self, id: Uuid, call: &Arc<ToolCall>, started: Timestamp) -> Underway<'_> {
+        let entry = Arc::new(Call {
+            asked: Arc::clone(call),
+            started,
+            is_admitted: AtomicBool::new(false),
+            cancel: call.cancel.child_token(),
+        });
+        self.calls().insert(id, Arc::clone(&entry));
+        Underway { calls: self, id, entry }
+    }
+
+    fn list(&self) -> Vec<RunningCall> {
+        let mut calls: Vec<(Uuid, Arc<Call>)> =
+            self.calls().iter().map(|(id, call)| (*id, Arc::clone(call))).collect();
+        // The ids begin with the time.
+        calls.sort_unstable_by_key(|(id, _)| *id);
+        calls.into_iter().map(|(id, call)| call.shown(id)).collect()
+    }
+
+    fn cancel(&self, execution_id: &str) -> bool {
+        let Ok(id) = Uuid::try_parse(execution_id) else { return false };
+        // Not under the lock: whoever hears of it may look at the list.
+        let call = self.calls().get(&id).cloned();
+        call.inspect(|call| call.cancel.cancel()).is_some()
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Call>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call {
+    fn shown(&self, id: Uuid) -> RunningCall {
+        let Self { asked, started, is_admitted, cancel: _ } = self;
+        let is_admitted = is_admitted.load(Ordering::Relaxed);
+        RunningCall {
+            execution_id: id.to_string(),
+            tool: asked.tool.clone(),
+            caller: asked.caller.clone(),
+            session: asked.session.clone(),
+            started: *started,
+            state: if is_admitted { CallState::Running } else { CallState::Waiting },
+        }
+    }
+}
+
+/// A call's place in the list, left when dropped.
+#[derive(Debug)]
+pub(crate) struct Underway<'a> {
+    calls: &'a RunningCalls,
+    id: Uuid,
+    entry: Arc<Call>,
+}
+
+impl Underway<'_> {
+    /// The call has its turn.
+    pub(super) fn admitted(&self) {
+        self.entry.is_admitted.store(true, Ordering::Relaxed);
+    }
+
+    /// Fires when the call is to end, whoever wants that.
+    pub(super) fn cancel(&self) -> CancellationToken {
+        self.entry.cancel.clone()
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.calls.calls().remove(&self.id);
+    }
+}
