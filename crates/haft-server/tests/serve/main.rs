@@ -1,0 +1,1 @@
+//! The frame of the HTTP service, driven over real sockets.
