@@ -6,6 +6,7 @@ mod json_text;
 pub mod keys;
 mod logging;
 mod progress;
+pub mod serve;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! `haft keys create|list|revoke`: who may use the HTTP service.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -42,27 +42,28 @@ A running server takes a new key within a second.")]
 }
 
 pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<ExitCode> {
-    let file = KeyFile::new(path(global)?);
+    let folder = state_dir(global)?;
+    let file = KeyFile::new(folder.join(FILE_NAME));
     match command {
-        KeysCommand::Create { scope, name } => create(global, &file, *scope, name)?,
+        KeysCommand::Create { scope, name } => {
+            create(global, &file, *scope, name)?;
+            ignore_in_git(&folder);
+        }
         KeysCommand::List => list(global, &file)?,
         KeysCommand::Revoke { name } => revoke(global, &file, name)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn path(global: &Global) -> anyhow::Result<PathBuf> {
-    let folder = if load::is_named(global) {
-        configuration(global)?.state_dir.value
-    } else {
-        PathBuf::from(STATE_DIR)
-    };
-    Ok(folder.join(FILE_NAME))
+fn state_dir(global: &Global) -> anyhow::Result<PathBuf> {
+    if load::is_named(global) {
+        return Ok(configuration(global)?.state_dir.value);
+    }
+    Ok(PathBuf::from(STATE_DIR))
 }
 
 fn create(global: &Global, file: &KeyFile, scope: Scope, name: &str) -> anyhow::Result<()> {
     let (key, entry) = file.create(name, scope).map_err(failed)?;
-    ignore_in_git(file);
     let path = file.path().display().to_string();
     if global.json {
         return print_json(&json!({
@@ -132,9 +133,9 @@ fn failed(error: KeyError) -> anyhow::Error {
     Failure::new(code, format!("{:#}", anyhow::Error::new(error)), remedy).into()
 }
 
-/// Keys lie beside the configuration, and that is often a repository.
-fn ignore_in_git(file: &KeyFile) {
-    let path = file.path().with_file_name(".gitignore");
+/// The state folder lies beside the configuration, and that is often a repository.
+fn ignore_in_git(state_dir: &Path) {
+    let path = state_dir.join(".gitignore");
     if !path.exists()
         && let Err(error) = std::fs::write(&path, "*\n")
     {

@@ -37,6 +37,8 @@ pub struct Keyring {
 struct Looked {
     at: Instant,
     content: Found,
+    /// Why what was found is not what holds.
+    trouble: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +72,7 @@ impl Keyring {
             file,
             is_closed: AtomicBool::new(!keys.is_empty()),
             keys: ArcSwap::from_pointee(keys),
-            looked: Mutex::new(Looked { at: Instant::now(), content }),
+            looked: Mutex::new(Looked { at: Instant::now(), content, trouble: None }),
             used: Mutex::default(),
         })
     }
@@ -85,6 +87,12 @@ impl Keyring {
     pub fn is_empty(&self) -> bool {
         self.refresh();
         self.keys.load().is_empty()
+    }
+
+    /// What is wrong with the file, where the keys are those from before.
+    pub fn trouble(&self) -> Option<String> {
+        self.refresh();
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
 
     /// Whose key this is. Takes as long for a wrong key as for a right one.
@@ -162,6 +170,7 @@ impl Keyring {
             return;
         }
         looked.content = content;
+        looked.trouble = keys.as_ref().err().map(chain);
         match keys {
             Ok(keys) => self.publish(keys),
             Err(error) => tracing::error!(
