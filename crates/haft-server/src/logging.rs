@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -52,6 +53,7 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
         .with_writer(|| AboveLine)
         // The colours are ours; what colours of its own the crate has is not built in.
         .with_ansi(false)
+        .fmt_fields(SpanFields)
         .event_format(Lines { format, paint });
     // What libraries tell of their insides is for those who write them.
     let libraries = filter.min(LevelFilter::WARN);
@@ -71,12 +73,17 @@ where
 {
     fn format_event(
         &self,
-        _: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
         let mut parts = Parts::default();
         event.record(&mut parts);
+        for span in context.event_scope().into_iter().flatten() {
+            if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
+                parts.add_missing(fields);
+            }
+        }
         let level = word(*event.metadata().level());
         match self.format {
             LogFormat::Plain => {
@@ -111,10 +118,36 @@ fn word(level: Level) -> &'static str {
     }
 }
 
+/// Keeps the fields of a span, such as a request's id, as JSON for the lines within it.
+struct SpanFields;
+
+impl<'writer> FormatFields<'writer> for SpanFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        mut writer: Writer<'writer>,
+        fields: R,
+    ) -> fmt::Result {
+        let mut parts = Parts::default();
+        fields.record(&mut parts);
+        write!(writer, "{}", Value::Object(parts.fields))
+    }
+}
+
 #[derive(Default)]
 struct Parts {
     message: String,
     fields: Map<String, Value>,
+}
+
+impl Parts {
+    /// Adds the fields of a span; the line's own stay.
+    fn add_missing(&mut self, span_fields: &str) {
+        // Fields that a span got later follow as objects of their own.
+        let objects = serde_json::Deserializer::from_str(span_fields).into_iter();
+        for (name, value) in objects.map_while(Result::<Map<String, Value>, _>::ok).flatten() {
+            self.fields.entry(name).or_insert(value);
+        }
+    }
 }
 
 impl Visit for Parts {

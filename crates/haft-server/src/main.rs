@@ -1,12 +1,7 @@
 //! The `haft` command.
 
-mod cli;
-mod console;
-mod logging;
-mod progress;
-
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::main()
+    haft_server::main()
 }

@@ -1,7 +1,7 @@
 //! Finding and loading the configuration.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft::Config;
 use haft::config::{Dialect, InputRequest, LoadOptions};
@@ -19,6 +19,13 @@ pub(super) fn load(global: &Global) -> anyhow::Result<Config> {
         options.ask = Some(&ask);
     }
     Ok(Config::load(&options)?)
+}
+
+/// Whether there is a configuration: one is named, or lies in this folder.
+pub(super) fn is_named(global: &Global) -> bool {
+    !global.config.is_empty()
+        || std::env::var_os("HAFT_CONFIG").is_some_and(|paths| !paths.is_empty())
+        || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
 }
 
 fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {

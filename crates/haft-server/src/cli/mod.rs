@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod content;
 mod explain;
+mod keys;
 mod load;
 mod log;
 mod log_output;
@@ -122,6 +123,9 @@ enum Command {
     Login(login::LoginArgs),
     /// Forget the sign-in at a server
     Logout(login::LogoutArgs),
+    /// Create, list and revoke the keys of the HTTP service
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -145,6 +149,7 @@ impl Command {
             | Self::Servers(_) => true,
             Self::Check(_)
             | Self::Config(_)
+            | Self::Keys(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Log(_)
@@ -177,6 +182,7 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Servers(command) => servers::run(global, &command),
         Command::Login(args) => login::run(global, &args),
         Command::Logout(args) => login::logout(global, &args),
+        Command::Keys(command) => keys::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 23] = [
+    let commands: [(&str, &[&str]); 27] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -29,6 +29,10 @@ fn every_command_has_help() {
         ("prompts_get", &["prompts", "get"]),
         ("resources_list", &["resources", "list"]),
         ("resources_read", &["resources", "read"]),
+        ("keys", &["keys"]),
+        ("keys_create", &["keys", "create"]),
+        ("keys_list", &["keys", "list"]),
+        ("keys_revoke", &["keys", "revoke"]),
         ("log", &["log"]),
         ("log_show", &["log", "show"]),
         ("completions", &["completions"]),

@@ -14,6 +14,7 @@ mod e2e_support;
 mod exit_codes;
 mod help;
 mod interrupt;
+mod keys;
 mod log;
 mod log_failure;
 mod logging;

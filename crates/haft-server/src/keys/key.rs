@@ -1,0 +1,107 @@
+//! The text of a key, and what it permits.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// How many random bytes a key holds.
+const RANDOM_BYTES: usize = 32;
+/// How many characters those are as base64url.
+const RANDOM_CHARS: usize = 43;
+
+/// What a key permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Everything: registering tools, changing the configuration, and what a call key may
+    Admin,
+    /// Reading and calling tools
+    Call,
+}
+
+impl Scope {
+    /// The word for it in files, keys and texts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Call => "call",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+/// A key as its holder has it. Haft keeps only its hash, so this exists when it is made and shown once.
+pub struct Key(String);
+
+impl Key {
+    /// A new one: `haft_admin_` or `haft_call_`, then 256 random bits.
+    pub fn random(scope: Scope) -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; RANDOM_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(format!("haft_{scope}_{}", URL_SAFE_NO_PAD.encode(bytes))))
+    }
+
+    /// The text, to be shown once.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What the file holds of it.
+    pub fn digest(&self) -> KeyDigest {
+        KeyDigest(Sha256::digest(self.0.as_bytes()).into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Key(***)")
+    }
+}
+
+/// The SHA-256 of a key. Enough to recognise one and of no use to make one: with 256 random bits there is
+/// nothing to guess, so no slow hash is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyDigest(pub(super) [u8; 32]);
+
+impl KeyDigest {
+    /// The hash of a text that somebody presents as a key. `None`: it does not look like one, so that a
+    /// short or guessable text is no key even where its hash got into the file.
+    pub(super) fn of_presented(text: &str) -> Option<Self> {
+        let random =
+            text.strip_prefix("haft_admin_").or_else(|| text.strip_prefix("haft_call_"))?;
+        let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let is_key = random.len() == RANDOM_CHARS && random.bytes().all(is_base64url);
+        is_key.then(|| Self(Sha256::digest(text.as_bytes()).into()))
+    }
+
+    /// Reads 64 hexadecimal digits.
+    pub(super) fn from_hex(hex: &str) -> Option<Self> {
+        let is_hex = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hex {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (place, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&hex[2 * place..2 * place + 2], 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// 64 hexadecimal digits.
+    pub(super) fn hex(self) -> String {
+        use fmt::Write as _;
+        self.0.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! The keys of a running server: verified without a lock, read again when the file changes.
+
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::file::{KeyEntry, KeyError, KeyFile};
+use super::key::{KeyDigest, Scope};
+use super::used::{self, Notes};
+
+/// How old the server's knowledge of the file may be when a request comes.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often the last use of keys is written down.
+const NOTE_EVERY: Duration = Duration::from_mins(1);
+
+/// The keys as they are now.
+#[derive(Debug)]
+pub struct Keyring {
+    file: KeyFile,
+    keys: ArcSwap<Vec<KeyEntry>>,
+    /// Whether there has been a key since the start. Never taken back: deleting the file or revoking the
+    /// last key must not open a server that was closed.
+    is_closed: AtomicBool,
+    looked: Mutex<Looked>,
+    used: Mutex<Notes>,
+}
+
+/// What was found in the file.
+#[derive(Debug)]
+struct Looked {
+    at: Instant,
+    content: Found,
+    /// Why what was found is not what holds.
+    trouble: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Bytes(Vec<u8>),
+    Trouble(String),
+}
+
+/// Who a key belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The key's name.
+    pub name: String,
+    /// What it permits.
+    pub scope: Scope,
+}
+
+impl Keyring {
+    /// Reads the keys. A file that cannot be read ends the start: going on without keys would open what
+    /// they close.
+    pub fn open(file: KeyFile) -> Result<Self, KeyError> {
+        let (content, keys) = match file.read()? {
+            Some(bytes) => {
+                let keys = file.parse(&bytes)?;
+                (Found::Bytes(bytes), keys)
+            }
+            None => (Found::Nothing, Vec::new()),
+        };
+        Ok(Self {
+            file,
+            is_closed: AtomicBool::new(!keys.is_empty()),
+            keys: ArcSwap::from_pointee(keys),
+            looked: Mutex::new(Looked { at: Instant::now(), content, trouble: None }),
+            used: Mutex::default(),
+        })
+    }
+
+    /// Whether requests need a key: there is one, or there was one since the start.
+    pub fn is_closed(&self) -> bool {
+        self.refresh();
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether there is any key right now.
+    pub fn is_empty(&self) -> bool {
+        self.refresh();
+        self.keys.load().is_empty()
+    }
+
+    /// What is wrong with the file, where the keys are those from before.
+    pub fn trouble(&self) -> Option<String> {
+        self.refresh();
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+    }
+
+    /// Whose key this is. Takes as long for a wrong key as for a right one.
+    pub fn verify(&self, presented: &str) -> Option<Holder> {
+        self.refresh();
+        let digest = KeyDigest::of_presented(presented)?;
+        let keys = self.keys.load();
+        let mut found = u32::MAX;
+        for (place, key) in (0_u32..).zip(keys.iter()) {
+            let is_it: Choice = key.digest.0.ct_eq(&digest.0);
+            found.conditional_assign(&place, is_it);
+        }
+        let key = keys.get(usize::try_from(found).ok()?)?;
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.insert(digest, Timestamp::now());
+        Some(Holder { name: key.name.clone(), scope: key.scope })
+    }
+
+    /// Writes down when keys were used, about once a minute, until `stop`, and then once more.
+    pub async fn note_use(self: Arc<Self>, stop: CancellationToken) {
+        let mut due = interval(NOTE_EVERY);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let is_last = tokio::select! {
+                () = stop.cancelled() => true,
+                _ = due.tick() => false,
+            };
+            let ring = Arc::clone(&self);
+            // Writing waits for the disk and for `haft keys`, which no other request should.
+            let written = tokio::task::spawn_blocking(move || ring.write_use()).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!("the last use of keys is not written down: {error}");
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    fn write_use(&self) -> Result<(), KeyError> {
+        let news = mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
+        if news.is_empty() {
+            return Ok(());
+        }
+        used::add(&self.file, &news, &self.keys.load()).inspect_err(|_| {
+            // The next attempt has them too; what was noted meanwhile is later.
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            for (digest, time) in &news {
+                used.entry(*digest).or_insert(*time);
+            }
+        })
+    }
+
+    /// Looks at the file where the last look is too old. The content is compared, not its time stamp,
+    /// which two writes may share; the file is small. One request reads, the others go on meanwhile.
+    fn refresh(&self) {
+        let mut looked = match self.looked.try_lock() {
+            Ok(looked) => looked,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        if looked.at.elapsed() < LOOK_EVERY {
+            return;
+        }
+        let (content, keys) = match self.file.read() {
+            Ok(None) => (Found::Nothing, Ok(Vec::new())),
+            Ok(Some(bytes)) => {
+                let keys = self.file.parse(&bytes);
+                (Found::Bytes(bytes), keys)
+            }
+            Err(error) => (Found::Trouble(chain(&error)), Err(error)),
+        };
+        looked.at = Instant::now();
+        if looked.content == content {
+            return;
+        }
+        looked.content = content;
+        looked.trouble = keys.as_ref().err().map(chain);
+        match keys {
+            Ok(keys) => self.publish(keys),
+            Err(error) => tracing::error!(
+                "the keys are as they were before: {}; {}",
+                chain(&error),
+                error.remedy()
+            ),
+        }
+    }
+
+    fn publish(&self, keys: Vec<KeyEntry>) {
+        if keys.is_empty() && self.is_closed.load(Ordering::Acquire) {
+            tracing::warn!(
+                "there is no key any more: every request is refused until there is one, or the \
+                 server starts anew"
+            );
+        }
+        // Closed first: between the two, requests are refused and not let in.
+        self.is_closed.fetch_or(!keys.is_empty(), Ordering::AcqRel);
+        tracing::info!(keys = keys.len(), "read the keys again");
+        self.keys.store(Arc::new(keys));
+    }
+}
+
+fn chain(error: &KeyError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,15 @@
+//! The command `haft` and the frame of its HTTP service, for programs that embed or measure it.
+
+mod cli;
+mod console;
+pub mod keys;
+mod logging;
+mod progress;
+pub mod serve;
+
+use std::process::ExitCode;
+
+/// The command line: reads the process's arguments and gives its exit code.
+pub fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,181 @@
+//! Who may do what: no key, a call key, an admin key.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::failures::Failures;
+use super::listener::{Connection, ListenError};
+use super::problem::Problem;
+use crate::keys::{Holder, Keyring, Scope};
+
+/// What answers without a key: whether the service is alive is nobody's secret.
+const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
+/// What everybody is called as long as there is no key.
+const LOCAL: &str = "local";
+
+const HOW_TO_CREATE: &str = "create a key with `haft keys create --scope admin --name me` and send it \
+                             as `X-API-Key`";
+
+/// Who makes a request. Handlers take it as an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// `key:` and the key's name, or `local` where no key is needed.
+    pub name: Arc<str>,
+    /// What the caller may do.
+    pub scope: Scope,
+}
+
+impl Caller {
+    fn local() -> Self {
+        Self { name: LOCAL.into(), scope: Scope::Call }
+    }
+
+    fn holder(holder: &Holder) -> Self {
+        Self { name: format!("key:{}", holder.name).into(), scope: holder.scope }
+    }
+
+    /// Whether the caller may change things; else the problem to answer with.
+    pub fn require_admin(&self) -> Result<(), Problem> {
+        match self.scope {
+            Scope::Admin => Ok(()),
+            Scope::Call if &*self.name == LOCAL => {
+                let detail = "changes need an admin key, and this server has no key yet";
+                Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
+            }
+            Scope::Call => {
+                let detail = format!("`{}` is a call key, and this needs an admin key", self.name);
+                let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
+                Err(Problem::forbidden(detail)
+                    .remedy("use a key that was created with `--scope admin`")
+                    .header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
+            }
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        // Only a path that needs no key has no caller, and no such path asks for one.
+        parts.extensions.get::<Self>().cloned().ok_or_else(Problem::internal)
+    }
+}
+
+/// Whether the server may listen here: beyond this machine only with a key.
+pub fn may_listen(address: SocketAddr, keys: &Keyring) -> Result<(), ListenError> {
+    if address.ip().to_canonical().is_loopback() || !keys.is_empty() {
+        return Ok(());
+    }
+    Err(ListenError::NoKey { address })
+}
+
+/// Finds out who is calling.
+#[derive(Debug)]
+pub(super) struct Access {
+    keys: Arc<Keyring>,
+    failures: Failures,
+}
+
+impl Access {
+    pub(super) fn new(keys: Arc<Keyring>) -> Self {
+        Self { keys, failures: Failures::default() }
+    }
+
+    /// Who makes this request. `None`: it needs nobody.
+    pub(super) fn identify(&self, request: &Request) -> Result<Option<Caller>, Problem> {
+        if OPEN_PATHS.contains(&request.uri().path()) {
+            return Ok(None);
+        }
+        if !self.keys.is_closed() {
+            return Ok(Some(Caller::local()));
+        }
+        let detail = match presented(request.headers()) {
+            Presented::Nothing => {
+                let detail = "this server needs a key, and the request has none";
+                return Err(Problem::unauthorized(detail)
+                    .remedy("send a key as `X-API-Key`; `haft keys create` makes one"));
+            }
+            Presented::Unclear(detail) => detail,
+            Presented::Key(key) => match self.keys.verify(key) {
+                Some(holder) => return Ok(Some(Caller::holder(&holder))),
+                None => "the key is not known here",
+            },
+        };
+        Err(self.refuse(request, detail))
+    }
+
+    /// A wrong key. Right ones never come here, so that nobody can lock out somebody else.
+    fn refuse(&self, request: &Request, detail: &'static str) -> Problem {
+        let peer = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
+        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        if let Err(wait) = self.failures.count(peer) {
+            return Problem::too_many_requests("too many wrong keys from this address", wait)
+                .remedy("wait as long as `Retry-After` says; a right key works at once");
+        }
+        tracing::warn!(%peer, "refused a request: {detail}");
+        Problem::unauthorized(detail)
+            .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one")
+    }
+}
+
+enum Presented<'a> {
+    Nothing,
+    Key(&'a str),
+    Unclear(&'static str),
+}
+
+/// The key of a request, from either header. Two that differ are refused: which of them counts is
+/// something a proxy may see differently.
+fn presented(headers: &HeaderMap) -> Presented<'_> {
+    let mut found = None;
+    for value in headers.get_all(API_KEY) {
+        let Ok(key) = value.to_str() else {
+            return Presented::Unclear("`X-API-Key` cannot be read");
+        };
+        if found.replace(key).is_some_and(|other| other != key) {
+            return Presented::Unclear("the request has several keys");
+        }
+    }
+    for value in headers.get_all(AUTHORIZATION) {
+        let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+        let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let Some(key) = bearer.map(|(_, key)| key.trim()) else {
+            return Presented::Unclear("`Authorization` is not `Bearer KEY`");
+        };
+        if found.replace(key).is_some_and(|other| other != key) {
+            return Presented::Unclear("the request has several keys");
+        }
+    }
+    found.map_or(Presented::Nothing, Presented::Key)
+}
+
+/// In front of what only an admin may.
+pub(super) async fn admin_only(
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    caller.require_admin()?;
+    Ok(next.run(request).await)
+}
+
+/// In front of what is for reading: whatever changes something there is for admins.
+pub(super) async fn admin_to_write(request: Request, next: Next) -> Result<Response, Problem> {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !is_read {
+        let caller = request.extensions().get::<Caller>().ok_or_else(Problem::internal)?;
+        caller.require_admin()?;
+    }
+    Ok(next.run(request).await)
+}

@@ -1,0 +1,130 @@
+//! What handlers read from requests, with problem documents for what cannot be read.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::problem::{FieldProblem, Problem};
+
+/// The largest body.
+pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+/// How much more is read of a body that is too large, and for how long: a client that is cut off while it
+/// sends may never see the answer.
+const DRAIN_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A JSON body.
+#[derive(Debug, Clone, Copy)]
+pub struct Json<T>(pub T);
+
+/// The part of the address after `?`.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<T>(pub T);
+
+/// The variable parts of the path.
+#[derive(Debug, Clone, Copy)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body must be JSON, and `Content-Type` does not say so";
+            return Err(Problem::unsupported_media_type(detail)
+                .remedy("send `Content-Type: application/json`"));
+        }
+        let body = read_body(request).await?;
+        serde_json::from_slice(&body).map(Self).map_err(|error| unreadable(&error))
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Query(value)| Self(value)).map_err(|rejection| {
+            Problem::bad_request(format!("the query cannot be read: {}", rejection.body_text()))
+        })
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Path(value)| Self(value)).map_err(|rejection| {
+            Problem::bad_request(format!("the path cannot be read: {}", rejection.body_text()))
+        })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// The whole body, within its limits.
+async fn read_body(request: Request) -> Result<Vec<u8>, Problem> {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+    let mut is_too_large = announced.is_some_and(|bytes: usize| bytes > BODY_BYTES_MAX);
+    let mut chunks = request.into_body().into_data_stream();
+    let mut body = Vec::new();
+    let reading = async {
+        while !is_too_large && let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off"))?;
+            is_too_large = body.len() + chunk.len() > BODY_BYTES_MAX;
+            body.extend_from_slice(&chunk);
+        }
+        Ok(())
+    };
+    timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
+        Err(Problem::request_timeout(format!("the body did not arrive within {BODY_TIMEOUT:?}")))
+    })?;
+    if !is_too_large {
+        return Ok(body);
+    }
+    drop(body);
+    let drain = async {
+        let mut bytes = 0;
+        while bytes < DRAIN_BYTES_MAX
+            && let Some(Ok(chunk)) = chunks.next().await
+        {
+            bytes += chunk.len();
+        }
+    };
+    // Polite, and no more: the answer is the same.
+    let _ = timeout(DRAIN_TIMEOUT, drain).await;
+    Err(Problem::too_large(format!("the body is larger than {BODY_BYTES_MAX} bytes"))
+        .remedy("send less at once"))
+}
+
+fn unreadable(error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let place = format!("line {line}, column {column}");
+    let text = error.to_string();
+    // The place stands in front, so it is not repeated at the end.
+    let ending = format!(" at line {line} column {column}");
+    let problem = text.strip_suffix(&ending).unwrap_or(&text).to_owned();
+    let detail = format!("the body cannot be read: {place}: {problem}");
+    Problem::new(
+        axum::http::StatusCode::BAD_REQUEST,
+        "InvalidBody",
+        "The body cannot be read",
+        detail,
+    )
+    .remedy("mend the body; the documentation shows what is expected")
+    .error(FieldProblem { place, problem, remedy: None })
+}

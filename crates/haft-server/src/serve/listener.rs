@@ -1,0 +1,369 @@
+//! The listener: takes connections within limits, and lets them end in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use futures_util::StreamExt as _;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::access::may_listen;
+use super::tls::{Tls, TlsError, TlsFiles};
+use crate::keys::Keyring;
+
+/// How many connections there may be at once. More wait until one ends.
+const CONNECTIONS_MAX: usize = 1024;
+/// How long a request's head may take, and how long a connection may be idle.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a TLS handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long requests under way may go on when the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+/// How many headers a request may have, and how large all of them may be together.
+const HEADERS_MAX: usize = 100;
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// How many requests one HTTP/2 connection may have under way.
+const STREAMS_MAX: u32 = 256;
+/// How long to wait when the system has no room for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often to say so.
+const ACCEPT_LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// Where and how to listen.
+#[derive(Debug, Clone)]
+pub struct ListenerSettings {
+    /// The address; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// TLS, or none.
+    pub tls: Option<TlsFiles>,
+    /// How many connections there may be at once.
+    pub connections_max: usize,
+    /// How long a request's head may take to arrive, and how long a connection may be idle.
+    pub header_timeout: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+    /// How long requests under way may go on when the server stops.
+    pub grace: Duration,
+}
+
+impl ListenerSettings {
+    /// The usual limits, without TLS.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            tls: None,
+            connections_max: CONNECTIONS_MAX,
+            header_timeout: HEADER_TIMEOUT,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            grace: GRACE,
+        }
+    }
+}
+
+/// Why there is no listener.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Others could reach the server, and it has no key.
+    #[error("will not listen on `{address}`, which others can reach, without a key")]
+    NoKey {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The system refuses the address.
+    #[error("cannot listen on `{address}`: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The certificate or its key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+impl ListenError {
+    /// What to do next.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NoKey { .. } => {
+                "create a key with `haft keys create --scope admin --name me`, or \
+                                   listen on `127.0.0.1`"
+                    .to_owned()
+            }
+            Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                "stop what listens there, or choose another port".to_owned()
+            }
+            Self::Bind { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "choose a port from 1024 on".to_owned()
+            }
+            Self::Bind { .. } => "choose an address of this machine".to_owned(),
+            Self::Tls(error) => error.remedy(),
+        }
+    }
+}
+
+/// The connection a request came by; in each request's extensions.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// The other side's address.
+    pub peer: SocketAddr,
+    /// Whether it is encrypted up to here.
+    pub is_tls: bool,
+    /// Cancelled when the server stops.
+    pub stopping: CancellationToken,
+}
+
+/// Put into the extensions of an answer that is an event stream: it ends by itself soon, such as the one
+/// of a call, and may go on through the grace period. All others end when the server stops.
+#[derive(Debug, Clone, Copy)]
+pub struct EndsByItself;
+
+/// How serving ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Every request got its answer.
+    Clean,
+    /// Requests that took longer than the grace period were cut off.
+    Cut,
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct Listener {
+    settings: ListenerSettings,
+    socket: TcpListener,
+    local: SocketAddr,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Listener {
+    /// Takes the address. Refused beyond this machine as long as there is no key.
+    pub async fn bind(settings: ListenerSettings, keys: &Keyring) -> Result<Self, ListenError> {
+        let address = settings.address;
+        may_listen(address, keys)?;
+        let tls = settings.tls.clone().map(Tls::open).transpose()?.map(Arc::new);
+        let bound = TcpListener::bind(address).await.and_then(|it| Ok((it.local_addr()?, it)));
+        let (local, socket) = bound.map_err(|source| ListenError::Bind { address, source })?;
+        Ok(Self { settings, socket, local, tls })
+    }
+
+    /// The address, with the port that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Serves until `stop`, then lets requests under way finish within the grace period.
+    pub async fn serve(self, router: Router, stop: CancellationToken) -> Ended {
+        let tasks = Tasks { tracker: TaskTracker::new(), cut: CancellationToken::new() };
+        let service = Arc::new(Service {
+            http: http(&self.settings, tasks.clone()),
+            router,
+            tls: self.tls.clone(),
+            header_timeout: self.settings.header_timeout,
+            handshake_timeout: self.settings.handshake_timeout,
+            stop: stop.clone(),
+        });
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.accept(&service, &tasks) => {}
+        }
+        // New connections are refused from here on.
+        drop(self.socket);
+        tasks.tracker.close();
+        if timeout(self.settings.grace, tasks.tracker.wait()).await.is_ok() {
+            return Ended::Clean;
+        }
+        tasks.cut.cancel();
+        tasks.tracker.wait().await;
+        Ended::Cut
+    }
+
+    async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
+        let slots = Arc::new(Semaphore::new(self.settings.connections_max));
+        let mut trouble = Trouble::default();
+        loop {
+            // Nobody closes the semaphore.
+            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    let service = Arc::clone(service);
+                    tasks.start(async move { service.hold(stream, peer, slot).await });
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    trouble.tell(&error);
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// The client was gone before it was accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Trouble with accepting, which goes on for long once it begins, told now and then.
+#[derive(Default)]
+struct Trouble {
+    told: Option<Instant>,
+    untold: u64,
+}
+
+impl Trouble {
+    fn tell(&mut self, error: &io::Error) {
+        if self.told.is_some_and(|told| told.elapsed() < ACCEPT_LOG_EVERY) {
+            self.untold += 1;
+            return;
+        }
+        let more = std::mem::take(&mut self.untold);
+        self.told = Some(Instant::now());
+        tracing::error!(more, "cannot take new connections for now: {error}");
+    }
+}
+
+/// Starts what belongs to connections, and ends it.
+#[derive(Debug, Clone)]
+struct Tasks {
+    tracker: TaskTracker,
+    cut: CancellationToken,
+}
+
+impl Tasks {
+    fn start(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let cut = self.cut.clone();
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = cut.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+}
+
+/// For the streams of HTTP/2.
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Tasks {
+    fn execute(&self, work: F) {
+        self.start(work);
+    }
+}
+
+fn http(settings: &ListenerSettings, tasks: Tasks) -> auto::Builder<Tasks> {
+    let mut http = auto::Builder::new(tasks);
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(settings.header_timeout)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEADER_BYTES_MAX);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_concurrent_streams(STREAMS_MAX)
+        .keep_alive_interval(settings.header_timeout)
+        .keep_alive_timeout(settings.header_timeout);
+    http
+}
+
+struct Service {
+    http: auto::Builder<Tasks>,
+    router: Router,
+    tls: Option<Arc<Tls>>,
+    header_timeout: Duration,
+    handshake_timeout: Duration,
+    stop: CancellationToken,
+}
+
+impl Service {
+    /// One connection from its first byte to its last.
+    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _slot: OwnedSemaphorePermit) {
+        // Without it small answers wait for more to come; a connection that cannot have it still works.
+        let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, peer).await;
+        };
+        let handshake = timeout(self.handshake_timeout, tls.acceptor().accept(stream));
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            shaken = handshake => match shaken {
+                Ok(Ok(stream)) => self.talk(stream, peer).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn talk<I>(&self, stream: I, peer: SocketAddr)
+    where
+        I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let connection =
+            Connection { peer, is_tls: self.tls.is_some(), stopping: self.stop.clone() };
+        let answer = {
+            let (has_asked, router) = (Arc::clone(&has_asked), self.router.clone());
+            hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+                has_asked.store(true, Ordering::Relaxed);
+                let stop = connection.stopping.clone();
+                request.extensions_mut().insert(connection.clone());
+                let answering = router.clone().oneshot(request.map(Body::new));
+                async move { answering.await.map(|response| end_with(response, stop)) }
+            })
+        };
+        let talking = self.http.serve_connection(TokioIo::new(stream), answer);
+        tokio::pin!(talking);
+        // The limit of hyper begins only when it knows which protocol is spoken.
+        let first = sleep(self.header_timeout);
+        tokio::pin!(first);
+        let (mut is_first, mut is_stopping) = (true, false);
+        loop {
+            tokio::select! {
+                ended = talking.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%peer, %error, "a connection broke");
+                    }
+                    return;
+                }
+                () = self.stop.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    talking.as_mut().graceful_shutdown();
+                }
+                () = first.as_mut(), if is_first => {
+                    is_first = false;
+                    if !has_asked.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Event streams go on for as long as somebody listens, so they end with the server.
+fn end_with(response: Response, stop: CancellationToken) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
+    if !is_stream || response.extensions().get::<EndsByItself>().is_some() {
+        return response;
+    }
+    response
+        .map(|body| Body::from_stream(body.into_data_stream().take_until(stop.cancelled_owned())))
+}

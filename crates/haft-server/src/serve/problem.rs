@@ -1,0 +1,239 @@
+//! Errors as the HTTP service answers them: RFC 9457 problem documents.
+
+use std::time::Duration;
+
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// An error on its way to whoever asked. Boxed, so that a `Result` with it stays small.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    document: Box<ProblemDocument>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What went wrong, why, and what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemDocument {
+    /// A stable name of the kind of problem: `urn:haft:problem:` and the code.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:haft:problem:Unauthorized")]
+    pub kind: String,
+    /// The kind of problem in a few words, the same each time.
+    #[schema(value_type = String)]
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened this time.
+    pub detail: String,
+    /// One word for programs.
+    #[schema(value_type = String, example = "Unauthorized")]
+    pub code: &'static str,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// Every single thing that is wrong, where there may be several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<FieldProblem>,
+    /// The request's id, which log lines carry too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// One thing that is wrong with what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldProblem {
+    /// Where: a field's path, a header, a line and column.
+    pub place: String,
+    /// What is wrong there.
+    pub problem: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Problem {
+    /// A problem of any kind. `code` and `title` are the same each time, `detail` says what happened.
+    pub fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &'static str,
+        detail: impl Into<String>,
+    ) -> Self {
+        let document = ProblemDocument {
+            kind: format!("urn:haft:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            code,
+            remedy: None,
+            errors: Vec::new(),
+            request_id: None,
+        };
+        Self { document: Box::new(document), headers: Vec::new() }
+    }
+
+    /// Says what to do next.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.document.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Adds one of several things that are wrong.
+    #[must_use]
+    pub fn error(mut self, error: FieldProblem) -> Self {
+        self.document.errors.push(error);
+        self
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The document as it will be sent.
+    pub fn document(&self) -> &ProblemDocument {
+        &self.document
+    }
+
+    /// 400: what was sent makes no sense.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", "The request is not valid", detail)
+    }
+
+    /// 401: it takes a key, and a right one.
+    pub fn unauthorized(detail: impl Into<String>) -> Self {
+        let title = "A valid key is needed";
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", title, detail)
+            .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"haft\""))
+    }
+
+    /// 403: the caller is known and may not.
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", "This is not permitted", detail)
+    }
+
+    /// 404: there is no such thing.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", "There is no such thing", detail)
+    }
+
+    /// 405: the path exists, the method does not. The router adds `Allow`.
+    pub fn method_not_allowed(detail: impl Into<String>) -> Self {
+        let title = "The method is not allowed here";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", title, detail)
+    }
+
+    /// 408: what was announced did not come in time.
+    pub fn request_timeout(detail: impl Into<String>) -> Self {
+        let title = "The request took too long to arrive";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", title, detail)
+    }
+
+    /// 409: it does not go with what there is.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", "This conflicts with what is there", detail)
+    }
+
+    /// 412: somebody else was faster.
+    pub fn precondition_failed(detail: impl Into<String>) -> Self {
+        let title = "It has changed in the meantime";
+        Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", title, detail)
+    }
+
+    /// 413: too much was sent.
+    pub fn too_large(detail: impl Into<String>) -> Self {
+        let title = "The body is too large";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "BodyTooLarge", title, detail)
+    }
+
+    /// 415: what was sent has the wrong format.
+    pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
+        let title = "The body's format is not supported";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", title, detail)
+    }
+
+    /// 429: too often; `Retry-After` says when to come again.
+    pub fn too_many_requests(detail: impl Into<String>, after: Duration) -> Self {
+        let title = "Too many attempts";
+        // Rounded up: who comes a moment early is refused again.
+        let secs = after.as_secs() + u64::from(after.subsec_nanos() > 0);
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", title, detail)
+            .header(RETRY_AFTER, HeaderValue::from(secs))
+    }
+
+    /// 500: our fault. The detail holds nothing of the inside.
+    pub fn internal() -> Self {
+        let detail = "an error inside Haft; its log says more";
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(status, "Internal", "Something went wrong inside Haft", detail)
+            .remedy("look for this request's id in the log of the server, and report what it says")
+    }
+
+    /// 503: not now.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        let title = "The service cannot do this now";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", title, detail)
+    }
+
+    fn render(&self) -> Response {
+        // A struct of texts and numbers: writing it cannot fail.
+        let text = serde_json::to_vec(&self.document).unwrap_or_default();
+        let status =
+            StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = HeaderValue::from_static("application/problem+json");
+        let mut response = (status, [(CONTENT_TYPE, kind)], text).into_response();
+        for (name, value) in &self.headers {
+            response.headers_mut().append(name, value.clone());
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.render();
+        // For `with_request_id`: who makes a problem does not know the request it belongs to.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        ProblemDocument::schema()
+    }
+}
+
+impl ToSchema for Problem {
+    fn name() -> std::borrow::Cow<'static, str> {
+        ProblemDocument::name()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ProblemDocument::schemas(schemas);
+    }
+}
+
+/// Writes the request's id into a problem document; leaves every other answer alone.
+pub(super) fn with_request_id(mut response: Response, id: &str) -> Response {
+    let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
+        return response;
+    };
+    problem.document.request_id = Some(id.to_owned());
+    let mut rendered = problem.render();
+    // The router says which methods there are after the problem was made.
+    if let Some(allow) = response.headers_mut().remove(ALLOW) {
+        rendered.headers_mut().insert(ALLOW, allow);
+    }
+    rendered
+}

@@ -1,0 +1,120 @@
+//! Clients that are slow, silent or too many.
+
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::Workspace;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::{setup, status};
+
+const GET: &str = "GET /tools HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// Reads one answer of a connection that stays open.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\ntools") {
+        let read = stream.read_buf(&mut answer).await.unwrap();
+        assert_ne!(read, 0, "closed early: {}", String::from_utf8_lossy(&answer));
+    }
+    String::from_utf8(answer).unwrap()
+}
+
+/// A connection that says nothing, half of HTTP/2's greeting, or half a request is closed.
+#[tokio::test]
+async fn slow_clients_are_cut_off() {
+    let workspace = Workspace::new();
+    let mut setup = setup();
+    setup.listener.header_timeout = Duration::from_millis(200);
+    let service = setup.start(&workspace).await;
+    for part in ["", "PRI * HTTP/2.0\r\n", "GET /tools HTTP/1.1\r\nHost: loc"] {
+        // Returns only because the server closes the connection.
+        let answer = service.raw(part).await;
+        assert!(matches!(status(&answer), 0 | 408), "{answer}");
+    }
+    assert_eq!(
+        status(&service.raw(&GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")).await),
+        200
+    );
+}
+
+/// Too many and too large headers are refused.
+#[tokio::test]
+async fn headers_are_limited() {
+    let workspace = Workspace::new();
+    let service = setup().start(&workspace).await;
+    let many = "X-Many: 1\r\n".repeat(101);
+    let large = format!("X-Large: {}\r\n", "x".repeat(128 * 1024));
+    for headers in [many, large] {
+        let request = format!("GET /tools HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        assert!(matches!(status(&service.raw(&request).await), 0 | 431));
+    }
+}
+
+/// Beyond the limit connections wait for their turn.
+#[tokio::test]
+async fn connections_beyond_the_limit_wait() {
+    let workspace = Workspace::new();
+    let mut setup = setup();
+    setup.listener.connections_max = 1;
+    let service = setup.start(&workspace).await;
+    let mut first = TcpStream::connect(service.address).await.unwrap();
+    first.write_all(GET.as_bytes()).await.unwrap();
+    answer(&mut first).await;
+    let mut second = TcpStream::connect(service.address).await.unwrap();
+    second.write_all(GET.as_bytes()).await.unwrap();
+    for _ in 0..20 {
+        first.write_all(GET.as_bytes()).await.unwrap();
+        answer(&mut first).await;
+    }
+    let early = second.try_read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
+    drop(first);
+    assert_eq!(status(&answer(&mut second).await), 200);
+}
+
+/// The address of the client reaches the handlers.
+#[tokio::test]
+async fn handlers_see_the_peer() {
+    let workspace = Workspace::new();
+    let service = setup().start(&workspace).await;
+    let request = "GET /peer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert!(service.raw(request).await.ends_with("\r\n\r\n127.0.0.1"));
+}
+
+/// A process that may open no more files goes on serving as soon as it may.
+#[test]
+fn running_out_of_files_is_survived() {
+    let child = Command::new("prlimit")
+        .arg("--nofile=64")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "limits::with_few_files", "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && output.contains("1 passed"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by running_out_of_files_is_survived, with few files"]
+async fn with_few_files() {
+    let workspace = Workspace::new();
+    let service = setup().start(&workspace).await;
+    let mut held = Vec::new();
+    // Both ends lie in this process, so it runs out after some thirty.
+    while let Ok(stream) = TcpStream::connect(service.address).await {
+        held.push(stream);
+        assert!(held.len() < 64, "the limit holds");
+    }
+    drop(held);
+    let mut stream = loop {
+        // The server's ends are closed a moment later.
+        match TcpStream::connect(service.address).await {
+            Ok(stream) => break stream,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    stream.write_all(GET.as_bytes()).await.unwrap();
+    assert_eq!(status(&answer(&mut stream).await), 200);
+}

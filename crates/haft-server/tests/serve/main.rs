@@ -1,0 +1,150 @@
+//! The frame of the HTTP service, driven over real sockets.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
+
+mod access;
+mod guard;
+mod limits;
+mod problems;
+mod shutdown;
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{delete, get, post};
+use haft_server::keys::{KeyFile, Keyring, Scope};
+use haft_server::serve::{
+    Caller, Connection, Ended, Frame, GuardSettings, Json, Listener, ListenerSettings, Query,
+    RequestId,
+};
+use serde_json::Value;
+use testkit::Workspace;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A service on a free port, and what a test needs to reach into it.
+struct Service {
+    address: SocketAddr,
+    stop: CancellationToken,
+    ended: JoinHandle<Ended>,
+    keys: KeyFile,
+    ring: Arc<Keyring>,
+}
+
+/// What a test may want to be different.
+struct Setup {
+    listener: ListenerSettings,
+    guard: GuardSettings,
+    calling: Router,
+}
+
+fn setup() -> Setup {
+    Setup {
+        listener: ListenerSettings::new("127.0.0.1:0".parse().unwrap()),
+        guard: GuardSettings::default(),
+        calling: Router::new(),
+    }
+}
+
+impl Setup {
+    async fn start(self, workspace: &Workspace) -> Service {
+        let keys = KeyFile::new(workspace.path().join("state/keys.json"));
+        let ring = Arc::new(Keyring::open(keys.clone()).unwrap());
+        let listener = Listener::bind(self.listener, &ring).await.unwrap();
+        let address = listener.local_addr();
+        let frame = Frame::new(&self.guard, Arc::clone(&ring))
+            .reading(Router::new().route("/healthz", get(async || "fine")))
+            .reading(Router::new().route("/tools", get(async || "tools")))
+            .calling(endpoints().merge(self.calling))
+            .admin(Router::new().route("/tools", post(async || "made")))
+            .admin(Router::new().route("/tools/{name}", delete(async || "gone")))
+            .documented(["/tools".to_owned(), "/echo".to_owned()]);
+        let stop = CancellationToken::new();
+        let serving = listener.serve(frame.into_router(), stop.clone());
+        let ended = TaskTracker::new().spawn(serving);
+        Service { address, stop, ended, keys, ring }
+    }
+}
+
+fn endpoints() -> Router {
+    Router::new()
+        .route("/echo", post(async |Json(body): Json<Value>| body.to_string()))
+        .route("/number", get(async |Query(query): Query<Number>| query.n.to_string()))
+        .route("/whoami", get(async |caller: Caller| format!("{} {}", caller.name, caller.scope)))
+        .route(
+            "/peer",
+            get(async |connection: axum::Extension<Connection>| connection.peer.ip().to_string()),
+        )
+        .route("/id", get(async |id: axum::Extension<RequestId>| id.as_str().to_owned()))
+        .route("/panic", get(panics))
+}
+
+#[derive(serde::Deserialize)]
+struct Number {
+    n: u32,
+}
+
+async fn panics() -> &'static str {
+    panic!("on purpose");
+}
+
+impl Service {
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Creates a key and waits until the server knows it.
+    async fn key(&self, name: &str, scope: Scope) -> String {
+        let (key, _) = self.keys.create(name, scope).unwrap();
+        until(|| self.ring.verify(key.expose()).is_some()).await;
+        key.expose().to_owned()
+    }
+
+    /// Stops the service and waits for its end.
+    async fn stopped(self) -> Ended {
+        self.stop.cancel();
+        self.ended.await.unwrap()
+    }
+
+    /// Sends bytes on a connection of their own and reads until the server closes it.
+    async fn raw(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        // The server may close while bytes are under way to it; what it said counts.
+        let _ = stream.read_to_string(&mut answer).await;
+        answer
+    }
+}
+
+/// Waits until something holds, looking again and again; the test's own limit ends it where it never does.
+async fn until(holds: impl Fn() -> bool) {
+    let deadline = tokio::time::Instant::now() + testkit::DEADLINE;
+    while !holds() {
+        assert!(tokio::time::Instant::now() < deadline, "never happened");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// A client. TLS has a test of its own, but the client wants to know with what it would do it.
+fn client() -> reqwest::ClientBuilder {
+    // Fails where another test of the same process was faster.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy()
+}
+
+/// The status of a raw answer.
+fn status(answer: &str) -> u16 {
+    answer.get(9..12).and_then(|status| status.parse().ok()).unwrap_or_default()
+}
+
+/// The problem document of a raw answer.
+fn problem(answer: &str) -> Value {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-type: application/problem+json"), "{answer}");
+    serde_json::from_str(body).unwrap()
+}
