@@ -1,5 +1,6 @@
 //! The command `haft` and the frame of its HTTP service, for programs that embed or measure it.
 
+pub mod api;
 mod cli;
 mod console;
 pub mod keys;

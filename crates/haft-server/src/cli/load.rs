@@ -1,7 +1,9 @@
 //! Finding and loading the configuration.
 
+use std::collections::HashMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use haft::Config;
 use haft::config::{Dialect, InputRequest, LoadOptions};
@@ -12,13 +14,32 @@ use super::{EXIT_CONFIG, Failure, Global};
 const DEFAULT_FILES: [&str; 3] = ["haft.yaml", "haft.yml", "haft.json"];
 
 pub(super) fn load(global: &Global) -> anyhow::Result<Config> {
-    let mut options = LoadOptions::from_process(files(global)?);
-    options.format = global.config_format;
-    options.inputs = global.inputs.iter().cloned().collect();
-    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        options.ask = Some(&ask);
-    }
-    Ok(Config::load(&options)?)
+    load_files(global, files(global)?).map(|(config, _)| config)
+}
+
+/// Loads files, and tells how to load them again without asking anybody anything.
+pub(super) fn load_files(
+    global: &Global,
+    files: Vec<PathBuf>,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    let options = LoadOptions {
+        format: global.config_format,
+        inputs: global.inputs.iter().cloned().collect(),
+        ..LoadOptions::from_process(files)
+    };
+    let answers = Mutex::new(HashMap::new());
+    let asking = |input: &InputRequest| {
+        let answer = ask(input)?;
+        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.insert(input.id.clone(), answer.clone());
+        Some(answer)
+    };
+    let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let config =
+        Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
+    let mut options = options;
+    options.inputs.extend(answers.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok((config, options))
 }
 
 /// Whether there is a configuration: one is named, or lies in this folder.
@@ -28,7 +49,8 @@ pub(super) fn is_named(global: &Global) -> bool {
         || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
 }
 
-fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
+/// The files that are named, or lie in this folder.
+pub(super) fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
     if !global.config.is_empty() {
         return Ok(global.config.clone());
     }

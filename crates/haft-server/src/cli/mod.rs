@@ -13,6 +13,7 @@ mod log_output;
 mod login;
 mod prompts;
 mod resources;
+mod serve;
 mod servers;
 mod toolbox;
 mod tools;
@@ -54,6 +55,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  haft serve                            serve the tools over HTTP
   haft check --connect                  is the configuration valid, and does every server answer?
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
@@ -123,6 +125,8 @@ enum Command {
     Login(login::LoginArgs),
     /// Forget the sign-in at a server
     Logout(login::LogoutArgs),
+    /// Serve the toolbox over HTTP: calls, registry, log, metrics
+    Serve(serve::ServeArgs),
     /// Create, list and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -150,6 +154,7 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Serve(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Log(_)
@@ -182,6 +187,7 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Servers(command) => servers::run(global, &command),
         Command::Login(args) => login::run(global, &args),
         Command::Logout(args) => login::logout(global, &args),
+        Command::Serve(args) => serve::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {

@@ -1,0 +1,128 @@
+//! Whether the service lives, and whether everything in it works.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use haft::ServerState;
+use haft::config::choices::OnLogFailure;
+use haft::record::LogHealth;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Routes, Service};
+
+pub(super) fn routes() -> Routes {
+    let open = OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz));
+    Routes { reading: open, ..Routes::default() }
+}
+
+/// The service lives.
+#[derive(Debug, Serialize, ToSchema)]
+struct Alive {
+    /// Always `ok`.
+    #[schema(value_type = String, example = "ok")]
+    status: &'static str,
+}
+
+/// Whether the service can do its work.
+#[derive(Debug, Serialize, ToSchema)]
+struct Readiness {
+    /// How it is.
+    status: ReadyStatus,
+    /// What does not work, and why.
+    reasons: Vec<Reason>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ReadyStatus {
+    /// Everything works.
+    Ready,
+    /// Calls are taken, and something does not work.
+    Degraded,
+    /// No call is taken.
+    Unready,
+}
+
+/// One thing that does not work.
+#[derive(Debug, Serialize, ToSchema)]
+struct Reason {
+    /// What: `log`, `configuration`, `keys`, `server:NAME`.
+    what: String,
+    /// Why.
+    why: String,
+}
+
+/// Whether the service lives.
+#[utoipa::path(
+    get, path = "/healthz", tag = "health",
+    responses((status = 200, description = "It lives.", body = Alive))
+)]
+async fn healthz() -> Json<Alive> {
+    Json(Alive { status: "ok" })
+}
+
+/// Whether the service can do its work, and what does not work.
+#[utoipa::path(
+    get, path = "/readyz", tag = "health",
+    responses(
+        (status = 200, description = "Calls are taken.", body = Readiness),
+        (status = 503, description = "No call is taken.", body = Readiness),
+    )
+)]
+async fn readyz(State(service): State<Arc<Service>>) -> (StatusCode, Json<Readiness>) {
+    let readiness = readiness(&service);
+    let status = match readiness.status {
+        ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
+        ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, Json(readiness))
+}
+
+fn readiness(service: &Service) -> Readiness {
+    let runtime = service.live.runtime();
+    let mut reasons = Vec::new();
+    let mut note = |what: String, why: String| reasons.push(Reason { what, why });
+    if let Some(problem) = service.live.status().problem {
+        note("configuration".to_owned(), problem.text);
+    }
+    if let Some(trouble) = service.keys.trouble() {
+        note("keys".to_owned(), trouble);
+    }
+    for server in runtime.servers() {
+        let is_down = match server.state {
+            ServerState::Unavailable | ServerState::Degraded | ServerState::Stopped => true,
+            ServerState::Disabled
+            | ServerState::Configured
+            | ServerState::Connecting
+            | ServerState::Ready => false,
+        };
+        if is_down {
+            let why = server.reason.unwrap_or_else(|| "it does not answer".to_owned());
+            note(format!("server:{}", server.name), why);
+        }
+    }
+    let log = runtime.log_health();
+    let takes_calls = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
+    if let Some(LogHealth::Failing { problem, .. }) = log {
+        note("log".to_owned(), problem.problem());
+    }
+    let status = match (takes_calls, reasons.is_empty()) {
+        (false, _) => ReadyStatus::Unready,
+        (true, true) => ReadyStatus::Ready,
+        (true, false) => ReadyStatus::Degraded,
+    };
+    Readiness { status, reasons }
+}
+
+/// Whether calls are refused while they cannot be recorded.
+fn needs_log(service: &Service) -> bool {
+    match service.live.runtime().config().log.on_failure.value {
+        OnLogFailure::Refuse => true,
+        OnLogFailure::Degrade => false,
+    }
+}

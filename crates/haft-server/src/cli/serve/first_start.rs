@@ -1,0 +1,56 @@
+//! The first minute: without any configuration there is a registry with one tool to try.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// Where the first registry lies. A folder of Haft's own: nothing of a project is touched.
+const REGISTRY: &str = ".haft/tools";
+
+const TOOLS: &str = r#"{
+  "tools": [
+    {
+      "name": "hello_world",
+      "description": "Greets somebody by name.",
+      "type": "local",
+      "input_schema": {
+        "type": "object",
+        "properties": {"name": {"type": "string", "description": "Whom to greet."}},
+        "required": ["name"]
+      },
+      "config": {"script_path": "hello_world.py"}
+    }
+  ]
+}
+"#;
+
+const SERVERS: &str = "{\"mcp_servers\": {}}\n";
+
+const SCRIPT: &str = "def run(args):
+    return {\"greeting\": f\"Hello, {args['name']}!\"}
+";
+
+/// The files to serve. What is there already stays as it is.
+pub(super) fn prepare() -> anyhow::Result<Vec<PathBuf>> {
+    let folder = Path::new(REGISTRY);
+    let is_new = !folder.join("tools.json").exists();
+    fs::create_dir_all(folder).with_context(|| format!("cannot create `{REGISTRY}`"))?;
+    if is_new {
+        create(&folder.join("hello_world.py"), SCRIPT)?;
+        create(&folder.join("mcp.json"), SERVERS)?;
+        create(&folder.join("tools.json"), TOOLS)?;
+        tracing::info!("there is no configuration: `{REGISTRY}` holds a first tool, `hello_world`");
+    }
+    Ok(vec![folder.to_path_buf()])
+}
+
+fn create(path: &Path, text: &str) -> anyhow::Result<()> {
+    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => io::Write::write_all(&mut file, text.as_bytes())
+            .with_context(|| format!("cannot write `{}`", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot create `{}`", path.display())),
+    }
+}

@@ -1,0 +1,71 @@
+//! What a service says when it begins: where everything is, and what is wrong.
+
+use std::net::SocketAddr;
+
+use haft::config::Config;
+use haft::{ServerInfo, ServerState};
+use serde_json::json;
+
+use crate::api::Service;
+use crate::cli::{Global, count, print_json, toolbox};
+use crate::console::{self, Paint};
+
+pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> anyhow::Result<()> {
+    let config = service.live.runtime().config();
+    let scheme = if config.api.tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
+    if global.json {
+        return print_json(&json!({
+            "listening": url, "api": format!("{url}/api/v1"), "pid": std::process::id(),
+        }));
+    }
+    let paint = Paint::stdout(global.color);
+    for (what, text) in lines(service, &config, &url) {
+        console::line(&format!("{} {text}", paint.dim(&format!("{what:<10}"))));
+    }
+    let errors = Paint::stderr(global.color);
+    let servers = service.live.runtime().servers();
+    for server in servers.iter().filter(|server| toolbox::failed(server) && !is_coming(server)) {
+        let message = format!("`{}` is not there: {}", server.name, toolbox::reason(server));
+        console::warning(errors, &message, &toolbox::remedy(server));
+    }
+    Ok(())
+}
+
+fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, String)> {
+    let runtime = service.live.runtime();
+    let version = env!("CARGO_PKG_VERSION");
+    let has = [count(runtime.tools().len(), "tool"), count(runtime.servers().len(), "server")];
+    let files: Vec<&str> = config.files.iter().map(|file| &*file.name).collect();
+    let mut lines = vec![
+        ("haft", format!("{version}, {}", has.join(", "))),
+        ("api", format!("{url}/api/v1 (described at {url}/api/docs)")),
+        ("files", files.join(", ")),
+        ("log", config.log.dir.value.display().to_string()),
+    ];
+    lines.push(match &config.registry_dir {
+        Some(dir) => ("registry", dir.value.display().to_string()),
+        None => {
+            ("registry", "none: set `registry: {dir: ./tools}` to change tools over the API".into())
+        }
+    });
+    lines.push(if service.keys.is_empty() {
+        let how = "none: changes need one, `haft keys create --scope admin --name me`";
+        ("keys", how.to_owned())
+    } else {
+        ("keys", config.api.keys_file.value.display().to_string())
+    });
+    if let Some(tool) = runtime.tools().first() {
+        let arguments = if tool.name == "hello_world" { r#"{"name":"you"}"# } else { "{}" };
+        let call = format!("{url}/api/v1/tools/{}/call", tool.name);
+        let header = "content-type: application/json";
+        let body = format!(r#"{{"arguments":{arguments}}}"#);
+        lines.push(("try", format!("curl {call} -H '{header}' -d '{body}'")));
+    }
+    lines
+}
+
+/// Whether a server may still turn up by itself.
+fn is_coming(server: &ServerInfo) -> bool {
+    matches!(server.state, ServerState::Configured | ServerState::Connecting)
+}

@@ -1,0 +1,139 @@
+//! `haft serve`: the toolbox as a service.
+
+mod first_start;
+mod greeting;
+mod signals;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use haft::config::LoadOptions;
+use haft::live::Live;
+use haft::{Config, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, load};
+use crate::api::{self, Service};
+use crate::keys::{KeyFile, Keyring};
+use crate::progress::Progress;
+use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
+use signals::{Signals, Wish};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft serve                                 this folder's haft.yaml; without one, a first example
+  haft serve -c tools/ --listen [::1]:8080
+  curl localhost:7300/api/v1/tools           which tools are there?
+
+Without a key it listens on this machine only and refuses changes:
+  haft keys create --scope admin --name me
+
+SIGHUP loads the files again (they are watched anyway). SIGTERM and Ctrl-C let calls under way finish.")]
+pub(super) struct ServeArgs {
+    /// Where to listen, instead of what `api.listen` says; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+}
+
+pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    let files = if load::is_named(global) { load::files(global)? } else { first_start::prepare()? };
+    let (config, options) = load::load_files(global, files)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}; {}", warning.remedy);
+    }
+    block_on(serve(global, args, config, options))
+}
+
+async fn serve(
+    global: &Global,
+    args: &ServeArgs,
+    config: Config,
+    options: LoadOptions<'static>,
+) -> anyhow::Result<ExitCode> {
+    let mut signals = Signals::new()?;
+    let keys = KeyFile::new(config.api.keys_file.value.clone());
+    let keys = Keyring::open(keys)
+        .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
+    let keys = Arc::new(keys);
+    // The address first: whoever cannot have it need not start any server.
+    let listener = listen(args, &config, &keys).await?;
+    let api = &config.api;
+    let grace = api.shutdown_grace.value;
+    let guard = GuardSettings {
+        allowed_hosts: api.allowed_hosts.value.clone(),
+        allowed_origins: api.allowed_origins.value.clone(),
+    };
+    let runtime = start(config, &mut signals).await?;
+    let live = Live::follow(runtime, options);
+    let service = Service::new(live.clone(), keys);
+    greeting::print(global, &service, listener.local_addr())?;
+
+    let stop = CancellationToken::new();
+    let serving = listener.serve(api::router(service, &guard), stop.clone());
+    let mut serving = std::pin::pin!(serving);
+    loop {
+        tokio::select! {
+            _ = &mut serving => break,
+            wish = signals.next() => match wish {
+                Wish::Reload => reload(&live).await,
+                Wish::End if stop.is_cancelled() => {
+                    tracing::warn!("ending at once");
+                    return Ok(ExitCode::from(EXIT_INTERRUPTED));
+                }
+                Wish::End => {
+                    tracing::info!("ending: calls under way may take {}s", grace.as_secs());
+                    stop.cancel();
+                }
+            },
+        }
+    }
+    live.stop().await;
+    live.runtime().shutdown(grace).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
+    let api = &config.api;
+    let address = args.listen.unwrap_or(api.listen.value);
+    let tls = api.tls.as_ref().map(|files| TlsFiles {
+        certificate: files.value.cert.clone(),
+        key: files.value.key.clone(),
+    });
+    let settings =
+        ListenerSettings { tls, grace: api.shutdown_grace.value, ..ListenerSettings::new(address) };
+    Listener::bind(settings, keys).await.map_err(|error| {
+        let code = match error {
+            ListenError::NoKey { .. } | ListenError::Tls(_) => EXIT_CONFIG,
+            ListenError::Bind { .. } => EXIT_RUNTIME,
+        };
+        Failure::new(code, error.to_string(), error.remedy()).into()
+    })
+}
+
+async fn start(config: Config, signals: &mut Signals) -> anyhow::Result<Runtime> {
+    let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
+    let watch = progress.clone();
+    let builder = Runtime::builder(config)
+        .cancelled_by(cancel.clone())
+        .watch_servers(move |server, health| watch.note(server, health.state));
+    let mut starting = Box::pin(builder.start());
+    let started = tokio::select! {
+        started = &mut starting => started,
+        () = signals.end() => {
+            cancel.cancel();
+            starting.await
+        }
+    };
+    progress.end();
+    Ok(started?)
+}
+
+/// What is wrong with the files is logged where it is found.
+async fn reload(live: &Live) {
+    if live.reload().await.is_ok() {
+        tracing::info!("loaded the files again");
+    }
+}
