@@ -162,3 +162,48 @@ impl Visit for Parts {
         self.record_str(field, &format!("{value:?}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::console::Color;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Lines within a request carry its id, in both formats; a field of the line's own wins.
+    #[test]
+    fn lines_carry_the_fields_of_their_spans() {
+        for (format, expected) in [
+            (LogFormat::Plain, "WARNING: slow tool=\"x\" request_id=\"r-1\"\n"),
+            (LogFormat::Json, "\"message\":\"slow\",\"tool\":\"x\",\"request_id\":\"r-1\"}\n"),
+        ] {
+            let written = Written::default();
+            let writer = written.clone();
+            let lines = tracing_subscriber::fmt::layer()
+                .with_writer(move || writer.clone())
+                .fmt_fields(SpanFields)
+                .event_format(Lines { format, paint: Paint::stderr(Color::Never) });
+            let subscriber = tracing_subscriber::registry().with(lines);
+            tracing::subscriber::with_default(subscriber, || {
+                let span = tracing::error_span!("request", request_id = "r-1", tool = "outer");
+                span.in_scope(|| tracing::warn!(tool = "x", "slow"));
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            assert!(text.ends_with(expected), "{text}");
+        }
+    }
+}

@@ -15,7 +15,8 @@ const GET: &str = "GET /tools HTTP/1.1\r\nHost: localhost\r\n\r\n";
 async fn answer(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\ntools") {
-        let read = stream.read_buf(&mut answer).await.unwrap();
+        let reading = tokio::time::timeout(testkit::DEADLINE, stream.read_buf(&mut answer));
+        let read = reading.await.expect("an answer in time").unwrap();
         assert_ne!(read, 0, "closed early: {}", String::from_utf8_lossy(&answer));
     }
     String::from_utf8(answer).unwrap()
@@ -86,8 +87,8 @@ async fn handlers_see_the_peer() {
 /// A process that may open no more files goes on serving as soon as it may.
 #[test]
 fn running_out_of_files_is_survived() {
-    let child = Command::new("prlimit")
-        .arg("--nofile=64")
+    let child = Command::new("timeout")
+        .args(["60", "prlimit", "--nofile=64"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", "limits::with_few_files", "--ignored", "--nocapture"])
         .output()

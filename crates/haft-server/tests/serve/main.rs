@@ -107,7 +107,8 @@ impl Service {
     /// Stops the service and waits for its end.
     async fn stopped(self) -> Ended {
         self.stop.cancel();
-        self.ended.await.unwrap()
+        let ended = tokio::time::timeout(2 * testkit::DEADLINE, self.ended).await;
+        ended.expect("an end in time").unwrap()
     }
 
     /// Sends bytes on a connection of their own and reads until the server closes it.
@@ -116,7 +117,8 @@ impl Service {
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         // The server may close while bytes are under way to it; what it said counts.
-        let _ = stream.read_to_string(&mut answer).await;
+        let reading = stream.read_to_string(&mut answer);
+        let _ = tokio::time::timeout(testkit::DEADLINE, reading).await.expect("an end in time");
         answer
     }
 }

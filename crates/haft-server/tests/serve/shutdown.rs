@@ -92,6 +92,28 @@ async fn idle_connections_and_event_streams_end_at_once() {
     assert!(rest.ends_with("0\r\n\r\n"), "the stream ends in order: {rest:?}");
 }
 
+/// The same over HTTP/2: the request under way finishes, and so does the connection, which stays open
+/// between requests.
+#[tokio::test]
+async fn http2_ends_in_order_too() {
+    let workspace = Workspace::new();
+    let (service, entered, may_end) = start(&workspace, testkit::DEADLINE).await;
+    let client = crate::client().http2_prior_knowledge().build().unwrap();
+    assert_eq!(client.get(service.url("/tools")).send().await.unwrap().status(), 200);
+    let asking = async {
+        let answer = client.get(service.url("/wait")).send().await.unwrap();
+        answer.text().await.unwrap()
+    };
+    let stopping = async {
+        entered.notified().await;
+        service.stop.cancel();
+        may_end.notify_one();
+    };
+    let (answer, ()) = tokio::join!(asking, stopping);
+    assert_eq!(answer, "done");
+    assert_eq!(service.stopped().await, Ended::Clean);
+}
+
 /// What takes longer than the grace period is cut off, event streams that end by themselves included.
 #[tokio::test]
 async fn what_takes_too_long_is_cut_off() {
