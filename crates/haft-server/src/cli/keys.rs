@@ -11,9 +11,7 @@ use crate::console::{self, Paint};
 use crate::keys::{KeyError, KeyFile, Scope};
 
 /// Where the keys lie when there is no configuration.
-const STATE_DIR: &str = ".haft";
-/// The file of the keys in the state folder.
-const FILE_NAME: &str = "keys.json";
+const FILE_WITHOUT_CONFIG: &str = ".haft/keys.json";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -42,8 +40,9 @@ A running server takes a new key within a second.")]
 }
 
 pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<ExitCode> {
-    let folder = state_dir(global)?;
-    let file = KeyFile::new(folder.join(FILE_NAME));
+    let path = keys_file(global)?;
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let file = KeyFile::new(path);
     match command {
         KeysCommand::Create { scope, name } => {
             create(global, &file, *scope, name)?;
@@ -55,11 +54,11 @@ pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-fn state_dir(global: &Global) -> anyhow::Result<PathBuf> {
+fn keys_file(global: &Global) -> anyhow::Result<PathBuf> {
     if load::is_named(global) {
-        return Ok(configuration(global)?.state_dir.value);
+        return Ok(configuration(global)?.api.keys_file.value);
     }
-    Ok(PathBuf::from(STATE_DIR))
+    Ok(PathBuf::from(FILE_WITHOUT_CONFIG))
 }
 
 fn create(global: &Global, file: &KeyFile, scope: Scope, name: &str) -> anyhow::Result<()> {
@@ -135,9 +134,12 @@ fn failed(error: KeyError) -> anyhow::Error {
 
 /// The state folder lies beside the configuration, and that is often a repository.
 fn ignore_in_git(state_dir: &Path) {
+    // Any other folder is the user's own.
+    let is_ours = state_dir.file_name().is_some_and(|name| name == ".haft");
     let path = state_dir.join(".gitignore");
-    if !path.exists()
-        && let Err(error) = std::fs::write(&path, "*\n")
+    if is_ours
+        && !path.exists()
+        && let Err(error) = std::fs::write(&path, "/keys*\n")
     {
         tracing::warn!("`{}` cannot be written: {error}", path.display());
     }

@@ -13,6 +13,7 @@ use haft::config::LoadOptions;
 use haft::live::Live;
 use haft::{Config, Runtime};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, load};
 use crate::api::{self, Service};
@@ -68,10 +69,12 @@ async fn serve(
     };
     let runtime = start(config, &mut signals).await?;
     let live = Live::follow(runtime, options);
-    let service = Service::new(live.clone(), keys);
+    let service = Service::new(live.clone(), Arc::clone(&keys));
     greeting::print(global, &service, listener.local_addr())?;
 
     let stop = CancellationToken::new();
+    let background = TaskTracker::new();
+    background.spawn(keys.note_use(stop.clone()));
     let serving = listener.serve(api::router(service, &guard), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
@@ -90,6 +93,9 @@ async fn serve(
             },
         }
     }
+    stop.cancel();
+    background.close();
+    background.wait().await;
     live.stop().await;
     live.runtime().shutdown(grace).await;
     Ok(ExitCode::SUCCESS)
