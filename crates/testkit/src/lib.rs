@@ -5,10 +5,13 @@
 
 pub mod fixture;
 pub mod guarded;
+mod heard;
 pub mod peers;
 mod program;
+pub mod times;
 mod workspace;
 
+pub use heard::Heard;
 pub use program::{Finished, Program, Running};
 pub use workspace::Workspace;
 

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testkit::times::Times;
 
-use super::stats::{Times, ms};
+use super::stats::ms;
 
 const ROUNDS: usize = 21;
 const TOOLS: usize = 500;

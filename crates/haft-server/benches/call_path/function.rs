@@ -9,8 +9,9 @@ use haft::record::{Entry, ExecutionLog, LogOptions, Outcomes, Redactor, Source, 
 use haft::schema::Schema;
 use haft::{Config, FunctionTool, Runtime, Status, ToolCall, ToolOutput};
 use serde_json::{Value, json};
+use testkit::times::{Times, ratio};
 
-use super::stats::{Times, ratio, repeat, us};
+use super::stats::{repeat, us};
 
 const CALLS: usize = 20_000;
 const CALLS_DISK: usize = 300;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use haft::{Config, Runtime, ToolCall};
 use serde_json::json;
+use testkit::times::{Times, ratio};
 
-use super::stats::{Times, ms, ratio, us};
+use super::stats::{ms, us};
 
 const WARM_CALLS: usize = 3_000;
 const SPAWNS: usize = 40;

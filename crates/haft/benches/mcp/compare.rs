@@ -5,10 +5,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::times::{Times, ratio};
 use tokio::process::Command;
 
 use super::server::BLOB_BYTES;
-use super::stats::{Times, median, ratio, shown, verdict};
+use super::stats::{median, shown, verdict};
 use super::{Failure, floor, ours, theirs};
 
 const ROUNDS: usize = 7;
@@ -42,7 +43,8 @@ pub(crate) fn serve(words: &[&str]) -> Result<Command, Failure> {
     Ok(command)
 }
 
-pub(crate) async fn measure() -> Result<(), Failure> {
+/// Measures the calls whose name contains `only`.
+pub(crate) async fn measure(only: String) -> Result<(), Failure> {
     let text = "x".repeat(32);
     let echo =
         Load { tool: "echo", arguments: json!({ "text": text }), answer_bytes_min: 32, calls: 200 };
@@ -54,11 +56,19 @@ pub(crate) async fn measure() -> Result<(), Failure> {
         calls: 4,
     };
 
+    let is_wanted = |what: &str| what.contains(&only);
+
     let (one, other) = (ours::stdio().await?, theirs::stdio().await?);
-    compare("stdio, echo of 32 B", &one, &other, &echo, 0.4).await?;
-    println!("    the same without a client, blocking: p50 {}", shown(floor::echo(&text)?));
-    compare("stdio, result of 1 MB", &one, &other, &blob, 0.4).await?;
-    println!("    the same without a client, blocking: p50 {}", shown(floor::blob()?));
+    let what = "stdio, echo of 32 B";
+    if is_wanted(what) {
+        compare(what, &one, &other, &echo, 0.4).await?;
+        println!("    the same without a client, blocking: p50 {}", shown(floor::echo(&text)?));
+    }
+    let what = "stdio, result of 1 MB";
+    if is_wanted(what) {
+        compare(what, &one, &other, &blob, 0.4).await?;
+        println!("    the same without a client, blocking: p50 {}", shown(floor::blob()?));
+    }
 
     let mut server = std::process::Command::new(std::env::current_exe()?)
         .args(["serve", "http"])
@@ -69,9 +79,16 @@ pub(crate) async fn measure() -> Result<(), Failure> {
     BufReader::new(server.stdout.take().ok_or("no stdout")?).read_line(&mut port)?;
     let url = format!("http://127.0.0.1:{}/mcp", port.trim());
     let (one, other) = (ours::http(&url).await?, theirs::http(&url).await?);
-    compare("HTTP, echo of 32 B, answered with JSON", &one, &other, &echo, 0.7).await?;
-    println!("    the same without a client, blocking: p50 {}", shown(floor::http(&url, &text)?));
-    compare("HTTP, result of 1 MB, answered with JSON", &one, &other, &blob, 0.7).await?;
+    let what = "HTTP, echo of 32 B, answered with JSON";
+    if is_wanted(what) {
+        compare(what, &one, &other, &echo, 0.7).await?;
+        let floor = floor::http(&url, &text)?;
+        println!("    the same without a client, blocking: p50 {}", shown(floor));
+    }
+    let what = "HTTP, result of 1 MB, answered with JSON";
+    if is_wanted(what) {
+        compare(what, &one, &other, &blob, 0.7).await?;
+    }
     drop(server.stdin.take());
     server.wait()?;
     Ok(())

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use haft::{Config, Runtime};
+use testkit::times::{Times, ratio};
 
 use super::Failure;
-use super::stats::{Times, ratio, shown, verdict};
+use super::stats::{shown, verdict};
 
 const SERVERS: usize = 20;
 const TOOLS: usize = 25;

@@ -5,8 +5,9 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use testkit::times::Times;
+
 use super::Failure;
-use super::stats::Times;
 
 pub(crate) fn echo(text: &str) -> Result<Duration, Failure> {
     stdio(&call("echo", text), 2_000)

@@ -1,34 +1,10 @@
-//! Times, ratios and goals.
+//! How times, ratios and goals are shown.
 
 use std::time::Duration;
-
-/// Sorted times.
-pub(crate) struct Times(Vec<Duration>);
-
-impl Times {
-    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
-        times.sort();
-        Self(times)
-    }
-
-    /// The time below which `percent` of all lie.
-    pub(crate) fn percentile(&self, percent: usize) -> Duration {
-        let at = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(at).copied().unwrap_or_default()
-    }
-
-    pub(crate) fn median(&self) -> Duration {
-        self.percentile(50)
-    }
-}
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-pub(crate) fn ratio(one: Duration, other: Duration) -> f64 {
-    one.as_secs_f64() / other.as_secs_f64().max(1e-12)
 }
 
 /// Microseconds, or milliseconds where there are many of them.

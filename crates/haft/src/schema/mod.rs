@@ -60,6 +60,11 @@ impl Schema {
                 (ValidationErrorKind::Referencing(_), _) => {
                     format!("a `$ref` cannot be resolved: {error}")
                 }
+                (ValidationErrorKind::Format { format }, path) if format == "regex" => format!(
+                    "at `{path}`: `{}` is no regular expression without look-around and \
+                     back-references, the kind that takes linear time",
+                    error.instance().as_str().unwrap_or_default()
+                ),
                 (_, "") => error.to_string(),
                 (_, path) => format!("at `{path}`: {error}"),
             })

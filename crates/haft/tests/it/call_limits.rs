@@ -1,6 +1,6 @@
 //! Limits that really limit, queues that are bounded, calls that can be given up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft::{Code, Runtime, Shutdown, Status, ToolCall};
 use serde_json::json;
@@ -82,11 +82,14 @@ async fn a_call_over_the_limit_waits_and_says_so() {
     let runtime = start(&bench, yaml, &[("a", &held)]).await;
     let first = spawn(&runtime, [empty("a")]);
     held.until_running(1).await;
-    let second = spawn(&runtime, [empty("a")]);
-    tokio::time::sleep(Duration::from_millis(30)).await;
+    let mut second = std::pin::pin!(runtime.call(empty("a")));
+    // Asked once, the call stands in the queue; from then on it waits for a time that can be shown.
+    assert!(tokio::time::timeout(Duration::ZERO, &mut second).await.is_err());
+    let queued = Instant::now();
+    until(|| queued.elapsed() >= Duration::from_millis(1)).await;
     held.release.add_permits(2);
     first.join_all().await;
-    let answer = second.join_all().await.remove(0);
+    let answer = second.await;
     assert_eq!(answer.status, Status::Success);
     assert!(answer.queued_ms > 0 && answer.duration_ms >= answer.queued_ms, "{answer:?}");
     let logged = bench.logged();

@@ -60,6 +60,17 @@ faults! {
             .with(json!({"count": 10_000_000}))
             .cancelled();
 
+    /// Who sends more of them than one connection may is cut off, long before the call's time.
+    /// They are counted in one place for all transports; this one brings them fastest.
+    more_notices_than_a_connection_may_send over [stdio]
+        Fault::fails(
+            json!({}),
+            "notification_flood",
+            Code::ProtocolError,
+            &["server `sick`", "more than 50000 messages nobody asked for in 10s"],
+        )
+        .with(json!({"count": 10_000_000}));
+
     a_flood_on_standard_error over [stdio]
         Fault::answers(
             json!({"start": {"stderr_bytes": 4 * MIB, "stderr": "first\n"}}), "text", "plain text",

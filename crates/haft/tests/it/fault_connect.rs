@@ -1,7 +1,11 @@
 //! Faults that keep a server from being connected: it is `unavailable` and says why, the toolbox
 //! starts, and every other server works.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::{TlsAcceptor, rustls};
 
 use super::fault_support::{Fault, Scene, Untouched, faults};
 
@@ -166,6 +170,45 @@ async fn tls_error() {
         assert!(reason.contains("InvalidContentType") || reason.contains("TLS"), "{reason}");
         assert!(reason.contains(&url), "{reason}");
     }
+}
+
+/// A certificate that nobody vouches for: the cause is named, the server is asked once, and not
+/// without TLS after that.
+#[tokio::test]
+async fn untrusted_certificate() {
+    for (transport, scheme) in [("http", "https"), ("sse", "https"), ("websocket", "wss")] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("{scheme}://localhost:{}/mcp", listener.local_addr().unwrap().port());
+        let acceptor = self_signed();
+        let mut handshakes = Vec::new();
+        let serving = async {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                // What is no TLS at all, such as a request in the clear, fails for another reason.
+                let handshake = acceptor.accept(socket).await;
+                handshakes.push(handshake.map(drop).unwrap_err().to_string());
+            }
+        };
+        let reason = tokio::select! {
+            reason = why_unavailable(json!({"transport": transport, "url": url})) => reason,
+            () = serving => unreachable!(),
+        };
+        super::fault_support::has_all(&reason, &[&url, "invalid peer certificate"]);
+        assert_eq!(handshakes, ["received fatal alert: UnknownCA"], "{transport}");
+    }
+}
+
+fn self_signed() -> TlsAcceptor {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = certified.signing_key.serialize_der().try_into().unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.into()], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 #[tokio::test]

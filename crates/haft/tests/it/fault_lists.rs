@@ -1,6 +1,8 @@
 //! Faults of what a server offers: lists without end, storms of changes, hostile schemas.
 
+use haft::Code;
 use serde_json::{Value, json};
+use testkit::Heard;
 
 use super::fault_support::{Fault, Scene, Then, Untouched, faults};
 
@@ -16,6 +18,25 @@ fn offered(scene: &Scene) -> Vec<String> {
 
 fn hostile(schema: &Value) -> Value {
     json!({"tools": ["text", {"name": "hostile", "inputSchema": schema}]})
+}
+
+fn with_pattern(pattern: &str) -> Value {
+    json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}})
+}
+
+/// The tool with this pattern is not offered, and why is said; the rest is.
+fn rejected(pattern: &'static str) -> Fault {
+    let (heard, guard) = Heard::start();
+    Fault::answers(hostile(&with_pattern(pattern)), "text", "plain text").also(move |scene| {
+        let _listening = &guard;
+        assert_eq!(offered(scene), ["text"]);
+        let expected = format!(
+            "WARNING: Tool 'hostile' from MCP server 'sick' is not registered: its input schema is \
+             not usable: at `/properties/x/pattern`: `{pattern}` is no regular expression without \
+             look-around and back-references, the kind that takes linear time"
+        );
+        assert!(heard.lines().contains(&expected), "{:?}", heard.lines());
+    })
 }
 
 faults! {
@@ -88,6 +109,21 @@ faults! {
         Fault::answers(hostile(&schema), "text", "plain text")
             .also(|scene| assert_eq!(offered(scene), ["text"]))
     };
+
+    /// A pattern on which an engine that tries every way takes longer than the world is old. Ours
+    /// is linear in the text, so the tool is offered and its arguments are checked.
+    a_catastrophic_pattern over [stdio]
+        Fault::fails(
+            hostile(&with_pattern("^(a+)+$")), "hostile", Code::ValidationError, &["`/x`", "(a+)+"],
+        )
+        .with(json!({"x": format!("{}!", "a".repeat(10_000))}));
+
+    /// What no engine matches in linear time is not offered, and the log says why.
+    a_pattern_that_looks_around over [stdio]
+        rejected("^(?=(a+)+$)a*b");
+
+    a_pattern_that_refers_back over [stdio]
+        rejected(r"^(a+)+\1$");
 
     a_schema_deeper_than_the_cap over [stdio, http_json, http_sse, sse, websocket] {
         let deep = (0..100).fold(json!({}), |inner, _| json!({"not": inner}));

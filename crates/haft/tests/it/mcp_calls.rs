@@ -124,7 +124,7 @@ async fn an_empty_answer_is_a_success() {
 #[tokio::test]
 async fn content_nobody_knows_is_named_and_kept_in_the_log() {
     let stage = Stage::new();
-    let (heard, _guard) = super::mcp_support::Heard::start();
+    let (heard, _guard) = testkit::Heard::start();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     let envelope = call(&runtime, "unknown_content", json!({})).await;
     assert_eq!(envelope.status, Status::Success);

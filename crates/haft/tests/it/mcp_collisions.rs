@@ -2,8 +2,9 @@
 
 use haft::{FunctionTool, StartError, Tool, ToolOutput};
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Server, Stage, answer, call, names, texts};
+use super::mcp_support::{Server, Stage, answer, call, names, texts};
 
 /// Two servers with the same tool, which tells them apart by what it answers.
 fn twins(stage: &Stage) -> [Server; 2] {

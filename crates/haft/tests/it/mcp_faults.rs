@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use haft::{Code, ServerState, StartError, Status};
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, answer, call, failure, kill};
+use super::mcp_support::{Stage, answer, call, failure, kill};
 use super::support::until;
 
 /// Proves S1-18, S1-20, S3-US5-2, S3-FR-023: a crash in the middle is `OutcomeUnknown` and is not

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use haft::{Refusal, ServerHandler, Status};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, answer, call};
+use super::mcp_support::{Stage, answer, call};
 use super::support::until;
 
 type Answer<'a, T> = haft::tool::BoxFuture<'a, T>;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use haft::{Code, ServerState, StartError, Status};
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Server, Stage, answer, call, failure, names};
+use super::mcp_support::{Server, Stage, answer, call, failure, names};
 
 fn lazy(stage: &Stage, settings: Value) -> Server {
     let settings = super::mcp_support::with(json!({"start": "lazy"}), settings);

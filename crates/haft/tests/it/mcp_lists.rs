@@ -3,8 +3,9 @@
 use haft::{Content, Message, ResourceInfo, ServerState, Status, ToolCall};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, answer, call, names};
+use super::mcp_support::{Stage, answer, call, names};
 use super::support::until;
 
 fn arguments(value: &Value) -> Box<RawValue> {

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, answer, names};
+use super::mcp_support::{Stage, answer, names};
 
 /// Proves S3-SC-008, S0-26: one, fifty and five hundred tools, on one page or many: all of them.
 #[tokio::test]

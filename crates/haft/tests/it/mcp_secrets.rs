@@ -3,8 +3,9 @@
 use haft::config::LoadOptions;
 use haft::{Config, Runtime, ServerInfo};
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, call, files_with, with};
+use super::mcp_support::{Stage, call, files_with, with};
 
 const CANARIES: [(&str, &str); 3] = [
     ("IN_ENV", "canary-env-8c1f"),

@@ -3,8 +3,9 @@
 use haft::registry::connect_failure;
 use haft::{ServerState, StartError, Status};
 use serde_json::{Value, json};
+use testkit::Heard;
 
-use super::mcp_support::{Heard, Stage, call, names, with};
+use super::mcp_support::{Stage, call, names, with};
 
 /// T1 for the tool `text` of the server `one`.
 fn unconfigured(configured: &str) -> String {

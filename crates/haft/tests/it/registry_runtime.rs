@@ -7,8 +7,7 @@ use haft::{
     CallError, Config, FunctionTool, Runtime, StartError, Status, Tool, ToolCall, ToolOutput,
 };
 use serde_json::{Value, json};
-
-use super::registry_texts::Events;
+use testkit::Heard;
 
 /// A native file whose log and memory lie in `folder`.
 fn config(folder: &Path, text: &str) -> Config {
@@ -37,8 +36,7 @@ fn sum_numbers() -> impl Tool {
 async fn a_function_without_an_entry_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "tools: [{name: get}, {name: put}]");
-    let events = Events::default();
-    let guard = tracing::subscriber::set_default(events.clone());
+    let (heard, guard) = Heard::start();
     let started = Runtime::builder(config).tool(sum_numbers()).start().await;
     drop(guard);
     let Err(error) = started else { panic!("it started") };
@@ -50,8 +48,7 @@ async fn a_function_without_an_entry_stops_the_start() {
     assert_eq!(error.to_string(), text);
     let StartError::Strict { texts } = error else { panic!("{error:?}") };
     assert_eq!(texts, [text]);
-    let logged = events.0.lock().unwrap().clone();
-    assert!(logged.contains(&(tracing::Level::ERROR, text.to_owned())));
+    assert!(heard.lines().contains(&format!("ERROR: {text}")));
     assert!(!folder.path().join("state").exists(), "nothing is remembered");
 }
 
@@ -130,14 +127,12 @@ async fn a_new_configuration_without_the_entry_leaves_the_old_one_running() {
 async fn a_configured_tool_that_nothing_provides_is_unknown_to_a_caller() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "tools: [{name: ghost}, {name: sum_numbers}]");
-    let events = Events::default();
-    let guard = tracing::subscriber::set_default(events.clone());
+    let (heard, guard) = Heard::start();
     let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
     let warning = "Tool 'ghost' is configured but nothing provides it: no server and no local tool \
                    has that name";
-    let logged = events.0.lock().unwrap().clone();
-    assert!(logged.contains(&(tracing::Level::WARN, warning.to_owned())));
+    assert!(heard.lines().contains(&format!("WARNING: {warning}")));
     let answer = runtime.call(ToolCall::new("ghost", &json!({}))).await;
     let unknown = CallError::UnknownTool { tool: "ghost".to_owned(), nearest: None };
     assert_eq!(answer.error.unwrap().message, unknown.to_string());
@@ -196,17 +191,15 @@ async fn a_damaged_memory_is_a_warning_and_the_toolbox_starts() {
     std::fs::write(state.join("known-tools.json"), "{").unwrap();
     assert!(KnownTools::load(&state).is_err());
     let config = config(folder.path(), "tools: [{name: sum_numbers}]");
-    let events = Events::default();
-    let guard = tracing::subscriber::set_default(events.clone());
+    let (heard, guard) = Heard::start();
     let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
-    let logged = events.0.lock().unwrap().clone();
     let expected = format!(
-        "what earlier runs saw of the servers cannot be read in `{}`: EOF while parsing an object \
+        "WARNING: what earlier runs saw of the servers cannot be read in `{}`: EOF while parsing an object \
          at line 1 column 1",
         state.display()
     );
-    assert!(logged.contains(&(tracing::Level::WARN, expected)), "{logged:?}");
+    assert!(heard.lines().contains(&expected), "{:?}", heard.lines());
     assert_eq!(runtime.tools().len(), 1);
     runtime.shutdown(std::time::Duration::ZERO).await;
 }

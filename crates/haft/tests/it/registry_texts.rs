@@ -1,11 +1,7 @@
 //! The texts of the toolbox, byte for byte, and the level each is logged at.
 
-use std::fmt::{self, Debug};
-use std::sync::{Arc, Mutex};
-
 use haft::registry::{Level, Record, connect_failure, no_tools, register};
-use tracing::field::{Field, Visit};
-use tracing::span;
+use testkit::Heard;
 
 use super::registry_support::{
     dynamic, first_run, found, load, log, native, next_run, strict, toolbox,
@@ -170,62 +166,11 @@ fn t9_settings_that_are_merged() {
 /// level, so that DEBUG is not seen at the default level.
 #[test]
 fn each_record_is_one_event_at_its_level() {
-    let events = Events::default();
-    let levels = [Level::Debug, Level::Info, Level::Warning, Level::Error];
-    tracing::subscriber::with_default(events.clone(), || {
-        for level in levels {
-            let text = "Mode: strict\n\nMissing {tool}".to_owned();
-            Record { level, text }.emit();
-        }
-    });
-    let seen = events.0.lock().unwrap().clone();
-    let text = "Mode: strict\n\nMissing {tool}".to_owned();
-    assert_eq!(
-        seen,
-        [
-            (tracing::Level::DEBUG, text.clone()),
-            (tracing::Level::INFO, text.clone()),
-            (tracing::Level::WARN, text.clone()),
-            (tracing::Level::ERROR, text),
-        ]
-    );
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-pub struct Events(pub Arc<Mutex<Vec<(tracing::Level, String)>>>);
-
-impl tracing::Subscriber for Events {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().starts_with("haft")
+    let (heard, _guard) = Heard::start();
+    let text = "Mode: strict\n\nMissing {tool}";
+    for level in [Level::Debug, Level::Info, Level::Warning, Level::Error] {
+        Record { level, text: text.to_owned() }.emit();
     }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut message = Message(String::new());
-        event.record(&mut message);
-        let mut events = self.0.lock().expect("no test panics while logging");
-        events.push((*event.metadata().level(), message.0));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-struct Message(String);
-
-impl Visit for Message {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            fmt::write(&mut self.0, format_args!("{value:?}")).expect("a string takes any text");
-        }
-    }
+    let expected = ["DEBUG", "INFO", "WARNING", "ERROR"].map(|level| format!("{level}: {text}"));
+    assert_eq!(heard.lines(), expected);
 }

@@ -57,8 +57,15 @@ pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError
         RequestError::protocol(format!("the result of the tool cannot be read: {error}"))
     })?;
     let CallResult { content, structured_content, is_error } = result;
-    let is_partial = content.iter().any(|raw| block(raw).is_none());
-    let content = content_blocks(&content);
+    // Each block is read once: it may be most of a large answer.
+    let mut is_partial = false;
+    let read = |raw: &&RawValue| {
+        block(raw).unwrap_or_else(|| {
+            is_partial = true;
+            unknown(raw)
+        })
+    };
+    let content = content.iter().map(read).collect();
     let data = structured_content.map(ToOwned::to_owned);
     Ok(ToolOutput { content, data, is_error, raw: Some(raw), is_partial })
 }
