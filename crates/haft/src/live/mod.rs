@@ -43,6 +43,8 @@ pub struct Live {
 
 struct Shared {
     runtime: Runtime,
+    /// What the toolbox was started with.
+    at_start: Arc<Config>,
     options: LoadOptions<'static>,
     store: Option<Arc<dyn RegistryStore>>,
     status: Mutex<LiveStatus>,
@@ -59,6 +61,8 @@ pub struct LiveStatus {
     pub since: Timestamp,
     /// Why the files as they are now are not in use.
     pub problem: Option<LoadProblem>,
+    /// Settings that were changed and take effect at the next start only.
+    pub waiting_for_restart: Vec<String>,
 }
 
 /// Why the files as they are now are not in use.
@@ -107,8 +111,14 @@ impl Live {
         store: Option<Arc<dyn RegistryStore>>,
     ) -> Self {
         let (orders, waiting) = mpsc::channel(WAITING_MAX);
-        let status = LiveStatus { revision: None, since: Timestamp::now(), problem: None };
+        let status = LiveStatus {
+            revision: None,
+            since: Timestamp::now(),
+            problem: None,
+            waiting_for_restart: Vec::new(),
+        };
         let shared = Arc::new(Shared {
+            at_start: runtime.config(),
             runtime,
             options: LoadOptions { ask: None, ..options },
             store,
@@ -185,7 +195,17 @@ impl Shared {
 
     /// Notes that a state is in use. Nothing is wrong with the files then.
     fn in_use(&self, revision: Option<Revision>) {
-        *self.status() = LiveStatus { revision, since: Timestamp::now(), problem: None };
+        let mut status = self.status();
+        (status.revision, status.since, status.problem) = (revision, Timestamp::now(), None);
+    }
+
+    /// Notes which settings wait for the next start.
+    fn note_waiting(&self, paths: Vec<String>) {
+        let mut status = self.status();
+        if !paths.is_empty() && status.waiting_for_restart != paths {
+            tracing::warn!("takes effect at the next start only: {}", paths.join(", "));
+        }
+        status.waiting_for_restart = paths;
     }
 
     /// Notes why the files are not in use. True if that is news.

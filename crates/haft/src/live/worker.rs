@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::edit::{Edit, EditError, Edited, Made};
 use super::permit::permit;
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
 use super::{ReloadError, Shared};
+use crate::config::show::{self, Row};
 use crate::config::{Config, ConfigError, Problem, Severity};
 
 /// How many edits are checked and written in one step.
@@ -244,14 +246,33 @@ impl Shared {
             stored.map(|stored| (stored.documents, stored.revision)).unzip();
         let config = self.load(documents).await.map_err(ReloadError::Invalid)?;
         let is_first = self.status().revision.is_none() && self.status().problem.is_none();
+        let waiting = waiting_for_restart(&self.at_start, &config);
         let refused = |error| ReloadError::Refused(Arc::new(error));
         self.runtime.prepare(config).await.map_err(refused)?.publish().await;
         self.in_use(revision);
         if !is_first {
             tracing::info!("the configuration was loaded again");
         }
+        self.note_waiting(waiting);
         Ok(())
     }
+}
+
+/// Settings that are read only at the start and say something else now.
+fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
+    let service = |config| {
+        let is_of_service =
+            |row: &Row| row.path.starts_with("api.") || row.path.starts_with("telemetry.");
+        show::rows(config).into_iter().filter(is_of_service).map(|row| (row.path, row.value))
+    };
+    let (before, now): (Vec<_>, Vec<_>) = (service(at_start).collect(), service(now).collect());
+    let missing = |of: &[(String, Value)], row: &(String, Value)| !of.contains(row);
+    let changed = now.iter().filter(|row| missing(&before, row));
+    let gone = before.iter().filter(|row| missing(&now, row));
+    let mut paths: Vec<String> = changed.chain(gone).map(|(path, _)| path.clone()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
 }
 
 /// Whether a file of the configuration is one of the registry's.

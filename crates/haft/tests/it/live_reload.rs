@@ -115,3 +115,19 @@ async fn two_processes_may_share_a_registry() {
     end(one).await;
     end(other).await;
 }
+
+/// What only a start reads is not taken over in silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_need_a_restart_are_named() {
+    let place = Place::new("");
+    let live = place.start().await;
+    let yaml =
+        "registry: {dir: tools}\napi: {listen: '127.0.0.1:1'}\ntelemetry: {service_name: x}\n";
+    save(&place.path("haft.yaml"), yaml);
+    live.reload().await.unwrap();
+    assert_eq!(live.status().waiting_for_restart, ["api.listen", "telemetry.service_name"]);
+    save(&place.path("haft.yaml"), "registry: {dir: tools}\n");
+    live.reload().await.unwrap();
+    assert_eq!(live.status().waiting_for_restart, [""; 0]);
+    end(live).await;
+}
