@@ -96,9 +96,18 @@ impl Keyring {
     }
 
     /// Whose key this is. Takes as long for a wrong key as for a right one.
+    ///
+    /// A key that is not known may have been made a moment ago, so the file is looked at once more.
     pub fn verify(&self, presented: &str) -> Option<Holder> {
         self.refresh();
         let digest = KeyDigest::of_presented(presented)?;
+        self.find(digest).or_else(|| {
+            self.look_if_older_than(Duration::ZERO);
+            self.find(digest)
+        })
+    }
+
+    fn find(&self, digest: KeyDigest) -> Option<Holder> {
         let keys = self.keys.load();
         let mut found = u32::MAX;
         for (place, key) in (0_u32..).zip(keys.iter()) {
@@ -149,12 +158,16 @@ impl Keyring {
     /// Looks at the file where the last look is too old. The content is compared, not its time stamp,
     /// which two writes may share; the file is small. One request reads, the others go on meanwhile.
     fn refresh(&self) {
+        self.look_if_older_than(LOOK_EVERY);
+    }
+
+    fn look_if_older_than(&self, age: Duration) {
         let mut looked = match self.looked.try_lock() {
             Ok(looked) => looked,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        if looked.at.elapsed() < LOOK_EVERY {
+        if looked.at.elapsed() < age {
             return;
         }
         let (content, keys) = match self.file.read() {

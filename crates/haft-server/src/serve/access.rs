@@ -97,10 +97,21 @@ impl Access {
         if OPEN_PATHS.contains(&request.uri().path()) {
             return Ok(None);
         }
+        let presented = presented(request.headers());
         if !self.keys.is_closed() {
-            return Ok(Some(Caller::local()));
+            // The first key may have been made a moment ago.
+            let holder = match &presented {
+                Presented::Key(key) => self.keys.verify(key),
+                Presented::Nothing | Presented::Unclear(_) => None,
+            };
+            if !self.keys.is_closed() {
+                return Ok(Some(Caller::local()));
+            }
+            if let Some(holder) = holder {
+                return Ok(Some(Caller::holder(&holder)));
+            }
         }
-        let detail = match presented(request.headers()) {
+        let detail = match presented {
             Presented::Nothing => {
                 let detail = "this server needs a key, and the request has none";
                 return Err(Problem::unauthorized(detail)

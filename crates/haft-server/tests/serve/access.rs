@@ -41,6 +41,20 @@ async fn without_a_key_writes_are_refused() {
     }
 }
 
+/// Whoever creates a key can use it at once, also the first one and one that follows a look at the file.
+#[tokio::test]
+async fn a_key_made_a_moment_ago_is_known() {
+    let workspace = Workspace::new();
+    let service = setup().start(&workspace).await;
+    for (name, scope) in [("first", Scope::Admin), ("second", Scope::Admin)] {
+        // The server has just looked.
+        let _ = service.status(Method::GET, "/tools", &[]).await;
+        let (key, _) = service.keys.create(name, scope).unwrap();
+        let headers = [("x-api-key", key.expose())];
+        assert_ne!(service.status(Method::POST, "/tools", &headers).await, 401, "{name}");
+    }
+}
+
 /// Proves S2-Q-11: writes need a key in `X-API-Key`; a missing or wrong one is 401, a call key 403.
 /// Reading needs a key too as soon as there is one.
 #[tokio::test]
