@@ -103,13 +103,23 @@ async fn through(State(gate): State<Arc<Gate>>, mut request: Request, next: Next
     request.extensions_mut().insert(id.clone());
     // Of the highest level, so that lines of every level carry the id whatever is shown.
     let span = tracing::error_span!("request", request_id = id.as_str());
+    let page = match gate.guard.check(&request) {
+        Ok(page) => page,
+        Err(problem) => return id.finish(problem.into_response()),
+    };
+    if let Some(permission) = page.as_ref().and_then(|page| page.preflight(&request)) {
+        return id.finish(permission);
+    }
     let answer = gate.pass(request, next).instrument(span).await;
-    id.finish(answer.unwrap_or_else(IntoResponse::into_response))
+    let answer = id.finish(answer.unwrap_or_else(IntoResponse::into_response));
+    match page {
+        Some(page) => page.permit(answer),
+        None => answer,
+    }
 }
 
 impl Gate {
     async fn pass(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
-        self.guard.check(&request)?;
         if let Some(caller) = self.access.identify(&request)? {
             request.extensions_mut().insert(caller);
         }

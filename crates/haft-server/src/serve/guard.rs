@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName};
 
+use super::cors::Page;
 use super::listener::Connection;
 use super::problem::Problem;
 
@@ -47,8 +48,8 @@ impl Guard {
         }
     }
 
-    /// Whether a request may come in at all.
-    pub(super) fn check(&self, request: &Request) -> Result<(), Problem> {
+    /// Whether a request may come in at all. Also tells the page of another origin that makes it.
+    pub(super) fn check(&self, request: &Request) -> Result<Option<Page>, Problem> {
         let host = host(request)?;
         if !self.allows(&host.host) {
             return Err(Problem::new(
@@ -60,11 +61,14 @@ impl Guard {
             .remedy("use the server's IP address, or add the name to the allowed hosts"));
         }
         let Some(origin) = single(request.headers(), &ORIGIN)? else {
-            return Ok(());
+            return Ok(None);
         };
         let is_tls = request.extensions().get::<Connection>().is_some_and(|it| it.is_tls);
-        if is_same_origin(origin, &host, is_tls) || self.allows_origin(origin) {
-            return Ok(());
+        if is_same_origin(origin, &host, is_tls) {
+            return Ok(None);
+        }
+        if self.allows_origin(origin) {
+            return Ok(request.headers().get(ORIGIN).cloned().map(Page));
         }
         Err(Problem::new(
             axum::http::StatusCode::FORBIDDEN,

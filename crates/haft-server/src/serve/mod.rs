@@ -2,6 +2,7 @@
 //! listener it comes from. Knows no endpoint and no configuration.
 
 mod access;
+mod cors;
 mod extract;
 mod failures;
 mod frame;

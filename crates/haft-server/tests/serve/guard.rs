@@ -119,3 +119,32 @@ async fn only_known_pages_may_ask() {
         assert_eq!(status(&answer), expected, "{host} {origin}: {answer}");
     }
 }
+
+/// A page that the operator allowed hears what browsers want to hear, also with a refusal; no other does.
+#[tokio::test]
+async fn an_allowed_page_may_use_the_service() {
+    let workspace = Workspace::new();
+    let service = crate::Setup { guard: allowing(), ..setup() }.start(&workspace).await;
+    let origin = "https://app.example.com";
+    let client = client().build().unwrap();
+    let asking = client
+        .request(reqwest::Method::OPTIONS, service.url("/tools"))
+        .header("origin", origin)
+        .header("access-control-request-method", "POST");
+    let permission = asking.send().await.unwrap();
+    assert_eq!(permission.status().as_u16(), 204);
+    for (name, expected) in [
+        ("access-control-allow-origin", origin),
+        ("access-control-allow-methods", "GET, POST, PUT, DELETE"),
+        ("vary", "origin"),
+    ] {
+        assert_eq!(permission.headers()[name], expected);
+    }
+    let allowed = permission.headers()["access-control-allow-headers"].to_str().unwrap();
+    assert!(allowed.contains("x-api-key") && allowed.contains("if-match"), "{allowed}");
+    let refused = client.post(service.url("/tools")).header("origin", origin).send().await.unwrap();
+    assert_eq!(refused.status().as_u16(), 401);
+    assert_eq!(refused.headers()["access-control-allow-origin"], origin);
+    let plain = client.get(service.url("/tools")).send().await.unwrap();
+    assert!(!plain.headers().contains_key("access-control-allow-origin"));
+}
