@@ -19,6 +19,7 @@ pub mod record;
 pub mod registry;
 mod runtime;
 pub mod schema;
+pub mod select;
 mod server_state;
 mod session;
 pub mod text;

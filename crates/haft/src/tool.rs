@@ -87,6 +87,11 @@ pub trait Tool: Send + Sync + 'static {
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
 
+    /// Requests the tool is meant for, as people write them; they help to choose it. Asked once.
+    fn examples(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Lets go of whatever the tool holds, at shutdown.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
@@ -96,6 +101,7 @@ pub trait Tool: Send + Sync + 'static {
 /// A Rust function as a tool.
 pub struct FunctionTool<F> {
     definition: ToolDefinition,
+    examples: Vec<String>,
     function: F,
 }
 
@@ -118,7 +124,14 @@ where
             input_schema,
             output_schema: None,
         };
-        Self { definition, function }
+        Self { definition, examples: Vec::new(), function }
+    }
+
+    /// Shows requests the tool is meant for, as people write them.
+    #[must_use]
+    pub fn with_examples(mut self, examples: &[&str]) -> Self {
+        self.examples = examples.iter().map(|&example| example.to_owned()).collect();
+        self
     }
 
     /// Promises that every answer fits `schema`.
@@ -136,6 +149,10 @@ where
 {
     fn definition(&self) -> ToolDefinition {
         self.definition.clone()
+    }
+
+    fn examples(&self) -> Vec<String> {
+        self.examples.clone()
     }
 
     fn invoke<'a>(

@@ -5,6 +5,7 @@ mod call;
 mod check;
 mod config;
 mod content;
+mod eval;
 mod explain;
 mod keys;
 mod load;
@@ -13,6 +14,7 @@ mod log_output;
 mod login;
 mod prompts;
 mod resources;
+mod select;
 mod serve;
 mod servers;
 mod toolbox;
@@ -59,6 +61,7 @@ Examples:
   haft check --connect                  is the configuration valid, and does every server answer?
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
+  haft select \"is it raining?\"         which tool fits?
   haft servers show files               how is a server doing?
   haft log --status error --since 1h    what went wrong?
   haft explain get_weather              which limits hold, and who set them?
@@ -86,7 +89,7 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// From which level on to log to stderr [default: info; at a terminal warning for call, tools,
-    /// prompts, resources, servers and explain]
+    /// prompts, resources, servers, select, eval and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
     /// How log lines look
@@ -110,6 +113,10 @@ enum Command {
     Tools(tools::ToolsCommand),
     /// Call a tool
     Call(call::CallArgs),
+    /// Rank the tools for a request in plain words
+    Select(select::SelectArgs),
+    /// Measure how well tools are chosen, on sets of requests with known answers
+    Eval(eval::EvalArgs),
     /// Explain a tool's effective settings and who set them
     Explain(explain::ExplainArgs),
     /// List and use the prompts of MCP servers
@@ -147,6 +154,8 @@ impl Command {
         match self {
             Self::Tools(_)
             | Self::Call(_)
+            | Self::Select(_)
+            | Self::Eval(_)
             | Self::Explain(_)
             | Self::Prompts(_)
             | Self::Resources(_)
@@ -181,6 +190,8 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),
+        Command::Select(args) => select::run(global, &args),
+        Command::Eval(args) => eval::run(global, &args),
         Command::Explain(args) => explain::run(global, &args),
         Command::Prompts(command) => prompts::run(global, &command),
         Command::Resources(command) => resources::run(global, &command),

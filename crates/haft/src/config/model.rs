@@ -358,6 +358,8 @@ pub struct ToolSettings {
     pub approval: Option<Setting<Approval>>,
     /// What a call does when a limit is reached.
     pub on_limit: Option<Setting<OnLimit>>,
+    /// Requests the tool is meant for.
+    pub examples: Option<Setting<Vec<String>>>,
 }
 
 /// Explicit settings of one tool.

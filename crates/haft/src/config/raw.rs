@@ -187,6 +187,8 @@ record! {
         mode("mode"): Mode,
         /// What a call does when a limit is reached: `wait` or `reject`.
         on_limit("on_limit"): OnLimit,
+        /// Requests the tool is meant for, as people write them; they help to choose it.
+        examples("examples"): Vec<String>,
     }
 }
 

@@ -216,6 +216,9 @@ impl Rows {
         if let Some(on_limit) = &settings.on_limit {
             self.plain(format!("{path}.on_limit"), on_limit);
         }
+        if let Some(examples) = &settings.examples {
+            self.plain(format!("{path}.examples"), examples);
+        }
     }
 
     fn local(&mut self, tool: &LocalTool) {

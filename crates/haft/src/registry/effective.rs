@@ -24,6 +24,8 @@ pub struct Effective {
     pub approval: Setting<Approval>,
     /// What a call does when a limit is reached.
     pub on_limit: Setting<OnLimit>,
+    /// Requests the tool is meant for.
+    pub examples: Vec<String>,
     /// Whether the settings are the tool's own, its server's, or both.
     pub origin: SettingsOrigin,
 }
@@ -83,6 +85,8 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
         parallel_capable: of(settings.parallel_capable.as_ref(), name),
         approval: of(settings.approval.as_ref(), name),
         on_limit: of(settings.on_limit.as_ref(), name),
+        // Examples are of one tool, so a default has none.
+        examples: None,
     }
 }
 
@@ -112,6 +116,9 @@ pub(super) fn effective(
             .unwrap_or_else(|| Setting::default(Approval::Auto)),
         on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref())
             .unwrap_or(fallback.on_limit),
+        examples: either(explicit.examples.as_ref(), default.examples.as_ref())
+            .map(|examples| examples.value)
+            .unwrap_or_default(),
         origin,
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 mod call_record;
 mod change;
+mod choice;
 mod figures;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::choice::Choice;
 use super::fleet::Fleet;
 use super::info::ToolInfo;
 use crate::config::{Config, nearest, show};
@@ -28,6 +29,8 @@ pub(crate) struct Snapshot {
     pub(super) violations: Vec<String>,
     /// What the servers had.
     pub(super) known: KnownTools,
+    /// What tools are chosen with; made when it is first asked for.
+    pub(super) choice: Choice,
 }
 
 /// What a snapshot is made of, beside its tools.
@@ -39,6 +42,7 @@ pub(super) struct SnapshotParts {
     pub(super) said: Vec<Record>,
     pub(super) violations: Vec<String>,
     pub(super) known: KnownTools,
+    pub(super) choice: Choice,
 }
 
 /// A tool with what runs it and what limits it.
@@ -58,11 +62,23 @@ impl Offered {
 
 impl Snapshot {
     pub(super) fn new(offered: Vec<Offered>, parts: SnapshotParts) -> Self {
-        let SnapshotParts { config, policy, log, fleet, said, violations, known } = parts;
+        let SnapshotParts { config, policy, log, fleet, said, violations, known, choice } = parts;
         let order: Vec<Arc<Offered>> = offered.into_iter().map(Arc::new).collect();
         let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
-        Self { tools, order, policy, log, output_bytes_max, fleet, config, said, violations, known }
+        Self {
+            tools,
+            order,
+            policy,
+            log,
+            output_bytes_max,
+            fleet,
+            config,
+            said,
+            violations,
+            known,
+            choice,
+        }
     }
 
     /// Makes the limits of this state those of the gates it shares with the state before.

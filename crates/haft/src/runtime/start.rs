@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::choice::Choice;
 use super::fleet::Fleet;
 use super::local::Script;
 use super::snapshot::{Offered, Snapshot, SnapshotParts};
@@ -143,7 +144,9 @@ fn assemble(
     let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
-    let parts = SnapshotParts { config, policy, log, fleet, said: records, violations, known };
+    let choice = Choice::after(old.map(|old| &old.choice));
+    let parts =
+        SnapshotParts { config, policy, log, fleet, said: records, violations, known, choice };
     Snapshot::new(offered, parts)
 }
 

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::tool;
+use super::{explicit, tool};
 use crate::backend::script_path;
 use crate::config::choices::LocalRuntime;
 use crate::config::dialect::{RawLocalConfig, RawLocalTool};
-use crate::config::model::{LocalProgram, LocalTool};
+use crate::config::model::{LocalProgram, LocalTool, ToolSettings};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
 use crate::schema::Schema;
@@ -40,8 +40,10 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     }
     let definition = definition(&name.value, &raw, problems);
     let program = program(&name.value, &raw, problems);
-    let settings =
-        tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, None, raw.on_limit);
+    let settings = ToolSettings {
+        examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+        ..tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, None, raw.on_limit)
+    };
     Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
 }
 

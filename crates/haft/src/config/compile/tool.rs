@@ -40,13 +40,16 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
         name: name.value,
         mcp: raw.mcp.map(|mcp| mcp.value),
         mode: raw.mode.map(|mode| explicit(mode, |mode| mode)),
-        settings: settings(
-            raw.max_instances,
-            raw.timeout,
-            raw.parallel_capable,
-            raw.approval,
-            raw.on_limit,
-        ),
+        settings: ToolSettings {
+            examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+            ..settings(
+                raw.max_instances,
+                raw.timeout,
+                raw.parallel_capable,
+                raw.approval,
+                raw.on_limit,
+            )
+        },
         place: raw.place,
     })
 }
@@ -69,5 +72,6 @@ pub(super) fn settings(
         parallel_capable: set(parallel_capable),
         approval: set(approval),
         on_limit: set(on_limit),
+        examples: None,
     }
 }

@@ -48,6 +48,8 @@ record! {
         timeout("timeout"): Span,
         /// What a call does when a limit is reached.
         on_limit("on_limit"): OnLimit,
+        /// Requests the tool is meant for, as people write them; they help to choose it.
+        examples("examples"): Vec<String>,
         /// How the tool is run.
         config("config"): RawLocalConfig,
         /// Short form of `config`: `entrypoint`, `script.py` or `script.py:entrypoint`.
@@ -178,6 +180,7 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         timeout: tool.timeout,
         parallel_capable: tool.parallel_capable,
         on_limit: tool.on_limit,
+        examples: tool.examples,
         ..RawTool::empty(tool.place)
     }
 }

@@ -1,0 +1,84 @@
+//! `haft select`.
+
+use std::process::ExitCode;
+
+use haft::select::{Decision, Ranked};
+
+use super::toolbox::{Purpose, Toolbox};
+use super::{Global, block_on, configuration, print_json};
+use crate::console::{self, Paint};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  haft select \"is it going to rain in Oslo\"
+  haft select -k 3 --decide \"send an email\"
+
+Works offline and asks no model. Descriptions decide, and `examples` of a tool help most.")]
+pub(super) struct SelectArgs {
+    /// What is wanted, in plain words
+    request: String,
+    /// How many tools to show
+    #[arg(short = 'k', long, value_name = "NUMBER", default_value_t = 8)]
+    count: usize,
+    /// Decide too: use a tool, use none, or ask for what is missing
+    #[arg(long)]
+    decide: bool,
+}
+
+pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode> {
+    let SelectArgs { request, count, decide } = args;
+    let config = configuration(global)?;
+    let (ranked, decision) = block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let ask = async |runtime: &haft::Runtime| {
+            runtime.discover().await;
+            let decision = decide.then(|| runtime.decide(request, *count));
+            Ok((runtime.select(request, *count), decision))
+        };
+        toolbox.work(ask).await
+    })?;
+    match (global.json, &decision) {
+        (true, Some(decision)) => print_json(decision)?,
+        (true, None) => print_json(&ranked)?,
+        (false, _) => show(Paint::stdout(global.color), &ranked, decision.as_ref()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(paint: Paint, ranked: &[Ranked], decision: Option<&Decision>) {
+    if let Some(decision) = decision {
+        console::line(&format!("{} {}\n", paint.dim("decision"), in_words(decision)));
+    }
+    if ranked.is_empty() {
+        console::line("no tools");
+        return;
+    }
+    let rows: Vec<Vec<String>> = ranked
+        .iter()
+        .map(|it| {
+            let number = |number: f32| format!("{number:.2}");
+            let why = &it.why;
+            vec![
+                it.tool.clone(),
+                number(it.score),
+                number(why.semantic),
+                number(why.lexical),
+                why.words.join(" "),
+            ]
+        })
+        .collect();
+    console::table(paint, &["TOOL", "SCORE", "MEANING", "WORDS", "SHARED"], &rows);
+}
+
+fn in_words(decision: &Decision) -> String {
+    let first = |ranked: &[Ranked]| ranked.first().map(|it| it.tool.clone()).unwrap_or_default();
+    match decision {
+        Decision::UseTool { ranked } => format!("use `{}`", first(ranked)),
+        Decision::NoTool => "no tool is needed".to_owned(),
+        Decision::AskHuman { ranked, missing } => {
+            let names: Vec<&str> = missing.iter().map(|it| it.name.as_str()).collect();
+            format!("ask first: `{}` needs {}", first(ranked), names.join(", "))
+        }
+    }
+}

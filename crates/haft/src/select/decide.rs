@@ -1,0 +1,54 @@
+//! Use a tool, use none, or ask: what is done where no model decides, and a hint where one does.
+
+use serde::Serialize;
+
+use super::calibrate::{self, Evidence};
+use super::missing::{self, Missing};
+use super::rank::Scores;
+use super::{Ranked, Selector};
+
+/// What a request calls for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
+pub enum Decision {
+    /// One of these tools, best first.
+    UseTool {
+        /// The tools.
+        ranked: Vec<Ranked>,
+    },
+    /// None of the tools fits.
+    NoTool,
+    /// The first tool fits, and the request does not say what it has to be called with.
+    AskHuman {
+        /// The tools.
+        ranked: Vec<Ranked>,
+        /// What has to be asked for.
+        missing: Vec<Missing>,
+    },
+}
+
+pub(super) fn decide(selector: &Selector, request: &str, count: usize) -> Decision {
+    let index = &selector.index;
+    let scores = Scores::new(index, request);
+    let Some(&best) = scores.best(1).first() else {
+        return Decision::NoTool;
+    };
+    if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {
+        return Decision::NoTool;
+    }
+    let ranked = selector.ranked(&scores, count.max(1));
+    let missing = missing::missing(&index.entries[best], request, &index.words);
+    if missing.is_empty() {
+        Decision::UseTool { ranked }
+    } else {
+        Decision::AskHuman { ranked, missing }
+    }
+}
+
+/// Above zero, a tool fits.
+pub(super) fn confidence(selector: &Selector, request: &str, scores: &Scores, best: usize) -> f32 {
+    let (no_tool, some_tool) = calibrate::nearness(request);
+    let semantic = scores.semantic.iter().copied().fold(0.0, f32::max);
+    let evidence = Evidence { semantic, lexical: scores.lexical[best], no_tool, some_tool };
+    selector.index.calibration().confidence(&evidence)
+}

@@ -1,0 +1,188 @@
+//! One tool as the index keeps it. Made once for each text, and shared by every later state of the toolbox.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::text::{Words, split_name};
+use super::vector::Vector;
+use super::weights::Weights;
+
+/// What the choice of a tool rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolText {
+    /// The name under which it is called.
+    pub name: String,
+    /// The server it comes from.
+    pub server: Option<String>,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does and when to prefer it.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// Requests it is meant for.
+    pub examples: Vec<String>,
+}
+
+/// Descriptions beyond this are long texts whose end says little.
+const DESCRIPTION_CHARS_MAX: usize = 4000;
+/// More examples than this are not looked at.
+const EXAMPLES_MAX: usize = 64;
+/// More parameters than this are not looked at.
+const PARAMETERS_MAX: usize = 100;
+
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) server: Option<String>,
+    pub(super) fingerprint: [u8; 32],
+    /// The stems, sorted, with a space between them.
+    stems: Box<str>,
+    weights: Box<[f32]>,
+    /// The sum of the weights.
+    pub(super) length: f32,
+    direction: Vector,
+    /// One for each example.
+    examples: Box<[Vector]>,
+    pub(super) required: Box<[Parameter]>,
+}
+
+/// A parameter that a call must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// `string`, `number`, `integer`, `array` and so on.
+    pub(super) kind: String,
+    /// What it may be, where that is a list.
+    pub(super) choices: Vec<String>,
+}
+
+impl ToolText {
+    /// Tells whether two texts are the same without keeping them.
+    pub(super) fn fingerprint(&self) -> [u8; 32] {
+        let Self { name, server, title, description, input_schema, examples } = self;
+        let parts = (name, server, title, description, input_schema, examples);
+        let bytes = serde_json::to_vec(&parts).unwrap_or_default();
+        Sha256::digest(bytes).into()
+    }
+}
+
+impl Entry {
+    pub(super) fn new(
+        tool: &ToolText,
+        fingerprint: [u8; 32],
+        words: &Words,
+        weights: &Weights,
+    ) -> Self {
+        let description = clip(&tool.description, DESCRIPTION_CHARS_MAX);
+        let mut terms: BTreeMap<String, f32> = BTreeMap::new();
+        let mut add = |text: &str, weight: f32| {
+            for word in words.of(text) {
+                *terms.entry(word.stem).or_default() += weight;
+            }
+        };
+        add(&tool.name, weights.name);
+        add(tool.server.as_deref().unwrap_or_default(), weights.server);
+        add(tool.title.as_deref().unwrap_or_default(), 1.0);
+        add(description, 1.0);
+        let properties = tool.input_schema.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten().take(PARAMETERS_MAX) {
+            add(name, weights.parameter);
+            add(text_of(schema, "description"), weights.parameter_text);
+        }
+        let examples = || tool.examples.iter().take(EXAMPLES_MAX);
+        for example in examples() {
+            add(example, weights.example);
+        }
+        let stems: Vec<&str> = terms.keys().map(String::as_str).collect();
+        Self {
+            name: tool.name.clone(),
+            server: tool.server.clone(),
+            fingerprint,
+            stems: stems.join(" ").into(),
+            length: terms.values().sum(),
+            weights: terms.into_values().collect(),
+            direction: direction(tool, description, weights),
+            examples: examples().map(|text| Vector::of_request(text, weights)).collect(),
+            required: required(&tool.input_schema),
+        }
+    }
+
+    /// How near a direction is to the tool: to what is said of it, and to its two nearest examples.
+    pub(super) fn cosine(&self, direction: &Vector, weights: &Weights) -> f32 {
+        let said = self.direction.cosine(direction);
+        let (mut first, mut second) = (f32::MIN, f32::MIN);
+        for example in &self.examples {
+            let cosine = example.cosine(direction);
+            second = second.max(cosine.min(first));
+            first = first.max(cosine);
+        }
+        let shown = match self.examples.len() {
+            0 => return said,
+            1 => first,
+            _ => first + weights.second_example * (second - first),
+        };
+        let both = f32::midpoint(said, shown);
+        said.max(shown) + weights.said_and_shown * (both - said.max(shown))
+    }
+
+    /// The nearest that anything said or shown of the tool comes to a direction.
+    pub(super) fn nearest(&self, direction: &Vector) -> f32 {
+        let examples = self.examples.iter().map(|example| example.cosine(direction));
+        examples.fold(self.direction.cosine(direction), f32::max)
+    }
+
+    /// Whether a stem is one of the tool's own words.
+    pub(super) fn says(&self, stem: &str) -> bool {
+        self.stems.split(' ').any(|own| own == stem)
+    }
+
+    /// The stems of everything said of the tool, with how much each counts.
+    pub(super) fn terms(&self) -> impl Iterator<Item = (&str, f32)> {
+        self.stems.split(' ').zip(self.weights.iter().copied())
+    }
+}
+
+/// The name as words, a full stop, the description: what the table was trained on.
+fn direction(tool: &ToolText, description: &str, weights: &Weights) -> Vector {
+    let name = split_name(&tool.name);
+    let title = tool.title.as_deref().filter(|title| !title.is_empty());
+    let title = title.map(|title| format!(" {title}.")).unwrap_or_default();
+    let first = description.split_inclusive(['.', '!', '?', '\n']).next().unwrap_or(&name);
+    Vector::blend(&[
+        (&Vector::of(&format!("{name}.{title} {description}")), 1.0),
+        (&Vector::of(first), weights.first_sentence),
+        (&Vector::of(&name), weights.name_direction),
+    ])
+}
+
+fn required(schema: &Value) -> Box<[Parameter]> {
+    let names = schema.get("required").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str).take(PARAMETERS_MAX);
+    let parameter = |name: &str| {
+        let nothing = Value::Null;
+        let schema = schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&nothing);
+        if schema.get("default").is_some() {
+            return None;
+        }
+        let choices = schema.get("enum").and_then(Value::as_array);
+        let choices = choices.into_iter().flatten().filter_map(Value::as_str);
+        Some(Parameter {
+            name: name.to_owned(),
+            description: text_of(schema, "description").to_owned(),
+            kind: text_of(schema, "type").to_owned(),
+            choices: choices.map(ToOwned::to_owned).collect(),
+        })
+    };
+    names.filter_map(parameter).collect()
+}
+
+fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {
+    schema.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn clip(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
+}

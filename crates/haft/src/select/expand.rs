@@ -1,0 +1,110 @@
+//! What a request says without saying it: `names.csv` is a file, "google it" is a search on the web.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::text::{self, tokens};
+
+const SAYINGS: &str = include_str!("../../assets/synonyms.txt");
+/// How many words a saying may have.
+const WORDS_MAX: usize = 5;
+
+static SYNONYMS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once(": "));
+    pairs
+        .flat_map(|(sayings, words)| sayings.split(", ").map(move |saying| (saying, words)))
+        .collect()
+});
+
+/// Words that descriptions of tools use for what a request says, with a space between them.
+pub(super) fn expand(request: &str) -> String {
+    let mut found: Vec<&str> = Vec::new();
+    for word in request.split_whitespace() {
+        found.extend(shape(word.trim_matches(['"', '\'', ',', ';', '!', '?', '(', ')', ':', '`'])));
+    }
+    if has_arithmetic(request) {
+        found.push("calculate math expression");
+    }
+    let mut lower = String::new();
+    text::fold(request, &mut lower);
+    let words: Vec<&str> =
+        tokens(&lower).filter(|token| token.chars().all(char::is_alphanumeric)).collect();
+    for begin in 0..words.len() {
+        for end in begin + 1..=words.len().min(begin + WORDS_MAX) {
+            found.extend(SYNONYMS.get(words[begin..end].join(" ").as_str()));
+        }
+    }
+    let mut expanded: Vec<&str> = Vec::new();
+    for word in found.iter().flat_map(|it| it.split(' ')) {
+        if !expanded.contains(&word) && !words.contains(&word) {
+            expanded.push(word);
+        }
+    }
+    expanded.join(" ")
+}
+
+/// Whether two numbers stand on both sides of a sign: `12 * (3 + 4)`.
+fn has_arithmetic(request: &str) -> bool {
+    let signs = request.match_indices(['+', '*', '^', '×', '÷']);
+    let skipped = |char: char| char.is_whitespace() || matches!(char, '(' | ')');
+    let is_digit = |char: char| char.is_ascii_digit();
+    { signs }.any(|(at, sign)| {
+        let before = request[..at].trim_end_matches(skipped);
+        let after = request[at + sign.len()..].trim_start_matches(skipped);
+        before.ends_with(is_digit) && after.starts_with(is_digit)
+    })
+}
+
+/// What the shape of a word tells.
+fn shape(word: &str) -> Option<&'static str> {
+    if word.starts_with("http://") || word.starts_with("https://") || word.starts_with("www.") {
+        return Some("url web page");
+    }
+    if word.contains('@') {
+        let is_address =
+            word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+        return Some(if is_address { "email address" } else { "message user" });
+    }
+    if word.len() > 1 && word.starts_with('#') {
+        return word[1..].starts_with(char::is_alphabetic).then_some("channel message");
+    }
+    if word.starts_with(['$', '€', '£']) {
+        return Some("price money");
+    }
+    if let Some(kind) =
+        word.trim_end_matches('.').rsplit_once('.').and_then(|(_, ending)| file_kind(ending))
+    {
+        return Some(kind);
+    }
+    let is_path = word.matches('/').count() > 1 || word.starts_with("./") || word.starts_with("~/");
+    if is_path && word.contains(char::is_alphabetic) {
+        return Some("file path");
+    }
+    let is_code =
+        word.ends_with("()") || (word.contains('_') && word.contains(char::is_alphabetic));
+    is_code.then_some("code function")
+}
+
+fn file_kind(ending: &str) -> Option<&'static str> {
+    Some(match ending.to_ascii_lowercase().as_str() {
+        "txt" | "log" | "ini" | "conf" | "toml" | "yaml" | "yml" | "xml" | "env" | "lock" => {
+            "file text"
+        }
+        "json" => "file json",
+        "md" => "file markdown",
+        "csv" | "tsv" | "xls" | "xlsx" | "ods" | "parquet" => "file data table spreadsheet",
+        "pdf" => "pdf file document",
+        "doc" | "docx" | "odt" => "file word document",
+        "ppt" | "pptx" => "presentation slides file",
+        "png" | "jpg" | "jpeg" | "gif" | "webp" | "svg" | "bmp" | "tiff" => "image picture file",
+        "mp3" | "wav" | "flac" | "ogg" | "m4a" => "audio file",
+        "mp4" | "mov" | "avi" | "mkv" | "webm" => "video file",
+        "zip" | "tar" | "gz" | "7z" => "archive file",
+        "py" | "rs" | "js" | "ts" | "go" | "java" | "c" | "cpp" | "h" | "rb" | "sh" | "tsx"
+        | "jsx" => "code file",
+        "sql" | "db" | "sqlite" => "database sql file",
+        "html" | "htm" | "css" => "html file web page",
+        _ => return None,
+    })
+}

@@ -1,0 +1,101 @@
+//! Choosing the right tool for a request in plain words: offline, fast, measured. `docs/tool-choice.md` says how.
+
+mod calibrate;
+mod decide;
+mod entry;
+mod expand;
+mod facts;
+mod index;
+mod missing;
+mod names;
+mod rank;
+mod segment;
+mod table;
+mod text;
+mod vector;
+mod weights;
+
+use serde::Serialize;
+
+pub use decide::Decision;
+pub use entry::ToolText;
+pub use missing::Missing;
+
+use index::Index;
+use rank::Scores;
+
+/// The tools of a toolbox, ready to be searched. Never changes; a changed toolbox gets a new one.
+pub struct Selector {
+    index: Index,
+}
+
+/// A tool and how well it fits.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ranked {
+    /// The name under which it is called.
+    pub tool: String,
+    /// Its place among the tools the index was made of: names need not be unique there.
+    #[serde(skip)]
+    pub position: usize,
+    /// Higher is better. Comparable within one request, not between requests.
+    pub score: f32,
+    /// What the score rests on.
+    pub why: Why,
+}
+
+/// What the score of a tool rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    /// Words of the request that the tool has too.
+    pub words: Vec<String>,
+    /// What they are worth, against a tool that had every word: 0 to about 1.
+    pub lexical: f32,
+    /// How near the tool is in meaning: -1 to 1.
+    pub semantic: f32,
+}
+
+impl Selector {
+    /// An index of tools.
+    pub fn new(tools: &[ToolText]) -> Self {
+        Self { index: Index::new(tools, None) }
+    }
+
+    /// An index of other tools. What was computed for tools that did not change is used again.
+    #[must_use]
+    pub fn updated(&self, tools: &[ToolText]) -> Self {
+        Self { index: Index::new(tools, Some(&self.index)) }
+    }
+
+    /// The best `count` tools for a request, best first. A tool that the request names stands before all others.
+    /// The same tools and the same request always give the same answer.
+    pub fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
+        self.ranked(&Scores::new(&self.index, request), count)
+    }
+
+    /// Whether a tool should be used for a request, and which: the best `count` of them.
+    pub fn decide(&self, request: &str, count: usize) -> Decision {
+        decide::decide(self, request, count)
+    }
+
+    fn ranked(&self, scores: &Scores, count: usize) -> Vec<Ranked> {
+        let why = |tool: usize| {
+            let shared = scores
+                .words
+                .iter()
+                .filter(|word| !text::is_stop_word(&word.text) && self.index.has(tool, &word.stem));
+            Why {
+                words: shared.map(|word| word.text.clone()).collect(),
+                lexical: scores.lexical[tool],
+                semantic: scores.semantic[tool],
+            }
+        };
+        let best = scores.best(count).into_iter();
+        best.map(|tool| Ranked {
+            tool: self.index.entries[tool].name.clone(),
+            position: tool,
+            score: scores.total[tool],
+            why: why(tool),
+        })
+        .collect()
+    }
+}

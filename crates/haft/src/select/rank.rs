@@ -1,0 +1,142 @@
+//! The order of the tools for a request: shared words and meaning, for the whole and for its parts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::entry::Entry;
+use super::expand;
+use super::index::Index;
+use super::names::{self, Named};
+use super::segment;
+use super::text::{self, Word};
+use super::vector::Vector;
+
+/// What a request says for each tool.
+pub(super) struct Scores {
+    pub(super) total: Vec<f32>,
+    /// Shared words, against what a perfect match would share.
+    pub(super) lexical: Vec<f32>,
+    /// The cosine of the request and the tool or its nearest example.
+    pub(super) semantic: Vec<f32>,
+    pub(super) words: Vec<Word>,
+    /// Tools that the request names.
+    pub(super) named: Vec<(usize, Named)>,
+}
+
+/// Requests beyond this are cut for the ranking.
+const REQUEST_CHARS_MAX: usize = 4000;
+/// A part that says this much can stand alone.
+const PART_WORDS_MIN: usize = 2;
+/// No score to divide by is smaller.
+const TOP_MIN: f32 = 0.01;
+
+impl Scores {
+    /// The scores of every tool for a request.
+    pub(super) fn new(index: &Index, request: &str) -> Self {
+        let end =
+            request.char_indices().nth(REQUEST_CHARS_MAX).map_or(request.len(), |(end, _)| end);
+        let request = &request[..end];
+        let mut scores = one(index, request);
+        let counts = |part: &str| content(&index.words.of(part)) >= PART_WORDS_MIN;
+        add_parts(index, &mut scores.total, &segment::parts(request, counts));
+        add_siblings(index, &mut scores.total);
+        scores.named = names::named(index, request);
+        scores
+    }
+
+    /// The best `count` tools, best first; those that the request names before all others. Equal ones keep the
+    /// order of the toolbox.
+    pub(super) fn best(&self, count: usize) -> Vec<usize> {
+        let naming = |tool: usize| self.named.iter().find(|it| it.0 == tool).map(|it| it.1);
+        let order = |a: &usize, b: &usize| {
+            let named = if self.named.is_empty() {
+                std::cmp::Ordering::Equal
+            } else {
+                naming(*b).cmp(&naming(*a))
+            };
+            named.then(self.total[*b].total_cmp(&self.total[*a])).then(a.cmp(b))
+        };
+        let mut tools: Vec<usize> = (0..self.total.len()).collect();
+        if count < tools.len() && count > 0 {
+            tools.select_nth_unstable_by(count - 1, order);
+        }
+        tools.truncate(count);
+        tools.sort_unstable_by(order);
+        tools
+    }
+}
+
+/// Adds to each tool what the part of the request that fits it best says. Parts are brought to one scale, so that
+/// each of them gets its tools among the first.
+fn add_parts(index: &Index, total: &mut [f32], parts: &[&str]) {
+    if parts.is_empty() {
+        return;
+    }
+    let weights = &index.weights;
+    let scale =
+        |scores: &[f32]| scores.iter().copied().fold(TOP_MIN, f32::max).powf(weights.part_scale);
+    let mut best = vec![f32::MIN; total.len()];
+    for part in parts {
+        let scores = one(index, part).total;
+        let scale = scale(&scores);
+        for (best, score) in best.iter_mut().zip(scores) {
+            *best = best.max(score / scale);
+        }
+    }
+    let scale = scale(total);
+    for (total, best) in total.iter_mut().zip(best) {
+        *total = *total / scale + weights.part * best;
+    }
+}
+
+/// Whoever needs one tool of a server often needs another one of it.
+fn add_siblings(index: &Index, total: &mut [f32]) {
+    let mut best = vec![f32::MIN; total.len()];
+    for (score, server) in total.iter().zip(&index.servers) {
+        let best = &mut best[*server as usize];
+        *best = best.max(*score);
+    }
+    for (score, server) in total.iter_mut().zip(&index.servers) {
+        *score += index.weights.sibling * best[*server as usize];
+    }
+}
+
+fn one(index: &Index, request: &str) -> Scores {
+    let weights = &index.weights;
+    let mut words = index.words.of(request);
+    let mut seen: HashSet<String> = HashSet::new();
+    words.retain(|word| seen.insert(word.stem.clone()));
+    #[allow(clippy::cast_precision_loss, reason = "a request has at most thousands of words")]
+    let content = content(&words) as f32;
+    // Long requests share words by chance with many tools, and with the right one most of all.
+    let ramp = ((content - weights.ramp_begin) / weights.ramp_words).clamp(0.0, 1.0);
+    let mut lexical = vec![0.0; index.entries.len()];
+    let ideal: f32 = words.iter().map(|word| index.add(&word.stem, 1.0, &mut lexical)).sum();
+    let expanded = expand::expand(request);
+    for word in index.words.of(&expanded) {
+        if seen.insert(word.stem.clone()) {
+            index.add(&word.stem, weights.expanded * (1.0 - ramp), &mut lexical);
+        }
+    }
+    let best = lexical.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
+    let ideal = ideal.max(f32::MIN_POSITIVE);
+    let factor = weights.lexical / ideal + weights.relative * ramp / best;
+    let share = weights.expanded_direction * (1.0 - ramp);
+    let mut direction = Vector::of_request(request, weights);
+    if !expanded.is_empty() {
+        direction = Vector::blend(&[(&direction, 1.0), (&Vector::of(&expanded), share)]);
+    }
+    let near = |entry: &Arc<Entry>| entry.cosine(&direction, weights);
+    let semantic: Vec<f32> = index.entries.iter().map(near).collect();
+    let total = semantic.iter().zip(&lexical).map(|(cosine, shared)| cosine + factor * shared);
+    let total = total.collect();
+    for shared in &mut lexical {
+        *shared /= ideal;
+    }
+    Scores { total, lexical, semantic, words, named: Vec::new() }
+}
+
+/// How many words say something.
+fn content(words: &[Word]) -> usize {
+    words.iter().filter(|word| !text::is_stop_word(&word.text)).count()
+}

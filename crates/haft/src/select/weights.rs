@@ -1,0 +1,70 @@
+//! How much each thing counts. `docs/tool-choice.md` says what was tried.
+
+/// The numbers of the ranking.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Weights {
+    /// Words of a tool's name, for comparing words.
+    pub(super) name: f32,
+    pub(super) server: f32,
+    pub(super) parameter: f32,
+    pub(super) parameter_text: f32,
+    pub(super) example: f32,
+    /// Saturation of BM25.
+    pub(super) k1: f32,
+    /// How much long texts are held against a tool.
+    pub(super) b: f32,
+    /// How much the first sentence of a description adds to the direction of the whole.
+    pub(super) first_sentence: f32,
+    /// How much the name adds to it.
+    pub(super) name_direction: f32,
+    /// How much quoted text counts in the direction of a request.
+    pub(super) quoted: f32,
+    /// How much numbers count in it.
+    pub(super) number: f32,
+    /// Shared words, against what a perfect match would share.
+    pub(super) lexical: f32,
+    /// Shared words, against the best tool; grows with the length of the request.
+    pub(super) relative: f32,
+    /// From how many words on that begins, and over how many it grows.
+    pub(super) ramp_begin: f32,
+    pub(super) ramp_words: f32,
+    /// The best part of a request that wants several things.
+    pub(super) part: f32,
+    /// What the best tool of a server adds to its other tools.
+    pub(super) sibling: f32,
+    /// Words that a request means without saying them.
+    pub(super) expanded: f32,
+    /// The same, for the direction of the request.
+    pub(super) expanded_direction: f32,
+    /// How far parts are brought to one scale: 0 not at all, 1 wholly.
+    pub(super) part_scale: f32,
+    /// How much the second nearest example counts beside the nearest.
+    pub(super) second_example: f32,
+    /// Whether the better of description and examples counts (0) or both alike (1).
+    pub(super) said_and_shown: f32,
+}
+
+pub(super) const WEIGHTS: Weights = Weights {
+    name: 2.0,
+    server: 1.0,
+    parameter: 0.5,
+    parameter_text: 0.3,
+    example: 0.3,
+    k1: 1.2,
+    b: 0.7,
+    first_sentence: 0.1,
+    name_direction: 0.1,
+    quoted: 0.5,
+    number: 0.7,
+    lexical: 1.0,
+    relative: 1.0,
+    ramp_begin: 6.0,
+    ramp_words: 24.0,
+    part: 1.5,
+    sibling: 0.6,
+    expanded: 0.5,
+    expanded_direction: 0.25,
+    part_scale: 0.7,
+    second_example: 0.3,
+    said_and_shown: 0.6,
+};

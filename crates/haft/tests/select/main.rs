@@ -1,0 +1,6 @@
+//! Choosing tools: black-box tests of `haft::select`, and its score on our gold set.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
+
+mod gold;
+mod ranking;
+mod toolbox;
