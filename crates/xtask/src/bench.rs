@@ -9,6 +9,10 @@ pub(crate) fn call_path() -> Result<()> {
     step(&mut cargo(&["bench", "--package", "haft-server", "--bench", "call_path"]))
 }
 
+pub(crate) fn select() -> Result<()> {
+    step(&mut cargo(&["bench", "--package", "haft", "--bench", "select"]))
+}
+
 pub(crate) fn mcp() -> Result<()> {
     step(&mut cargo(&["bench", "--package", "haft", "--bench", "mcp"]))
 }

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 27] = [
+    let commands: [(&str, &[&str]); 29] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -19,6 +19,8 @@ fn every_command_has_help() {
         ("tools_show", &["tools", "show"]),
         ("tools_call", &["tools", "call"]),
         ("call", &["call"]),
+        ("select", &["select"]),
+        ("eval", &["eval"]),
         ("explain", &["explain"]),
         ("servers", &["servers"]),
         ("servers_list", &["servers", "list"]),

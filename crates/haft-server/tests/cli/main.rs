@@ -36,6 +36,7 @@ mod real_npm;
 mod real_python;
 mod real_rmcp;
 mod real_support;
+mod select;
 mod terminal;
 mod tools;
 

@@ -15,7 +15,7 @@ static SOME_TOOL: LazyLock<Vec<Vector>> =
 const NEAREST: usize = 3;
 
 /// How near the tools of a toolbox come to what needs none.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Calibration {
     small_talk: f32,
 }

@@ -87,6 +87,7 @@ fn an_entry_that_sets_nothing_gets_what_is_built_in() {
             parallel_capable: Setting::default(true),
             approval: Setting::default(Approval::Auto),
             on_limit: Setting::default(OnLimit::Wait),
+            examples: Vec::new(),
             origin: SettingsOrigin::Explicit,
         }
     );

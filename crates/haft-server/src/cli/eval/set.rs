@@ -102,8 +102,8 @@ impl Set {
         // What a file says must not lead out of its folder.
         let file = Path::new(toolset).file_name().unwrap_or_default();
         let file = Path::new(file).with_extension("jsonl");
-        let places = [self.folder.join(&file), self.folder.join("../toolsets").join(&file)];
-        let place = places.iter().find(|place| place.is_file()).unwrap_or(&places[0]);
+        let places = [self.folder.join("../toolsets").join(&file), self.folder.join(&file)];
+        let place = places.iter().find(|place| place.is_file()).unwrap_or(&places[1]);
         let tools: Vec<RawTool> = lines(place)?;
         Ok(tools.into_iter().map(RawTool::text).collect())
     }

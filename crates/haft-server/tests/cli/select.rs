@@ -1,0 +1,84 @@
+//! `haft select` and `haft eval`.
+
+use serde_json::{Value, json};
+use testkit::Workspace;
+
+use crate::run;
+
+const TOOLS: &str = r#"{"tools": [
+  {"name": "get_weather", "type": "local", "description": "Current weather and forecast for a place.",
+   "input_schema": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
+   "config": {"script_path": "a.py"}},
+  {"name": "hr", "type": "local", "description": "System for employees.", "examples": ["How many holidays do I have left?"],
+   "config": {"script_path": "a.py"}}
+]}"#;
+
+fn toolbox() -> Workspace {
+    Workspace::with(&[
+        ("haft.yaml", "registry: {dir: tools}\n"),
+        ("tools/tools.json", TOOLS),
+        ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
+        ("tools/a.py", "def run(args):\n    return 1\n"),
+    ])
+}
+
+/// Proves S2-FR-004: ranked by meaning, with the reasons, for people and for programs.
+#[test]
+fn tools_are_ranked_for_a_request() {
+    let workspace = toolbox();
+    let finished = run(&workspace, &["select", "do I need an umbrella in Oslo?"]);
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let lines: Vec<&str> = finished.stdout.lines().collect();
+    assert!(lines[0].starts_with("TOOL"), "{lines:?}");
+    assert!(lines[1].starts_with("get_weather"), "{lines:?}");
+    let finished =
+        run(&workspace, &["select", "-k", "1", "--json", "days of holiday that are left"]);
+    let ranked: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(ranked.as_array().unwrap().len(), 1);
+    assert_eq!(ranked[0]["tool"], json!("hr"), "the example decides");
+    assert_eq!(ranked[0]["why"]["words"], json!(["holiday", "left"]));
+}
+
+/// Proves S2-SC-005 for the decision without a model.
+#[test]
+fn a_decision_can_be_asked_for() {
+    let workspace = toolbox();
+    let decide = |request: &str| {
+        let finished = run(&workspace, &["select", "--decide", "--json", request]);
+        serde_json::from_str::<Value>(&finished.stdout).unwrap()
+    };
+    assert_eq!(decide("Hello, how are you?")["decision"], json!("no_tool"));
+    assert_eq!(decide("What is the weather in Lima?")["decision"], json!("use_tool"));
+    let ask = decide("What is the weather?");
+    assert_eq!(ask["decision"], json!("ask_human"));
+    assert_eq!(ask["missing"], json!([{"name": "location"}]));
+    let finished = run(&workspace, &["select", "--decide", "What is the weather?"]);
+    assert!(finished.stdout.starts_with("decision ask first: `get_weather` needs location\n"));
+}
+
+/// Proves S2-Q-12, S2-SC-001: the command prints the number for any set of the format.
+#[test]
+fn sets_are_scored() {
+    let gold = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft/tests/data/gold");
+    let workspace = Workspace::new();
+    let finished = run(&workspace, &["eval", gold, "--json"]);
+    let scores: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(scores["sets"][0]["set"], json!("gold"));
+    assert!(scores["sets"][0]["requests"].as_u64().unwrap() >= 80);
+    assert!(scores["sets"][0]["decisions"].as_f64().unwrap() >= 0.9);
+    assert!(scores["sets"][0]["none"]["f1"].as_f64().unwrap() >= 0.8);
+    let finished = run(&workspace, &["eval", gold]);
+    assert!(finished.stdout.starts_with("SET "), "{}", finished.stdout);
+    assert!(finished.stdout.contains("right decisions"));
+}
+
+/// What cannot be scored says why.
+#[test]
+fn a_set_that_cannot_be_read_is_named() {
+    let workspace = Workspace::with(&[("empty/x.txt", ""), ("bad.jsonl", "{}\n")]);
+    let finished = run(&workspace, &["eval", "empty"]);
+    assert_eq!(finished.code, 1);
+    assert!(finished.stderr.contains("there is no set of requests"), "{}", finished.stderr);
+    let finished = run(&workspace, &["eval", "bad.jsonl"]);
+    assert!(finished.stderr.contains("line 1 of `bad.jsonl`"), "{}", finished.stderr);
+}
