@@ -48,9 +48,10 @@ pub(super) struct Means {
     pub(super) decisions: Option<f64>,
 }
 
-/// A toolbox, and the ids of its tools.
+/// A toolbox, its tools and their ids.
 struct Toolbox {
     selector: Selector,
+    tools: Vec<ToolText>,
     ids: Vec<String>,
 }
 
@@ -89,8 +90,9 @@ pub(super) fn score(set: &Set, progress: impl Fn(usize)) -> anyhow::Result<Score
             Some(candidates) => {
                 let key = (row.toolset.clone(), candidates.clone());
                 if !chosen.contains_key(&key) {
-                    let mut tools = set.tools(&row.toolset)?;
-                    tools.retain(|(id, _)| candidates.contains(id));
+                    let is_candidate = |id: &String| candidates.contains(id);
+                    let tools = all.ids.iter().zip(&all.tools).filter(|(id, _)| is_candidate(id));
+                    let tools = tools.map(|(id, tool)| (id.clone(), tool.clone())).collect();
                     chosen.insert(key.clone(), Toolbox::new(tools));
                 }
                 &chosen[&key]
@@ -133,7 +135,7 @@ fn outcome(row: &Row, all: &Toolbox, few: &Toolbox) -> Outcome {
 impl Toolbox {
     fn new(tools: Vec<(String, ToolText)>) -> Self {
         let (ids, tools): (Vec<String>, Vec<ToolText>) = tools.into_iter().unzip();
-        Self { selector: Selector::new(&tools), ids }
+        Self { selector: Selector::new(&tools), tools, ids }
     }
 
     fn ids<'a>(&'a self, ranked: &'a [Ranked]) -> impl Iterator<Item = &'a str> {
