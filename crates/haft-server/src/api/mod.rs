@@ -3,6 +3,7 @@
 //! Each file is one subject and says for each endpoint who may use it: [`Routes`].
 
 mod health;
+mod metrics;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::keys::Keyring;
 use crate::serve::{Frame, GuardSettings};
+use crate::telemetry::Telemetry;
 
 /// What the endpoints work with.
 pub struct Service {
@@ -22,14 +24,16 @@ pub struct Service {
     pub live: Live,
     /// Who may use it.
     pub keys: Arc<Keyring>,
+    /// What is told about its calls.
+    pub telemetry: Arc<Telemetry>,
     /// Since when it serves.
     pub started: Timestamp,
 }
 
 impl Service {
-    /// A service for a toolbox.
-    pub fn new(live: Live, keys: Arc<Keyring>) -> Arc<Self> {
-        Arc::new(Self { live, keys, started: Timestamp::now() })
+    /// A service for a toolbox whose calls `telemetry` observes.
+    pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
+        Arc::new(Self { live, keys, telemetry, started: Timestamp::now() })
     }
 }
 
@@ -63,7 +67,8 @@ struct Document;
 
 /// The whole service, ready to be served.
 pub fn router(service: Arc<Service>, guard: &GuardSettings) -> Router {
-    let routes = [health::routes()].into_iter().fold(Routes::default(), Routes::and);
+    let routes =
+        [health::routes(), metrics::routes()].into_iter().fold(Routes::default(), Routes::and);
     let mut document = Document::openapi();
     let mut plain = |routes: OpenApiRouter<Arc<Service>>| {
         let (router, part) = routes.split_for_parts();
