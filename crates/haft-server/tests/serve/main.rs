@@ -2,13 +2,18 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod collector;
 mod guard;
+mod inside;
 mod limits;
+mod metrics;
+mod page;
 mod problems;
 mod served;
 mod shutdown;
 mod start;
 mod tls;
+mod traces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
