@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod calls;
 mod guard;
 mod limits;
 mod problems;
@@ -9,6 +10,7 @@ mod served;
 mod shutdown;
 mod start;
 mod tls;
+mod tools;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
