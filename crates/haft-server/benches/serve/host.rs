@@ -90,8 +90,8 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
             let settings = ListenerSettings::new("127.0.0.1:0".parse()?);
             let listener = Listener::bind(settings, &keys).await?;
             announce(listener.local_addr(), key.expose())?;
-            let router =
-                api::router(Service::new(live, keys, telemetry), &GuardSettings::default());
+            let service = Service::new(live, keys, telemetry);
+            let router = api::router(&service, &GuardSettings::default());
             listener.serve(router, CancellationToken::new()).await;
             Ok(())
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod calls;
 mod collector;
 mod guard;
 mod inside;
@@ -9,10 +10,12 @@ mod limits;
 mod metrics;
 mod page;
 mod problems;
+mod request_ids;
 mod served;
 mod shutdown;
 mod start;
 mod tls;
+mod tools;
 mod traces;
 
 use std::net::SocketAddr;

@@ -10,6 +10,7 @@ use testkit::fixture::Fixture;
 use tokio::sync::Semaphore;
 
 use crate::inside::Inside;
+use crate::page::Page;
 use crate::served::{Served, toolbox};
 
 const TOOLS: &str = "tools: [{name: quick, max_instances: 8}, {name: fail}, {name: slow}]\n";
@@ -168,6 +169,29 @@ async fn what_is_wrong_is_visible() {
     let slots = "haft_tool_max_instances{tool_name=\"one\"}";
     assert!(page.samples.contains_key(slots) && !after.samples.contains_key(slots), "{after:?}");
     assert!(after.value("tool_usage_count{tool_name=\"one\"}") > 0.0);
+}
+
+/// S0-76 from outside: calls over HTTP count, each once.
+#[tokio::test]
+async fn calls_over_http_count() {
+    let served = Served::with_admin(toolbox());
+    let before = Page::parse(&served.get("/metrics").await.text);
+    for tool in ["echo", "echo", "fail"] {
+        let answer = served.post(&format!("/api/v1/tools/{tool}/call"), "{}").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    let after = Page::parse(&served.get("/metrics").await.text);
+    let rises = after.risen_since(&before);
+    let of_tools = |suffix: &str| -> Vec<(&str, f64)> {
+        let is_wanted = |series: &str| series.starts_with(&format!("tool_usage_{suffix}"));
+        rises.iter().filter(|it| is_wanted(it.0)).map(|(series, rise)| (*series, *rise)).collect()
+    };
+    let counts = [
+        ("tool_usage_count{tool_name=\"echo\"}", 2.0),
+        ("tool_usage_count{tool_name=\"fail\"}", 1.0),
+    ];
+    assert_eq!(of_tools("count"), counts);
+    assert_eq!(of_tools("sum").len(), 2, "{rises:?}");
 }
 
 /// The page is what Prometheus asks for, and like everything else it needs a key where there are keys.

@@ -6,12 +6,14 @@ use haft::record::Source;
 use haft::{
     CallSummary, FunctionTool, RuntimeBuilder, Status, ToolFailure, ToolOutput, TraceContext,
 };
+use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::Workspace;
 use testkit::fixture::{Fixture, messages};
 
 use crate::collector::{self, Answer, Collector};
 use crate::inside::Inside;
+use crate::served::{Served, toolbox};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -194,6 +196,58 @@ async fn a_collector_that_hangs_holds_nothing_up() {
     let (exported, dropped) = spans_counted(&inside).await;
     assert_eq!(exported.to_bits(), 0);
     assert!(dropped > 0.0 && dropped < f64::from(one_more), "{dropped}");
+}
+
+/// Over HTTP: the request's trace, a batch with a span for each call, and what is left is sent at the end.
+#[tokio::test]
+async fn calls_over_http_are_traced() {
+    let mut collector = Collector::start().await;
+    let workspace = toolbox();
+    let telemetry = format!("telemetry: {{otlp_endpoint: 'http://{}'}}\n", collector.address);
+    let yaml = workspace.read("haft.yaml").unwrap() + &telemetry;
+    workspace.write("haft.yaml", yaml);
+    let served = Served::with_admin(workspace);
+    let traced = [("traceparent", PARENT)];
+    let body = r#"{"arguments": {"name": "you"}}"#;
+    let call = served.send(Method::POST, "/api/v1/tools/greet/call", &traced, body).await;
+    assert_eq!(call.status, 200, "{}", call.text);
+    let body = r#"{"calls": [{"tool": "echo"}, {"tool": "fail"}]}"#;
+    let batch = served.send(Method::POST, "/api/v1/calls", &traced, body).await;
+    assert_eq!(batch.status, 200, "{}", batch.text);
+    let finished = served.end();
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let spans = collector.spans(3).await;
+    let names: Vec<&str> = spans.iter().map(|span| &*span.name).collect();
+    assert_eq!(names, ["execute_tool greet", "execute_tool echo", "execute_tool fail"]);
+    let mut ids: Vec<&str> = spans.iter().map(|span| &*span.span_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "{spans:?}");
+    for span in &spans {
+        let above = span.parent_span_id.as_deref();
+        assert_eq!((&*span.trace_id, above), (TRACE, Some("b7ad6b7169203331")));
+        assert_eq!(span.attributes()["haft.caller"], "key:me");
+    }
+}
+
+/// A collector that is not there fails no call, and is worth one WARNING, not one for each span.
+#[tokio::test]
+async fn a_collector_that_is_away_is_told_once() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let workspace = toolbox();
+    let telemetry = format!("telemetry: {{otlp_endpoint: 'http://user:hidden@{gone}'}}\n");
+    let yaml = workspace.read("haft.yaml").unwrap() + &telemetry;
+    workspace.write("haft.yaml", yaml);
+    let served = Served::with_admin(workspace);
+    let call = async || served.post("/api/v1/tools/echo/call", "{}").await.status;
+    assert_eq!(call().await, 200);
+    let warned =
+        |stderr: &str| stderr.matches("WARNING: the collector does not take spans").count();
+    crate::until(|| warned(&served.stderr()) > 0).await;
+    assert_eq!(call().await, 200);
+    let finished = served.end();
+    assert_eq!((finished.code, warned(&finished.stderr)), (0, 1), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("hidden"), "{}", finished.stderr);
 }
 
 async fn spans_counted(inside: &Inside) -> (f64, f64) {
