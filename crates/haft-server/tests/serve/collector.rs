@@ -44,6 +44,7 @@ pub(crate) struct Request {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(clippy::struct_field_names, reason = "these are the names of OTLP")]
 pub(crate) struct Span {
     pub(crate) trace_id: String,
     pub(crate) span_id: String,

@@ -1,4 +1,5 @@
 //! The figures at `/metrics`: S0-76 (`tool_usage`) and X-10 (how busy it is).
+#![allow(clippy::float_cmp, reason = "these are counts, which are exact")]
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +54,7 @@ async fn each_call_counts_once_for_its_tool_and_its_outcome() {
     let (inside, _) = start("").await;
     let before = inside.metrics().await;
     assert_eq!(before.kinds["tool_usage"], "summary");
-    assert_eq!(before.value("tool_usage_count{tool_name=\"quick\"}").to_bits(), 0);
+    assert_eq!(before.value("tool_usage_count{tool_name=\"quick\"}"), 0.0);
     let began = Instant::now();
     for n in 0..3 {
         assert_eq!(inside.call("quick", json!({"n": n})).await.status, Status::Success);
@@ -89,7 +90,7 @@ async fn each_call_counts_once_for_its_tool_and_its_outcome() {
     assert!(sums.iter().all(|sum| *sum > 0.0) && sums.iter().sum::<f64>() <= whole, "{rises:?}");
     assert!(whole <= all_took, "{whole} of {all_took}");
     assert!(!after.samples.keys().any(|series| series.contains("invented")), "{after:?}");
-    assert_eq!(rise("haft_call_duration_seconds_bucket{le=\"+Inf\"}").to_bits(), 6f64.to_bits());
+    assert_eq!(rise("haft_call_duration_seconds_bucket{le=\"+Inf\"}"), 6.0);
 }
 
 /// what runs and what waits is visible, for the whole and for each tool, with the limits; and how long
@@ -102,7 +103,7 @@ async fn what_runs_and_what_waits_is_visible() {
     let looking = async {
         loop {
             let page = inside.metrics().await;
-            if page.value("haft_calls_waiting").total_cmp(&1.0).is_eq() {
+            if page.value("haft_calls_waiting") == 1.0 {
                 break page;
             }
         }
@@ -152,7 +153,7 @@ async fn what_is_wrong_is_visible() {
     let log = ["up", "lag_seconds", "entries_kept", "entries_lost_total"]
         .map(|figure| page.value(&format!("haft_log_{figure}")));
     assert_eq!(log, [1.0, 0.0, 0.0, 0.0]);
-    assert_eq!(page.value("haft_reload_problem").to_bits(), 0);
+    assert_eq!(page.value("haft_reload_problem"), 0.0);
     assert!(page.value("process_start_time_seconds") > 0.0);
     let version = env!("CARGO_PKG_VERSION");
     assert!(page.value(&format!("haft_build_info{{version=\"{version}\"}}")) > 0.0);
@@ -165,7 +166,7 @@ async fn what_is_wrong_is_visible() {
     inside.workspace.write("haft.yaml", TOOLS);
     inside.live.reload().await.unwrap();
     let after = inside.metrics().await;
-    assert_eq!(after.value("haft_reload_problem").to_bits(), 0);
+    assert_eq!(after.value("haft_reload_problem"), 0.0);
     let slots = "haft_tool_max_instances{tool_name=\"one\"}";
     assert!(page.samples.contains_key(slots) && !after.samples.contains_key(slots), "{after:?}");
     assert!(after.value("tool_usage_count{tool_name=\"one\"}") > 0.0);
