@@ -7,6 +7,7 @@ pub mod keys;
 mod logging;
 mod progress;
 pub mod serve;
+pub mod telemetry;
 
 use std::process::ExitCode;
 

@@ -59,6 +59,19 @@ pub(crate) fn require_answer(program: &str, probe: &[&str], package: &str) -> Re
     Ok(())
 }
 
+/// As [`require`], for a program that has no way to be asked for without failing.
+pub(crate) fn require_program(program: &str, package: &str) -> Result<()> {
+    let is_there = || Command::new(program).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if is_there().is_ok() {
+        return Ok(());
+    }
+    let installed = step(Command::new("apt-get").args(["install", "--yes", package]));
+    if installed.is_err() || is_there().is_err() {
+        bail!("`{program}` is needed and not there: install {package}");
+    }
+    Ok(())
+}
+
 fn runs(program: impl AsRef<OsStr>) -> bool {
     succeeds(program, &["--version"])
 }

@@ -1,12 +1,22 @@
-//! The frame of the HTTP service, driven over real sockets.
+//! The HTTP service: its frame driven over real sockets, and the whole of it as `haft serve`.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod calls;
+mod collector;
 mod guard;
+mod inside;
 mod limits;
+mod metrics;
+mod page;
 mod problems;
+mod request_ids;
+mod served;
 mod shutdown;
+mod start;
 mod tls;
+mod tools;
+mod traces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

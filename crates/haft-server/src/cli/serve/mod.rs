@@ -20,6 +20,7 @@ use crate::api::{self, Service};
 use crate::keys::{KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
+use crate::telemetry::Telemetry;
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -67,15 +68,17 @@ async fn serve(
         allowed_hosts: api.allowed_hosts.value.clone(),
         allowed_origins: api.allowed_origins.value.clone(),
     };
-    let runtime = start(config, &mut signals).await?;
+    let telemetry = Telemetry::start(&config.telemetry)
+        .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry)).await?;
     let live = Live::follow(runtime, options);
-    let service = Service::new(live.clone(), Arc::clone(&keys));
+    let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     greeting::print(global, &service, listener.local_addr())?;
 
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(keys.note_use(stop.clone()));
-    let serving = listener.serve(api::router(service, &guard), stop.clone());
+    let serving = listener.serve(api::router(&service, &guard), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {
@@ -98,6 +101,7 @@ async fn serve(
     background.wait().await;
     live.stop().await;
     live.runtime().shutdown(grace).await;
+    telemetry.end().await;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,11 +123,16 @@ async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Re
     })
 }
 
-async fn start(config: Config, signals: &mut Signals) -> anyhow::Result<Runtime> {
+async fn start(
+    config: Config,
+    signals: &mut Signals,
+    telemetry: Arc<Telemetry>,
+) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let watch = progress.clone();
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
+        .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| watch.note(server, health.state));
     let mut starting = Box::pin(builder.start());
     let started = tokio::select! {
