@@ -3,9 +3,11 @@
 
 mod access;
 mod calls;
+mod documents;
 mod guard;
 mod limits;
 mod problems;
+mod schemathesis;
 mod served;
 mod shutdown;
 mod start;
