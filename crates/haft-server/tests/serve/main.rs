@@ -4,6 +4,7 @@
 mod access;
 mod calls;
 mod collector;
+mod documents;
 mod guard;
 mod inside;
 mod limits;
@@ -11,6 +12,7 @@ mod metrics;
 mod page;
 mod problems;
 mod request_ids;
+mod schemathesis;
 mod served;
 mod shutdown;
 mod start;
