@@ -2,7 +2,17 @@
 //!
 //! Each file is one subject and says for each endpoint who may use it: [`Routes`].
 
+mod config;
+mod edit_problem;
+mod failure_problem;
 mod health;
+mod if_match;
+mod log;
+mod prompts;
+mod refusals;
+mod resources;
+mod servers;
+mod status;
 
 use std::sync::Arc;
 
@@ -62,16 +72,25 @@ impl Routes {
 struct Document;
 
 /// The whole service, ready to be served.
-pub fn router(service: Arc<Service>, guard: &GuardSettings) -> Router {
-    let routes = [health::routes()].into_iter().fold(Routes::default(), Routes::and);
+pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
+    let all = vec![
+        health::routes(),
+        status::routes(),
+        servers::routes(),
+        prompts::routes(),
+        resources::routes(),
+        log::routes(),
+        config::routes(),
+    ]
+    .into_iter()
+    .fold(Routes::default(), Routes::and);
     let mut document = Document::openapi();
     let mut plain = |routes: OpenApiRouter<Arc<Service>>| {
         let (router, part) = routes.split_for_parts();
         document.merge(part);
-        router.with_state(Arc::clone(&service))
+        router.with_state(Arc::clone(service))
     };
-    let (reading, calling, admin) =
-        (plain(routes.reading), plain(routes.calling), plain(routes.admin));
+    let (reading, calling, admin) = (plain(all.reading), plain(all.calling), plain(all.admin));
     let paths: Vec<String> = document.paths.paths.keys().cloned().collect();
     let document = Arc::new(document.to_json().unwrap_or_default());
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];

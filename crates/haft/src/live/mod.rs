@@ -21,12 +21,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, ConfigError, LoadOptions, Problem, RegistryTexts};
+use crate::config::{Config, ConfigError, LoadOptions, Place, Problem, RegistryTexts};
 use crate::runtime::{Runtime, StartError};
 use document::Entries;
 use worker::Order;
 
-pub use document::{Document, entry_tag};
+pub use document::{Document, entry_tag, without_member};
 pub use edit::{Action, Condition, Edit, EditError, Edited, Happened};
 pub use folder::FolderStore;
 pub use store::{Documents, RegistryStore, Revision, StoreError, Stored};
@@ -159,6 +159,21 @@ impl Live {
             problem: error.to_string(),
         })?;
         Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
+    }
+
+    /// Whether an entry in use comes from the registry, so that it can be edited.
+    pub fn is_in_registry(&self, document: Document, name: &str) -> bool {
+        let config = self.shared.runtime.config();
+        let is_its = |place: &Place| worker::is_registrys(&config, &place.file);
+        self.shared.store.is_some()
+            && match document {
+                Document::Tools => {
+                    config.local.iter().any(|it| it.definition.name == name && is_its(&it.place))
+                }
+                Document::Servers => {
+                    config.servers.iter().any(|it| it.name == name && is_its(&it.place))
+                }
+            }
     }
 
     /// Loads the files again, whether they changed or not.

@@ -75,7 +75,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(keys.note_use(stop.clone()));
-    let serving = listener.serve(api::router(service, &guard), stop.clone());
+    let serving = listener.serve(api::router(&service, &guard), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {
