@@ -1,11 +1,13 @@
-//! The frame of the HTTP service, driven over real sockets.
+//! The HTTP service: its frame driven over real sockets, and the whole of it as `haft serve`.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
 mod guard;
 mod limits;
 mod problems;
+mod served;
 mod shutdown;
+mod start;
 mod tls;
 
 use std::net::SocketAddr;
