@@ -2,6 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod api_config;
+mod api_log;
+mod api_offers;
+mod api_servers;
+mod fault_writes;
 mod guard;
 mod limits;
 mod problems;

@@ -4,7 +4,7 @@ use haft::config::choices::{Mode, Start};
 use haft::config::show;
 use haft::live::{Document, Live};
 use haft::registry::Source;
-use haft::{ServerIdentity, ServerInfo, ServerState, ToolInfo};
+use haft::{Config, ServerIdentity, ServerInfo, ServerState, ToolInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -125,10 +125,11 @@ impl ServerDetails {
             Source::Local => false,
         };
         let tools = runtime.tools().into_iter().filter(is_its).map(|tool| tool.name).collect();
-        let prefix = format!("servers.{}.", info.name);
-        let rows = show::rows(&runtime.config()).into_iter();
+        let mut config = Config::clone(&runtime.config());
+        config.servers.retain(|server| server.name == info.name);
+        let rows = show::rows(&config).into_iter();
         let definition =
-            rows.filter(|row| row.path.starts_with(&prefix)).map(Effective::of).collect();
+            rows.filter(|row| row.path.starts_with("servers.")).map(Effective::of).collect();
         let stderr_tail = info.stderr_tail.clone();
         Self { tool_names: tools, definition, stderr_tail, server: Server::of(info, live) }
     }
