@@ -15,6 +15,7 @@ cargo xtask peers              install the real MCP servers and clients of the t
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
+cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
 cargo xtask coverage           line coverage of config, registry and policy";
 
 fn main() -> ExitCode {
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["conformance", client] => conformance::run_client(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
         ["bench", "mcp"] => bench::mcp(),
+        ["faults"] => test::faults(),
         ["coverage"] => test::coverage(),
         _ => {
             eprintln!("{HELP}");
