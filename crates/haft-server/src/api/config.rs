@@ -12,10 +12,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::edit_problem::{fields, invalid};
-use super::refusals::Refused;
+use super::edit_problem::{errors, field};
 use super::{Routes, Service};
-use crate::serve::{FieldProblem, Problem, ProblemDocument};
+use crate::serve::{FieldProblem, Problem};
 
 pub(super) fn routes() -> Routes {
     let admin = OpenApiRouter::new().routes(routes!(resolved)).routes(routes!(reload));
@@ -100,7 +99,7 @@ impl Following {
             problem: problem.map(|problem| NotInUse {
                 since: problem.since.to_string(),
                 text: problem.text,
-                errors: fields(&problem.problems),
+                errors: problem.problems.iter().map(field).collect(),
             }),
         }
     }
@@ -109,7 +108,7 @@ impl Following {
 /// The configuration in use: every value with its origin, and whether the files as they are now are it.
 #[utoipa::path(
     get, path = "/api/v1/config", tag = "configuration",
-    responses((status = 200, description = "The configuration in use.", body = Resolved), Refused)
+    responses((status = 200, description = "The configuration in use.", body = Resolved))
 )]
 async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
     let config = service.live.runtime().config();
@@ -121,7 +120,7 @@ async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
     Json(Resolved {
         values: show::rows(&config).into_iter().map(Effective::of).collect(),
         files: config.files.iter().map(file).collect(),
-        warnings: fields(&config.warnings),
+        warnings: config.warnings.iter().map(field).collect(),
         live: Following::of(service.live.status()),
     })
 }
@@ -131,9 +130,8 @@ async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
     post, path = "/api/v1/reload", tag = "configuration",
     responses(
         (status = 200, description = "The files are in use.", body = Following),
-        (status = 422, description = "The files cannot be used; `errors` says where.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "The registry cannot be read now.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 422, description = "The files cannot be used; `errors` says where."),
+        (status = 503, description = "The registry cannot be read now."),
     )
 )]
 async fn reload(State(service): State<Arc<Service>>) -> Result<Json<Following>, Problem> {
@@ -145,8 +143,11 @@ fn refused(error: ReloadError) -> Problem {
     let detail = error.to_string();
     match error {
         ReloadError::Invalid(error) => {
-            let first = error.problems.first().map(|problem| problem.remedy.clone());
-            invalid(&error).remedy(first.unwrap_or_else(|| "mend the files".to_owned()))
+            let title = "The files cannot be used";
+            let detail = "the files cannot be used; the state before stays in use";
+            let problem =
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidFiles", title, detail);
+            errors(&error).fold(problem, Problem::error).remedy("mend what `errors` names")
         }
         ReloadError::Refused(error) => {
             let title = "The toolbox would not run like that";

@@ -1,7 +1,11 @@
 //! Why a server did not give what it was asked for, as an answer.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
 use haft::{CallError, ToolFailure};
+use utoipa::IntoResponses;
+use utoipa::openapi::{RefOr, Response, ResponseBuilder};
 
 use crate::serve::Problem;
 
@@ -31,5 +35,20 @@ pub(super) fn problem(failure: ToolFailure) -> Problem {
     match error.remedy().filter(|_| !said_no) {
         Some(remedy) => problem.remedy(remedy),
         None => problem.remedy("look at what the server offers, and at what it wants"),
+    }
+}
+
+/// The same, for the API document.
+pub(super) struct ServerFailed;
+
+impl IntoResponses for ServerFailed {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let answers = [
+            ("502", "The server refused, broke the protocol or was lost meanwhile."),
+            ("503", "The server is out of reach."),
+            ("504", "The server did not answer in time."),
+        ];
+        let response = |text: &str| ResponseBuilder::new().description(text).build().into();
+        answers.into_iter().map(|(status, text)| (status.to_owned(), response(text))).collect()
     }
 }

@@ -13,10 +13,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::refusals::{BodyRefused, Refused, ServerFailed};
+use super::failure_problem::ServerFailed;
 use super::servers::unknown;
 use super::{Routes, Service, failure_problem};
-use crate::serve::{self, FieldProblem, Path, Problem, ProblemDocument, Query};
+use crate::serve::{self, FieldProblem, Path, Problem, Query};
 
 pub(super) fn routes() -> Routes {
     Routes {
@@ -81,8 +81,7 @@ struct Filled {
     get, path = "/api/v1/prompts", tag = "prompts", params(Which),
     responses(
         (status = 200, description = "The prompts of the servers that answered.", body = Prompts),
-        (status = 404, description = "There is no such server.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 404, description = "There is no such server."),
     )
 )]
 async fn list(
@@ -107,9 +106,9 @@ async fn list(
     request_body = Filling,
     responses(
         (status = 200, description = "The messages.", body = Filled),
-        (status = 404, description = "There is no such server or prompt.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 422, description = "An argument is missing or not a text.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused, BodyRefused, ServerFailed,
+        (status = 404, description = "There is no such server or prompt."),
+        (status = 422, description = "An argument is missing or not a text."),
+        ServerFailed,
     )
 )]
 async fn get(

@@ -12,10 +12,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::refusals::{Refused, ServerFailed};
+use super::failure_problem::ServerFailed;
 use super::servers::unknown;
 use super::{Routes, Service, failure_problem};
-use crate::serve::{Problem, ProblemDocument, Query};
+use crate::serve::{Problem, Query};
 
 /// How many servers are asked at once.
 const ASKED_AT_ONCE_MAX: usize = 16;
@@ -75,8 +75,8 @@ struct Contents {
     get, path = "/api/v1/resources", tag = "resources", params(Which),
     responses(
         (status = 200, description = "What the servers listed.", body = Resources),
-        (status = 404, description = "There is no such server.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused, ServerFailed,
+        (status = 404, description = "There is no such server."),
+        ServerFailed,
     )
 )]
 async fn list(
@@ -122,8 +122,8 @@ async fn list(
     get, path = "/api/v1/resources/content", tag = "resources", params(Address),
     responses(
         (status = 200, description = "What it holds.", body = Contents),
-        (status = 404, description = "There is no such server.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused, ServerFailed,
+        (status = 404, description = "There is no such server."),
+        ServerFailed,
     )
 )]
 async fn content(

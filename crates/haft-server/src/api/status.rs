@@ -13,7 +13,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::config::Following;
-use super::refusals::Refused;
 use super::{Routes, Service};
 
 pub(super) fn routes() -> Routes {
@@ -122,7 +121,7 @@ impl Busy {
 /// The service at a glance: version, tools, servers, how busy it is and how long the queues are, log, files.
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "health",
-    responses((status = 200, description = "How it is.", body = Glance), Refused)
+    responses((status = 200, description = "How it is.", body = Glance))
 )]
 async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {
     let runtime = service.live.runtime();

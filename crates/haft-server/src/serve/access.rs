@@ -44,11 +44,16 @@ impl Caller {
         Self { name: format!("key:{}", holder.name).into(), scope: holder.scope }
     }
 
+    /// Whether it is anybody who reaches a server without keys.
+    pub fn is_local(&self) -> bool {
+        &*self.name == LOCAL
+    }
+
     /// Whether the caller may change things; else the problem to answer with.
     pub fn require_admin(&self) -> Result<(), Problem> {
         match self.scope {
             Scope::Admin => Ok(()),
-            Scope::Call if &*self.name == LOCAL => {
+            Scope::Call if self.is_local() => {
                 let detail = "changes need an admin key, and this server has no key yet";
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }

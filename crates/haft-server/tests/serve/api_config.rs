@@ -31,7 +31,7 @@ async fn the_configuration_is_shown_and_loaded_again() {
         .workspace
         .write("haft.yaml", "registry: {dir: tools}\nlog: {retain_days: many, colour: 1}\n");
     let refused = served.post("/api/v1/reload", "").await;
-    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("Invalid")));
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("InvalidFiles")));
     assert_eq!(refused.json()["errors"].as_array().unwrap().len(), 2, "{}", refused.text);
     let config = served.get("/api/v1/config").await.json();
     assert_eq!(value(&config, "log.retain_days")["value"], json!(7));

@@ -113,10 +113,14 @@ async fn what_cannot_be_added_is_refused_with_reasons() {
     let before = workspace.read("tools/mcp.json");
     let served = Served::with_admin(workspace);
     for (body, status, code) in [
-        (json!({"name": "x", "url": "http://127.0.0.1:1/mcp", "colour": "red"}), 422, "Invalid"),
-        (json!({"name": "x"}), 422, "Invalid"),
-        (json!({"url": "http://127.0.0.1:1/mcp"}), 422, "Invalid"),
-        (json!({"name": 7, "url": "http://127.0.0.1:1/mcp"}), 422, "Invalid"),
+        (
+            json!({"name": "x", "url": "http://127.0.0.1:1/mcp", "colour": "red"}),
+            422,
+            "InvalidEntry",
+        ),
+        (json!({"name": "x"}), 422, "InvalidEntry"),
+        (json!({"url": "http://127.0.0.1:1/mcp"}), 422, "InvalidEntry"),
+        (json!({"name": 7, "url": "http://127.0.0.1:1/mcp"}), 422, "InvalidEntry"),
         (json!(["x"]), 400, "InvalidBody"),
         (json!({"name": "fixed", "url": "http://127.0.0.1:1/mcp"}), 409, "ReadOnly"),
         (json!({"name": "x", "command": "touch", "args": ["spawned"]}), 403, "NotAllowed"),

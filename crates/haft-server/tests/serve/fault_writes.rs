@@ -197,7 +197,7 @@ async fn the_disk_hears_of_a_write_before_the_caller() {
     let lines: Vec<&str> = text.lines().collect();
     let at = |what: &str, from: usize, fits: &dyn Fn(&str) -> bool| {
         let found = lines.iter().skip(from).position(|line| fits(line));
-        found.map(|at| at + from).unwrap_or_else(|| panic!("no {what} after line {from}:\n{text}"))
+        found.map_or_else(|| panic!("no {what} after line {from}:\n{text}"), |at| at + from)
     };
     let is_sync = |line: &str| line.contains("fsync(") || line.contains("fdatasync(");
     let folder = served.workspace.path().join("tools");

@@ -1,5 +1,4 @@
 //! The real `haft serve`, started in a workspace on a free port.
-#![allow(dead_code, reason = "the tests that need the rest come with the endpoints")]
 
 use haft_server::keys::Scope;
 use reqwest::header::HeaderMap;
@@ -73,7 +72,8 @@ impl Served {
                 break greeting;
             }
         };
-        let url = greeting["listening"].as_str().unwrap().to_owned();
+        let url = greeting["listening"].as_str();
+        let url = url.unwrap_or_else(|| panic!("it does not start: {text}")).to_owned();
         let client = client().build().unwrap();
         let pid = u32::try_from(greeting["pid"].as_u64().unwrap()).unwrap();
         Self { workspace, url, admin, pid, running: Some(running), client }
@@ -150,6 +150,7 @@ impl Served {
     }
 
     /// What it printed to standard error up to now.
+    #[allow(dead_code, reason = "for tests of what it says while it runs")]
     pub(crate) fn stderr(&self) -> String {
         self.running.as_ref().map(Running::stderr_so_far).unwrap_or_default()
     }
@@ -170,6 +171,16 @@ impl Served {
     /// Waits for its end, which something else brings about.
     pub(crate) fn ended(&mut self) -> Finished {
         self.running.take().unwrap().finish()
+    }
+
+    /// Ends it and starts it again in the same folder, with the same keys.
+    pub(crate) fn restarted(mut self) -> Self {
+        let running = self.running.take().unwrap();
+        running.terminate();
+        let finished = running.finish();
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        let workspace = std::mem::take(&mut self.workspace);
+        Self::start(workspace, self.admin.take())
     }
 
     /// Ends it with SIGTERM and says how that went; the workspace stays.

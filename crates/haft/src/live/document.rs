@@ -139,21 +139,13 @@ pub(super) fn with_disabled(
     entry: &RawValue,
     is_disabled: bool,
 ) -> Result<Box<RawValue>, serde_json::Error> {
-    let mut members = members_but(entry, "disabled")?;
+    let InOrder(members) = serde_json::from_str(entry.get())?;
+    let others = members.iter().filter(|member| member.name != "disabled");
+    let mut members: Vec<String> = others.map(Entry::as_member).collect();
     if is_disabled {
         members.push("\"disabled\":true".to_owned());
     }
     RawValue::from_string(format!("{{{}}}", members.join(",")))
-}
-
-/// An object without one of its members; everything else stays as it was written.
-pub fn without_member(entry: &RawValue, name: &str) -> Result<Box<RawValue>, serde_json::Error> {
-    RawValue::from_string(format!("{{{}}}", members_but(entry, name)?.join(",")))
-}
-
-fn members_but(entry: &RawValue, name: &str) -> Result<Vec<String>, serde_json::Error> {
-    let InOrder(members) = serde_json::from_str(entry.get())?;
-    Ok(members.iter().filter(|member| member.name != name).map(Entry::as_member).collect())
 }
 
 #[derive(Deserialize)]

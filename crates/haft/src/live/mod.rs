@@ -17,16 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, ConfigError, LoadOptions, Place, Problem, RegistryTexts};
+use crate::config::{
+    Config, ConfigError, ConfigFile, LoadOptions, Place, Problem, RegistryTexts, Severity,
+};
 use crate::runtime::{Runtime, StartError};
 use document::Entries;
 use worker::Order;
 
-pub use document::{Document, entry_tag, without_member};
+pub use document::{Document, entry_tag};
 pub use edit::{Action, Condition, Edit, EditError, Edited, Happened};
 pub use folder::FolderStore;
 pub use store::{Documents, RegistryStore, Revision, StoreError, Stored};
@@ -223,6 +226,25 @@ impl Shared {
         });
         let options = LoadOptions { registry, ..self.options.clone() };
         let loaded = tokio::task::spawn_blocking(move || Config::load(&options)).await;
-        loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))
+        let loaded = loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))?;
+        let problems = emptied(&self.runtime.config(), &loaded);
+        if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
     }
+}
+
+/// Files that said something and are empty now. Whoever writes a file anew begins with an empty one, and a full
+/// disk ends with one: nobody means that everything is to go.
+fn emptied(old: &Config, new: &Config) -> Vec<Problem> {
+    let nothing: [u8; 32] = Sha256::digest(b"").into();
+    let had_text = |file: &&ConfigFile| {
+        old.files.iter().any(|before| before.path == file.path && before.digest != nothing)
+    };
+    let is_emptied = new.files.iter().filter(|file| file.digest == nothing).filter(had_text);
+    let problem = |file: &ConfigFile| Problem {
+        severity: Severity::Error,
+        place: Place::whole(Arc::clone(&file.name)),
+        problem: "the file is empty, and it was not when it was last used".to_owned(),
+        remedy: "put its content back; to begin with nothing, start Haft anew".to_owned(),
+    };
+    is_emptied.map(problem).collect()
 }

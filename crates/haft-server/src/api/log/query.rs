@@ -16,8 +16,7 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::{Service, Which, dir, unreadable};
-use crate::api::refusals::Refused;
-use crate::serve::{Path, Problem, ProblemDocument, Query};
+use crate::serve::{Path, Problem, Query};
 
 /// How many calls may be read ahead of a slow client.
 const AHEAD_MAX: usize = 4;
@@ -47,8 +46,7 @@ struct Rest {
     get, path = "/api/v1/log", tag = "log", params(Which),
     responses(
         (status = 200, description = "The calls.", body = Log),
-        (status = 503, description = "The log cannot be read.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 503, description = "The log cannot be read."),
     )
 )]
 pub(super) async fn list(
@@ -100,9 +98,8 @@ fn write(mut calls: Calls, to: &Sender<Bytes>) -> Option<()> {
     params(("execution_id" = String, Path, description = "The id the call was answered with.")),
     responses(
         (status = 200, description = "The call as the log holds it.", body = Object),
-        (status = 404, description = "There is no such call.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "The log cannot be read.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 404, description = "There is no such call."),
+        (status = 503, description = "The log cannot be read."),
     )
 )]
 pub(super) async fn show(

@@ -14,8 +14,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::{Service, Which, dir, unreadable};
-use crate::api::refusals::Refused;
-use crate::serve::{Problem, ProblemDocument, Query};
+use crate::serve::{Problem, Query};
 
 /// How often the log is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -28,8 +27,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
     get, path = "/api/v1/log/tail", tag = "log", params(Which),
     responses(
         (status = 200, description = "Events, until the client leaves or the service ends.", body = String, content_type = "text/event-stream"),
-        (status = 503, description = "The log cannot be read.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 503, description = "The log cannot be read."),
     )
 )]
 pub(super) async fn tail(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header::ETAG;
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use haft::live::{Document, Live};
 use haft::{ReconnectError, ServerInfo};
@@ -15,10 +16,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::if_match::etag;
-use super::refusals::Refused;
+use super::precondition::etag;
 use super::{Routes, Service};
-use crate::serve::{Path, Problem, ProblemDocument};
+use crate::serve::{Path, Problem};
 use view::{Server, ServerDetails};
 
 pub(super) fn routes() -> Routes {
@@ -42,7 +42,7 @@ struct Servers {
 /// The configured servers and how each is doing.
 #[utoipa::path(
     get, path = "/api/v1/servers", tag = "servers",
-    responses((status = 200, description = "All of them.", body = Servers), Refused)
+    responses((status = 200, description = "All of them.", body = Servers))
 )]
 async fn list(State(service): State<Arc<Service>>) -> Json<Servers> {
     let live = &service.live;
@@ -58,10 +58,9 @@ async fn list(State(service): State<Arc<Service>>) -> Json<Servers> {
     responses(
         (status = 200, description = "It is configured.", body = ServerDetails,
          headers(("ETag" = String, description = "Of a server in the registry: for `If-Match`."))),
-        (status = 404, description = "There is no such server.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "The registry is broken.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 503, description = "The registry cannot be read.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 404, description = "There is no such server."),
+        (status = 409, description = "The registry is broken."),
+        (status = 503, description = "The registry cannot be read."),
     )
 )]
 async fn show(
@@ -71,7 +70,7 @@ async fn show(
     let info = find(&service.live, &name)?;
     let details = ServerDetails::of(info, &service.live);
     let entry = service.live.entry(Document::Servers, &name).await?;
-    let tag = entry.and_then(|(_, tag)| etag(&tag));
+    let tag = entry.map(|(_, tag)| (ETAG, etag(&tag)));
     Ok((AppendHeaders(tag), Json(details)).into_response())
 }
 
@@ -82,9 +81,8 @@ async fn show(
     params(("name" = String, Path, description = "The server's name.")),
     responses(
         (status = 200, description = "How it is doing now.", body = Server),
-        (status = 404, description = "There is no such server.", body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "It is disabled.", body = ProblemDocument, content_type = "application/problem+json"),
-        Refused,
+        (status = 404, description = "There is no such server."),
+        (status = 409, description = "It is disabled."),
     )
 )]
 async fn reconnect(
