@@ -5,6 +5,7 @@ mod cli;
 mod console;
 pub mod keys;
 mod logging;
+mod moment;
 mod progress;
 pub mod serve;
 pub mod telemetry;

@@ -16,6 +16,7 @@ cargo xtask conformance [PATH] the official conformance suite against Haft's cli
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
+cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
 cargo xtask coverage           line coverage of config, registry and policy";
 
 fn main() -> ExitCode {
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         ["bench", "call-path"] => bench::call_path(),
         ["bench", "serve"] => bench::serve(),
         ["bench", "mcp"] => bench::mcp(),
+        ["faults"] => test::faults(),
         ["coverage"] => test::coverage(),
         _ => {
             eprintln!("{HELP}");

@@ -59,6 +59,12 @@ pub(super) fn edit_problem(error: &EditError) -> Problem {
     problem.remedy(error.remedy())
 }
 
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        edit_problem(&error)
+    }
+}
+
 /// Adds `Retry-After`.
 pub(super) fn come_again(problem: Problem, after: Duration) -> Problem {
     problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs()))
@@ -68,13 +74,21 @@ fn invalid(error: &ConfigError) -> Problem {
     let title = "The entry is not valid";
     let detail = "the registry would not be valid with this entry; nothing was changed";
     let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidEntry", title, detail);
+    errors(error).fold(problem, Problem::error)
+}
+
+/// What is wrong with a configuration, one by one.
+pub(super) fn errors(error: &ConfigError) -> impl Iterator<Item = FieldProblem> {
     let errors = error.problems.iter().filter(|problem| problem.severity == Severity::Error);
-    errors.fold(problem, |problem, it| {
-        let place = &it.place;
-        let place = if place.path.is_empty() { place.to_string() } else { place.path.clone() };
-        let remedy = Some(it.remedy.clone()).filter(|remedy| !remedy.is_empty());
-        problem.error(FieldProblem { place, problem: it.problem.clone(), remedy })
-    })
+    errors.map(field)
+}
+
+/// One thing that is wrong, or worth a line.
+pub(super) fn field(problem: &haft::config::Problem) -> FieldProblem {
+    let place = &problem.place;
+    let place = if place.path.is_empty() { place.to_string() } else { place.path.clone() };
+    let remedy = Some(problem.remedy.clone()).filter(|remedy| !remedy.is_empty());
+    FieldProblem { place, problem: problem.problem.clone(), remedy }
 }
 
 fn store(error: &StoreError, text: String) -> Problem {

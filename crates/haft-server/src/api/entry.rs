@@ -12,6 +12,11 @@ use crate::serve::{FieldProblem, Problem};
 /// The member that names an entry.
 const NAME: &str = "name";
 
+/// How long a name may be: it stands in addresses, headers and every list.
+const NAME_CHARS_MAX: usize = 128;
+/// How many members an entry may have. None needs that many, and a million would take minutes to compare.
+const MEMBERS_MAX: usize = 256;
+
 /// The members of an entry, each key once, in their order.
 #[derive(Debug)]
 pub(super) struct Entry(Vec<(String, Box<RawValue>)>);
@@ -21,7 +26,9 @@ impl Entry {
     pub(super) fn name(&self) -> Result<Option<String>, Problem> {
         let Some((_, name)) = self.0.iter().find(|(key, _)| key == NAME) else { return Ok(None) };
         let name = serde_json::from_str::<String>(name.get()).ok().filter(|name| !name.is_empty());
-        name.map(Some).ok_or_else(|| wrong_name("the name is not a text", "send a text"))
+        let name = name.ok_or_else(|| wrong_name("the name is not a text", "send a text"))?;
+        check_name(&name)?;
+        Ok(Some(name))
     }
 
     /// The name that it must have.
@@ -31,19 +38,23 @@ impl Entry {
 
     /// The entry with its name in it, which must be `name` if it has one.
     pub(super) fn named(mut self, name: &str) -> Result<Box<RawValue>, Problem> {
+        if !self.require_name(name)? {
+            let value = serde_json::value::to_raw_value(name).map_err(|_| Problem::internal())?;
+            self.0.insert(0, (NAME.to_owned(), value));
+        }
+        self.render()
+    }
+
+    /// Whether it has a name, which must be `name` then.
+    pub(super) fn require_name(&self, name: &str) -> Result<bool, Problem> {
+        check_name(name)?;
         match self.name()? {
             Some(own) if own != name => {
                 let problem = format!("the entry is named `{own}` and the path says `{name}`");
-                return Err(wrong_name(problem, "leave the name out, or send the same"));
+                Err(wrong_name(problem, "leave the name out, or send the same"))
             }
-            Some(_) => {}
-            None => {
-                let value =
-                    serde_json::value::to_raw_value(name).map_err(|_| Problem::internal())?;
-                self.0.insert(0, (NAME.to_owned(), value));
-            }
+            own => Ok(own.is_some()),
         }
-        self.render()
     }
 
     /// The entry without its name, for a document where the name stands outside.
@@ -60,6 +71,17 @@ impl Entry {
         // Made of parts that are JSON.
         RawValue::from_string(format!("{{{}}}", members.join(","))).map_err(|_| Problem::internal())
     }
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    if name.chars().count() > NAME_CHARS_MAX {
+        let remedy = format!("choose a name of at most {NAME_CHARS_MAX} characters");
+        return Err(wrong_name("the name is too long", &remedy));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(wrong_name("the name has control characters", "leave them out"));
+    }
+    Ok(())
 }
 
 fn wrong_name(problem: impl Into<String>, remedy: &str) -> Problem {
@@ -85,6 +107,10 @@ impl<'de> Deserialize<'de> for Entry {
                     if members.iter().any(|(other, _)| *other == key) {
                         return Err(A::Error::custom(format!("the key `{key}` is there twice")));
                     }
+                    if members.len() == MEMBERS_MAX {
+                        let problem = format!("an entry has at most {MEMBERS_MAX} members");
+                        return Err(A::Error::custom(problem));
+                    }
                     members.push((key, value));
                 }
                 Ok(Entry(members))
@@ -109,7 +135,9 @@ mod tests {
         let raw = entry(r#"{"a": 1, "name": "t"}"#).named("t").unwrap();
         assert_eq!(raw.get(), r#"{"a":1,"name":"t"}"#);
         assert_eq!(entry(r#"{"name":"s","url":"x"}"#).unnamed().unwrap().get(), r#"{"url":"x"}"#);
-        for wrong in [r#"{"name": "other"}"#, r#"{"name": 1}"#, r#"{"name": ""}"#] {
+        let long = format!(r#"{{"name": "{}"}}"#, "t".repeat(NAME_CHARS_MAX + 1));
+        let wrong = [r#"{"name": "other"}"#, r#"{"name": 1}"#, r#"{"name": ""}"#, &long];
+        for wrong in wrong.into_iter().chain([r#"{"name": "a\u0000b"}"#]) {
             assert_eq!(entry(wrong).named("t").unwrap_err().document().status, 422, "{wrong}");
         }
     }

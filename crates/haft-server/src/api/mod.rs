@@ -4,16 +4,23 @@
 
 mod call_events;
 mod calls;
+mod config;
 mod contract;
 mod docs;
 mod document;
 mod edit_problem;
 mod entry;
+mod failure_problem;
 mod health;
 mod metrics;
+mod log;
 mod precondition;
+mod prompts;
+mod resources;
 mod running;
 mod schemas;
+mod servers;
+mod status;
 mod tools;
 mod tools_list;
 
@@ -76,10 +83,16 @@ impl Routes {
 pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
     let parts: [fn() -> Routes; _] = [
         calls::routes,
+        config::routes,
         contract::routes,
         health::routes,
         metrics::routes,
+        log::routes,
+        prompts::routes,
+        resources::routes,
         running::routes,
+        servers::routes,
+        status::routes,
         tools::routes,
         tools_list::routes,
     ];

@@ -2,9 +2,20 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod api_config;
+mod api_log;
+mod api_offers;
+mod api_servers;
+mod attack_access;
+mod attack_bodies;
+mod attack_secrets;
 mod calls;
 mod collector;
 mod documents;
+mod fault_files;
+mod fault_load;
+mod fault_writes;
+mod faults;
 mod guard;
 mod inside;
 mod limits;

@@ -16,9 +16,14 @@ pub(crate) struct Served {
     pub(crate) url: String,
     /// The text of an admin key, where one was created.
     pub(crate) admin: Option<String>,
+    /// Its process.
+    pub(crate) pid: u32,
     running: Option<Running>,
     client: reqwest::Client,
 }
+
+/// How it is started: on a free port, saying which.
+pub(crate) const SERVE: [&str; 4] = ["--json", "serve", "--listen", "127.0.0.1:0"];
 
 /// What was answered.
 #[derive(Debug)]
@@ -53,7 +58,13 @@ impl Served {
     }
 
     fn start(workspace: Workspace, admin: Option<String>) -> Self {
-        let running = haft(&workspace, &["--json", "serve", "--listen", "127.0.0.1:0"]).start();
+        let program = haft(&workspace, &SERVE);
+        Self::run(workspace, admin, program)
+    }
+
+    /// Starts `program`, which is `haft` with the arguments [`SERVE`] or becomes it.
+    pub(crate) fn run(workspace: Workspace, admin: Option<String>, program: Program) -> Self {
+        let running = program.start();
         let mut text = String::new();
         let greeting: Value = loop {
             text += &running.line();
@@ -64,7 +75,8 @@ impl Served {
         let url = greeting["listening"].as_str();
         let url = url.unwrap_or_else(|| panic!("it does not start: {text}")).to_owned();
         let client = client().build().unwrap();
-        Self { workspace, url, admin, running: Some(running), client }
+        let pid = u32::try_from(greeting["pid"].as_u64().unwrap()).unwrap();
+        Self { workspace, url, admin, pid, running: Some(running), client }
     }
 
     /// Creates several keys, then starts it. Requests are made with the first admin key, if there is one.
@@ -141,6 +153,24 @@ impl Served {
     #[allow(dead_code, reason = "for tests of what it says while it runs")]
     pub(crate) fn stderr(&self) -> String {
         self.running.as_ref().map(Running::stderr_so_far).unwrap_or_default()
+    }
+
+    /// Sends SIGTERM and leaves it to end.
+    pub(crate) fn terminate(&self) {
+        self.running.as_ref().unwrap().terminate();
+    }
+
+    /// Ends it with SIGKILL, waits for that, and hands its workspace out.
+    pub(crate) fn kill(mut self) -> Workspace {
+        let running = self.running.take().unwrap();
+        running.kill();
+        assert_eq!(running.finish().code, 128 + 9);
+        std::mem::replace(&mut self.workspace, Workspace::new())
+    }
+
+    /// Waits for its end, which something else brings about.
+    pub(crate) fn ended(&mut self) -> Finished {
+        self.running.take().unwrap().finish()
     }
 
     /// Ends it and starts it again in the same folder, with the same keys.
