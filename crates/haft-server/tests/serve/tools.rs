@@ -62,7 +62,7 @@ async fn a_tool_lives_from_its_registration_to_its_removal() {
     assert!(!names(&served.get("/tools").await.json()).contains(&"hello_world"));
 }
 
-/// Proves S2-FR-010, S2-SC-002: the short paths do the same, a server among them.
+/// Proves S2-FR-010: the short paths do the same, a server among them.
 #[tokio::test]
 async fn the_short_paths_work() {
     let workspace = toolbox();
@@ -95,6 +95,23 @@ async fn the_short_paths_work() {
     assert_eq!(served.delete("/tools/far").await.status, 204);
     assert_eq!(served.get("/tools?source=mcp").await.json()["total"], 0);
     assert!(!served.workspace.read("tools/mcp.json").unwrap().contains("\"far\""));
+}
+
+/// Proves S2-SC-002: from an empty folder to a tool that answers, with nothing but a key, a script and the API.
+#[tokio::test]
+async fn from_nothing_to_a_usable_tool() {
+    let workspace = testkit::Workspace::new();
+    workspace
+        .write(".haft/tools/double.py", "def run(args):\n    return {'twice': 2 * args['n']}\n");
+    let served = Served::with_admin(workspace);
+    let entry = r#"{"name": "double", "description": "Doubles a number.", "type": "local",
+        "input_schema": {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]},
+        "config": {"script_path": "double.py"}}"#;
+    let created = served.post("/tools/local", entry).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let (status, envelope) = call(&served, "double", r#"{"arguments": {"n": 21}}"#).await;
+    assert_eq!((status, &envelope["data"]), (200, &json!({"twice": 42})));
+    assert_eq!(names(&served.get("/tools").await.json()), ["hello_world", "double"]);
 }
 
 /// Proves S2-FR-012: what would not be valid is refused with every problem, and the file stays as it was.
