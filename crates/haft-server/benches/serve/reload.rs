@@ -11,8 +11,9 @@ use tokio::task::JoinSet;
 
 use super::Failure;
 use super::host::toolbox;
-use super::stats::{Times, ms};
+use super::stats::ms;
 use super::writes::prepare;
+use testkit::times::Times;
 
 const TOOLS: u32 = 500;
 const ROUNDS: usize = 21;

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::Failure;
 use super::host::{Hosted, Server, toolbox};
-use super::stats::{Times, ms, ratio};
+use super::stats::ms;
+use testkit::times::{Times, ratio};
 
 const ROUNDS: u32 = 100;
 /// How many tools the registry has beside the one that changes.

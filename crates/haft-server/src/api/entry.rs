@@ -1,5 +1,6 @@
 //! An entry of the registry as it is sent: one JSON object. What it says stays as it was written.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use axum::http::StatusCode;
@@ -103,8 +104,9 @@ impl<'de> Deserialize<'de> for Entry {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
                 let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
+                let mut keys = HashSet::new();
                 while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if members.iter().any(|(other, _)| *other == key) {
+                    if !keys.insert(key.clone()) {
                         return Err(A::Error::custom(format!("the key `{key}` is there twice")));
                     }
                     if members.len() == MEMBERS_MAX {

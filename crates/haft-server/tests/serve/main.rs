@@ -22,6 +22,7 @@ mod limits;
 mod metrics;
 mod page;
 mod problems;
+mod readme;
 mod request_ids;
 mod schemathesis;
 mod served;

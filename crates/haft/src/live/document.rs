@@ -30,6 +30,18 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The name that an entry gives itself, where entries of this document do.
+    pub(super) fn name_in(self, entry: &RawValue) -> Option<String> {
+        match self {
+            Self::Tools => {
+                serde_json::from_str::<Head>(entry.get()).ok().map(|Head { name, .. }| name)
+            }
+            Self::Servers => None,
+        }
+    }
+}
+
 /// A document, taken apart.
 pub(super) struct Entries {
     document: Document,

@@ -217,6 +217,11 @@ async fn a_command_needs_the_operators_permission() {
         assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
     }
     made(&live, tool(json!(["cat"]))).await;
+    // Under the name of another tool, which is permitted.
+    let mut hidden = echo("other");
+    hidden["config"] = json!({"runtime": "command", "command": ["sh"]});
+    let error = refused(&live, edit(Document::Tools, "it", Action::Put(raw(&hidden)))).await;
+    assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
     let server = |entry: Value| edit(Document::Servers, "s", Action::Put(raw(&entry)));
     let preload = json!({"command": "uvx", "args": ["mcp-x"], "env": {"LD_PRELOAD": "./evil.so"}});
     let path = json!({"command": "uvx", "args": ["mcp-x"], "env": {"PATH": "/tmp"}});
