@@ -30,7 +30,7 @@ pub(super) fn routes() -> Routes {
 
 /// Lists the tools that are offered: `GET /api/v1/tools` by its short name.
 #[utoipa::path(
-    get, path = "/tools", operation_id = "short_list", tag = "short paths", params(Wanted),
+    get, path = "/tools", tag = "short paths", params(Wanted),
     responses(
         (status = 200, description = "The tools.", body = ToolList,
          headers(("ETag" = String, description = "The registry's revision."))),
@@ -46,7 +46,7 @@ async fn list(
 
 /// Registers a local tool: `POST /api/v1/tools` by its short name.
 #[utoipa::path(
-    post, path = "/tools/local", operation_id = "short_create_local", tag = "short paths",
+    post, path = "/tools/local", tag = "short paths",
     request_body = ToolEntrySchema,
     responses(
         (status = 201, description = "It is registered.", body = Changed,
@@ -67,7 +67,7 @@ async fn create_local(
 /// The body is an entry of `mcp.json` with its name. Answers when the server has been tried once: `state`
 /// says whether its tools can be called. One that cannot be reached is registered all the same, and tried again.
 #[utoipa::path(
-    post, path = "/tools/mcp", operation_id = "short_create_server", tag = "short paths",
+    post, path = "/tools/mcp", tag = "short paths",
     request_body = ServerRegistrationSchema,
     responses(
         (status = 201, description = "It is registered.", body = ServerInfoSchema,
@@ -103,12 +103,12 @@ async fn create_server(
 
 /// Replaces a registered tool, or registers it: `PUT /api/v1/tools/{name}` by its short name.
 #[utoipa::path(
-    put, path = "/tools/{name}", operation_id = "short_put", tag = "short paths",
+    put, path = "/tools/{name}", tag = "short paths",
     request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, description = "What `ETag` said, or `*`: replace only that."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: replace only that."),
+        ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "`*`: create only."),
     ),
     responses(
         (status = 200, description = "It is replaced.", body = Changed,
@@ -129,10 +129,10 @@ async fn put(
 
 /// Removes a registered tool, or a registered MCP server of that name with all its tools.
 #[utoipa::path(
-    delete, path = "/tools/{name}", operation_id = "short_remove", tag = "short paths",
+    delete, path = "/tools/{name}", tag = "short paths",
     params(
         ("name" = String, Path, description = "The name of the tool or server."),
-        ("If-Match" = Option<String>, Header, description = "What `ETag` said, or `*`: remove only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: remove only that."),
     ),
     responses((status = 204, description = "It is gone."), EditProblems)
 )]

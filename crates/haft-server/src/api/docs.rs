@@ -161,8 +161,15 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}")
 }
 
+/// A text, with what stands in backticks as code.
 fn text(value: &Value) -> String {
-    escaped(value.as_str().unwrap_or_default())
+    let escaped = escaped(value.as_str().unwrap_or_default());
+    let parts = escaped.split('`').enumerate();
+    let parts = parts.map(|(at, part)| match at % 2 {
+        0 => part.to_owned(),
+        _ => format!("<code>{part}</code>"),
+    });
+    parts.collect()
 }
 
 fn add(page: &mut String, text: std::fmt::Arguments<'_>) {

@@ -77,8 +77,9 @@ impl Document {
     }
 }
 
-/// Adds to an operation what the frame may answer.
+/// Adds to an operation its id and what the frame may answer.
 fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
+    operation["operationId"] = operation_id(path, method).into();
     let is_open = OPEN_PATHS.contains(&path);
     let is_admin = match who {
         Who::Admin => true,
@@ -124,6 +125,12 @@ fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
     if let Some(responses) = operation["responses"].as_object_mut() {
         responses.sort_keys();
     }
+}
+
+/// Handlers of different files may share a name; paths are there once.
+fn operation_id(path: &str, method: &str) -> String {
+    let words = path.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
 }
 
 fn problem() -> Value {

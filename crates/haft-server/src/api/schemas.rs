@@ -196,11 +196,36 @@ pub(super) struct ToolEntrySchema {
     #[schema(required = false, minimum = 1)]
     max_instances: u32,
     /// How long one call may run, such as `30s`.
-    #[schema(required = false, example = "30s")]
+    #[schema(required = false, example = "30s", pattern = "^[1-9][0-9]{0,3}(ms|s|m)$")]
     timeout: String,
-    /// How the tool is run: `script_path`, `entrypoint`, `command`, and more.
-    #[schema(required = false, value_type = Object)]
-    config: Value,
+    /// How the tool is run.
+    #[schema(required = false)]
+    config: ToolEntryConfigSchema,
+}
+
+/// How a tool of `tools.json` is run.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolEntryConfig)]
+struct ToolEntryConfigSchema {
+    /// The script, inside the registry's folder.
+    #[schema(required = false, example = "hello_world.py")]
+    script_path: String,
+    /// The function to call; `run` by default.
+    #[schema(required = false, example = "run")]
+    entrypoint: String,
+    /// `python` or `command`; by default told from the script's ending.
+    #[schema(required = false, pattern = "^(python|command)$")]
+    runtime: String,
+    /// The program that runs the script, or that is the tool itself. It needs a line in
+    /// `policy.allowed_commands`.
+    #[schema(required = false)]
+    command: Vec<String>,
+    /// Arguments of a command, after the script.
+    #[schema(required = false)]
+    args: Vec<String>,
+    /// The server of an entry of `type: mcp`.
+    #[schema(required = false)]
+    server: String,
 }
 
 /// A name and an entry of `mcp.json`: a local command or an address.
@@ -222,7 +247,7 @@ pub(super) struct ServerRegistrationSchema {
     #[schema(required = false, format = "uri")]
     url: String,
     /// What its unconfigured tools mean.
-    #[schema(required = false, example = "dynamic")]
+    #[schema(required = false, example = "dynamic", pattern = "^(strict|dynamic)$")]
     mode: String,
 }
 

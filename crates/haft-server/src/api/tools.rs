@@ -105,7 +105,7 @@ async fn show(
 /// `If-Match` with the registry's revision makes it depend on that.
 #[utoipa::path(
     post, path = "/api/v1/tools", tag = "tools", request_body = ToolEntrySchema,
-    params(("If-Match" = Option<String>, Header, description = "The registry's revision, as `GET /api/v1/tools` gives it.")),
+    params(("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The registry's revision, as `GET /api/v1/tools` gives it.")),
     responses(
         (status = 201, description = "It is registered.", body = Changed,
          headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the tool is."))),
@@ -129,8 +129,8 @@ pub(super) async fn create(
     put, path = "/api/v1/tools/{name}", tag = "tools", request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, description = "What `ETag` said, or `*`: replace only that."),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: replace only that."),
+        ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "`*`: create only."),
     ),
     responses(
         (status = 200, description = "It is replaced.", body = Changed,
@@ -157,7 +157,7 @@ pub(super) async fn put(
     delete, path = "/api/v1/tools/{name}", tag = "tools",
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, description = "What `ETag` said, or `*`: remove only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: remove only that."),
     ),
     responses((status = 204, description = "It is gone."), EditProblems)
 )]

@@ -42,6 +42,7 @@ pub(super) struct Wanted {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// Where to go on: `next` of the answer before.
+    #[param(pattern = "^[0-9]{1,9}$")]
     cursor: Option<String>,
 }
 
