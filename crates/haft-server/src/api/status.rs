@@ -37,7 +37,7 @@ struct Glance {
     /// How busy it is.
     calls: Busy,
     /// How the execution log is doing.
-    log: Log,
+    log: LogState,
     /// How following the files goes.
     live: Following,
 }
@@ -70,7 +70,7 @@ struct BusyTool {
 
 /// How the execution log is doing.
 #[derive(Debug, Default, Serialize, ToSchema)]
-struct Log {
+struct LogState {
     /// Whether the last write worked.
     is_working: bool,
     /// What is wrong.
@@ -86,7 +86,7 @@ struct Log {
     entries_lost: u64,
 }
 
-impl Log {
+impl LogState {
     fn of(health: Option<LogHealth>) -> Self {
         match health {
             None => Self { is_working: true, ..Self::default() },
@@ -139,7 +139,7 @@ async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {
         servers: servers.len(),
         servers_by_state,
         calls: Busy::of(runtime.figures()),
-        log: Log::of(runtime.log_health()),
+        log: LogState::of(runtime.log_health()),
         live: Following::of(service.live.status()),
     })
 }

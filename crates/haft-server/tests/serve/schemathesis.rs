@@ -15,6 +15,15 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 /// Needs a call that is under way just then. `calls.rs` has one.
 const NEVER_SUCCEEDS: [&str; 1] = ["DELETE /api/v1/calls/{execution_id}"];
 
+/// A stream that does not end, and what asks servers that are out of reach here: 502 to 504 are the right
+/// answers then, and a server error to whoever does not know that. `api_log.rs` and `api_offers.rs` have them.
+const LEFT_OUT: [&str; 4] = [
+    "/api/v1/log/tail",
+    "/api/v1/prompts/{server}/{name}",
+    "/api/v1/resources",
+    "/api/v1/resources/content",
+];
+
 /// No answer that the document does not have, none of another shape, and no fault inside. That is worth
 /// something only where the questions got through: no operation may be hidden behind a refused key, and each
 /// must have succeeded at least once.
@@ -33,6 +42,9 @@ async fn the_api_is_what_its_document_says() {
     command.arg("-H").arg(format!("X-API-Key: {key}"));
     command.arg("-H").arg(format!("Authorization: Bearer {key}"));
     command.args(["--checks", CHECKS, "--max-examples", "25", "--seed", "1", "--no-color"]);
+    for path in LEFT_OUT {
+        command.args(["--exclude-path", path]);
+    }
     command.args(["--report", "har", "--report-dir"]).arg(&reports);
     let run = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
@@ -49,6 +61,7 @@ async fn the_api_is_what_its_document_says() {
         .iter()
         .filter(|(_, answers)| !answers.iter().any(|status| (200..300).contains(status)))
         .map(|(operation, _)| operation.as_str())
+        .filter(|operation| !LEFT_OUT.iter().any(|path| operation.ends_with(&format!(" {path}"))))
         .collect();
     assert_eq!(failed, NEVER_SUCCEEDS, "{answers:?}");
 }

@@ -24,7 +24,7 @@ const AHEAD_MAX: usize = 4;
 /// Calls of the log.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "only described: an answer is written call by call")]
-struct Log {
+struct LoggedCalls {
     /// The calls, each as the log holds it.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<LoggedCall>,
@@ -45,7 +45,7 @@ struct Rest {
 #[utoipa::path(
     get, path = "/api/v1/log", tag = "log", params(Which),
     responses(
-        (status = 200, description = "The calls.", body = Log),
+        (status = 200, description = "The calls.", body = LoggedCalls),
         (status = 503, description = "The log cannot be read."),
     )
 )]
