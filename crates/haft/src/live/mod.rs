@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::config::model::Origin;
 use crate::config::{
     Config, ConfigError, ConfigFile, LoadOptions, Place, Problem, RegistryTexts, Severity,
 };
@@ -247,8 +248,30 @@ impl Shared {
         let options = LoadOptions { registry, ..self.options.clone() };
         let loaded = tokio::task::spawn_blocking(move || Config::load(&options)).await;
         let loaded = loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))?;
-        let problems = emptied(&self.runtime.config(), &loaded);
+        let mut problems = emptied(&self.runtime.config(), &loaded);
+        problems.extend(self.moved(&loaded));
         if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
+    }
+}
+
+impl Shared {
+    /// A registry that is somewhere else now: changes would go to the folder of the start.
+    fn moved(&self, new: &Config) -> Option<Problem> {
+        let dir = |config: &Config| config.registry_dir.as_ref().map(|dir| dir.value.clone());
+        if dir(&self.at_start) == dir(new) {
+            return None;
+        }
+        let place = new.registry_dir.as_ref().and_then(|dir| match &dir.origin {
+            Origin::Explicit(place) => Some(place.clone()),
+            _ => None,
+        });
+        let file = new.files.first().map(|file| Arc::clone(&file.name)).unwrap_or_default();
+        Some(Problem {
+            severity: Severity::Error,
+            place: place.unwrap_or_else(|| Place::whole(file)),
+            problem: "the registry is another than at the start".to_owned(),
+            remedy: "put `registry.dir` back, or start Haft anew".to_owned(),
+        })
     }
 }
 

@@ -131,3 +131,26 @@ async fn settings_that_need_a_restart_are_named() {
     assert_eq!(live.status().waiting_for_restart, [""; 0]);
     end(live).await;
 }
+
+/// A registry that is moved while Haft runs would be read in one place and written in another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_moves_is_refused() {
+    let place = Place::new("");
+    let live = place.start().await;
+    made(&live, add("echo")).await;
+    fs::create_dir(place.path("other")).unwrap();
+    fs::write(place.path("other/tools.json"), tools(&["elsewhere"])).unwrap();
+    fs::write(place.path("other/mcp.json"), "{\"mcp_servers\": {}}").unwrap();
+    for yaml in ["registry: {dir: other}\n", "defaults: {}\n"] {
+        save(&place.path("haft.yaml"), yaml);
+        let error = live.reload().await.unwrap_err();
+        assert!(error.to_string().contains("the registry is another"), "{error}");
+        let error = refused(&live, add("more")).await;
+        assert!(
+            matches!(&error, EditError::Broken { file, .. } if file == "haft.yaml"),
+            "{error:?}"
+        );
+        assert_eq!(names(&live), ["echo"]);
+    }
+    end(live).await;
+}
