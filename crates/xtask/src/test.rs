@@ -13,6 +13,7 @@ const COVERED: [&str; 3] =
 pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
     require("node", "nodejs")?;
+    require("curl", "curl")?;
     require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
