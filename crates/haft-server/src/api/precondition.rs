@@ -1,14 +1,17 @@
 //! Changes under a condition: `If-Match` and `If-None-Match`, so that nobody overwrites what they
 //! have not seen.
 
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use haft::live::{Action, Condition, Edit, EditError, Edited, Live, Revision};
+use haft::live::{Action, Condition, Document, Edit, EditError, Edited, Happened, Live, Revision};
+use haft::text::printable;
 
 use super::edit_problem::edit_problem;
-use crate::serve::Problem;
+use crate::serve::{Caller, Problem};
 
 /// How often a change is tried anew that may happen whatever the entry says.
 const TRIES_MAX: usize = 5;
@@ -18,6 +21,8 @@ const TRIES_MAX: usize = 5;
 pub(super) struct Precondition {
     matches: Option<Tags>,
     must_be_new: bool,
+    /// Who makes the change.
+    by: Option<Arc<str>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +41,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Precondition {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Self::of(&parts.headers)
+        let by = parts.extensions.get::<Caller>().map(|caller| Arc::clone(&caller.name));
+        Ok(Self { by, ..Self::of(&parts.headers)? })
     }
 }
 
@@ -51,7 +57,7 @@ impl Precondition {
                     .remedy("send `If-None-Match: *` to create only, or `If-Match` to replace"));
             }
         };
-        Ok(Self { matches: tags(headers, &IF_MATCH)?, must_be_new })
+        Ok(Self { matches: tags(headers, &IF_MATCH)?, must_be_new, by: None })
     }
 
     /// Makes a change of one entry if the condition holds.
@@ -67,7 +73,10 @@ impl Precondition {
             tries += 1;
             edit.condition = self.condition(live, &edit).await?;
             let error = match live.edit(edit.clone()).await {
-                Ok(edited) => return Ok(edited),
+                Ok(edited) => {
+                    self.note(&edit, &edited);
+                    return Ok(edited);
+                }
                 Err(error) => error,
             };
             let is_any = self.matches == Some(Tags::Any);
@@ -78,6 +87,23 @@ impl Precondition {
                 _ => return Err(edit_problem(&error)),
             }
         }
+    }
+
+    /// Changes are as worth knowing as calls.
+    fn note(&self, edit: &Edit, edited: &Edited) {
+        let what = match (&edit.action, edited.what) {
+            (Action::SetDisabled(true), _) => "disabled",
+            (Action::SetDisabled(false), _) => "enabled",
+            (_, Happened::Added) => "added",
+            (_, Happened::Replaced) => "replaced",
+            (_, Happened::Removed) => "removed",
+        };
+        let kind = match edit.document {
+            Document::Tools => "tool",
+            Document::Servers => "server",
+        };
+        let by = self.by.as_deref().unwrap_or_default();
+        tracing::info!(by, "{what} {kind} `{}`", printable(&edit.name));
     }
 
     async fn condition(&self, live: &Live, edit: &Edit) -> Result<Condition, Problem> {
@@ -151,7 +177,7 @@ mod tests {
     fn headers_are_read_by_the_letter() {
         let these = |tags: &[&str]| {
             let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-            Precondition { matches: Some(Tags::These(tags)), must_be_new: false }
+            Precondition { matches: Some(Tags::These(tags)), must_be_new: false, by: None }
         };
         assert_eq!(of(&[]).unwrap(), Precondition::default());
         assert_eq!(of(&[(IF_MATCH, "\"a\", W/\"b\"")]).unwrap(), these(&["a", "W/\"b\""]));

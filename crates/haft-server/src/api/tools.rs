@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use haft::ToolInfo;
 use haft::live::{Action, Condition, Document, Edit, Edited, Happened};
 use haft::registry::Source;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +21,9 @@ use super::precondition::{Precondition, etag};
 use super::schemas::{ToolEntrySchema, ToolInfoSchema};
 use super::{Routes, Service};
 use crate::serve::{Json, Path, Problem};
+
+/// The longest name that models' providers take.
+const NAME_BYTES_MAX: usize = 64;
 
 pub(super) fn routes() -> Routes {
     let admin = OpenApiRouter::new().routes(routes!(create)).routes(routes!(put, remove));
@@ -191,6 +194,34 @@ pub(super) async fn removed(
     })
 }
 
+/// Whether an entry is only the settings of a server's tool.
+fn is_setting(action: &Action) -> bool {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: Option<String>,
+    }
+    match action {
+        Action::Add(entry) | Action::Put(entry) => serde_json::from_str::<Kind>(entry.get())
+            .is_ok_and(|entry| entry.kind.as_deref() == Some("mcp")),
+        Action::Remove | Action::SetDisabled(_) => false,
+    }
+}
+
+/// A tool that is offered under another name than it was registered with is hard to find again.
+fn rewritten(name: &str) -> Problem {
+    let detail = format!("`{}` cannot be the name of a tool", haft::text::printable(name));
+    let title = "The entry is not valid";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidEntry", title, detail)
+        .remedy("use at most 64 letters, digits, `_` and `-`")
+}
+
+fn taken(name: &str, server: &str) -> Problem {
+    let detail = format!("the MCP server `{server}` has a tool `{name}` already");
+    Problem::new(StatusCode::CONFLICT, "OfServer", "It belongs to an MCP server", detail)
+        .remedy("choose another name, or give the server `tool_prefix: server`")
+}
+
 fn of_server(name: &str, server: &str) -> Problem {
     let detail = format!("`{name}` is a tool of the MCP server `{server}` and goes with it");
     let title = "It belongs to an MCP server";
@@ -205,6 +236,18 @@ async fn changed(
     name: String,
     action: Action,
 ) -> Result<(StatusCode, HeaderMap, JsonAnswer<Changed>), Problem> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    if !is_setting(&action) && (name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain)) {
+        return Err(rewritten(&name));
+    }
+    // Which of two tools of one name is offered is for the configuration to say, and not for chance.
+    if let Some(Source::Mcp { mcp_name, .. }) =
+        service.live.runtime().tool(&name).map(|it| it.source)
+        && tag(service, &name).await.is_none()
+        && !is_setting(&action)
+    {
+        return Err(taken(&name, &mcp_name));
+    }
     let edit = Edit {
         document: Document::Tools,
         name: name.clone(),

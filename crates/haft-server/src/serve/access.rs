@@ -15,8 +15,9 @@ use super::listener::{Connection, ListenError};
 use super::problem::Problem;
 use crate::keys::{Holder, Keyring, Scope};
 
-/// What answers without a key: whether the service is alive is nobody's secret.
-const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
+/// What answers without a key: neither whether the service is alive nor what it can do is a secret, and a
+/// browser that reads about it cannot send a key.
+const OPEN_PATHS: [&str; 4] = ["/healthz", "/readyz", "/api/docs", "/api/openapi.json"];
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 

@@ -160,7 +160,9 @@ pub(super) fn with_disabled(
     RawValue::from_string(format!("{{{}}}", members.join(",")))
 }
 
+// What is not known here would be lost when the document is written.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ToolsRoot {
     tools: Vec<Box<RawValue>>,
 }
@@ -174,12 +176,14 @@ struct Head {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ServersRoot {
     mcp_servers: Option<InOrder>,
     tools: Option<Nested>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Nested {
     mcp_servers: InOrder,
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::read_file;
+
 /// How often files are looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -81,5 +83,5 @@ impl Watched {
 
 /// SHA-256 of what a file says.
 fn digest(path: &Path) -> Option<[u8; 32]> {
-    fs::read(path).ok().map(|bytes| Sha256::digest(bytes).into())
+    read_file(path).ok().map(|text| Sha256::digest(text).into())
 }

@@ -1,7 +1,6 @@
 //! The rules: local tools are always strict; a strict server's tools all need an entry; a dynamic
 //! server's tools use its default where they have none.
 
-
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
