@@ -1,6 +1,6 @@
 //! The HTTP API: endpoints over a live toolbox, and the document that describes them.
 //!
-//! Each file is one subject and says for each endpoint who may use it: [`Routes`].
+//! Each file is one subject and says for each endpoint who may use it: `Routes`.
 
 mod call_events;
 mod calls;

@@ -73,7 +73,8 @@ impl Watched {
                 continue;
             }
             let digest = digest(&file.path);
-            have_changed |= digest != file.digest;
+            // One that cannot be read may have been mended and broken again since the last look.
+            have_changed |= digest.is_none() || digest != file.digest;
             // A file can be written twice within one tick of the file system's clock.
             (file.stamp, file.digest) = (stamp.filter(Stamp::is_settled), digest);
         }

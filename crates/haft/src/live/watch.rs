@@ -46,6 +46,8 @@ async fn watch_registry(shared: &Shared, orders: &mpsc::Sender<Order>) {
     loop {
         store.changed().await;
         tell(News::Registry, orders).await;
+        // What cannot be read counts as changed at every look.
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
