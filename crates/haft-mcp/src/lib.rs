@@ -31,6 +31,7 @@ pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
 pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};
+pub use tls::http_client_builder;
 pub use tool::ToolDescription;
 pub use trace::Trace;
 pub use transport::{

@@ -12,7 +12,7 @@ use rustls_platform_verifier::Verifier;
 /// A client builder with TLS set up, without Nagle's delay and without automatic redirects.
 ///
 /// A redirect could carry a token to another origin, so following one is the caller's decision.
-pub(crate) fn http_client_builder() -> ClientBuilder {
+pub fn http_client_builder() -> ClientBuilder {
     let builder = reqwest::Client::builder().tcp_nodelay(true).redirect(redirect::Policy::none());
     match config() {
         Some(config) => builder.tls_backend_preconfigured(config),

@@ -5,8 +5,10 @@ mod cli;
 mod console;
 pub mod keys;
 mod logging;
+mod moment;
 mod progress;
 pub mod serve;
+pub mod telemetry;
 
 use std::process::ExitCode;
 

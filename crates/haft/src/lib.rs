@@ -35,7 +35,7 @@ pub use content::{Content, Message, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
 #[cfg(feature = "mcp")]
-pub use haft_mcp::oauth;
+pub use haft_mcp::{http_client_builder, oauth};
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{

@@ -16,6 +16,18 @@ pub struct TraceContext {
     /// `00-TRACE-PARENT-FLAGS`, valid.
     parent: Arc<str>,
     state: Option<Arc<str>>,
+    maker: Maker,
+}
+
+/// Who made the span a context names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Maker {
+    /// Whoever sent the context.
+    Caller,
+    /// This program, as the first of its trace.
+    Root,
+    /// This program, below the span with this id.
+    Below(Arc<str>),
 }
 
 impl TraceContext {
@@ -26,7 +38,39 @@ impl TraceContext {
             return None;
         }
         let state = tracestate.map(str::trim).filter(|state| is_state(state));
-        Some(Self { parent: traceparent.into(), state: state.map(Into::into) })
+        let state = state.map(Into::into);
+        Some(Self { parent: traceparent.into(), state, maker: Maker::Caller })
+    }
+
+    /// A new trace, recorded, with its first span, which this program makes. Nothing if an id is zero.
+    pub fn root(trace_id: [u8; 16], span_id: [u8; 8]) -> Option<Self> {
+        let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
+        let parent = format!("00-{trace:032x}-{span:016x}-01");
+        is_parent(&parent).then(|| Self { parent: parent.into(), state: None, maker: Maker::Root })
+    }
+
+    /// A span of this program's below this one, in the same trace. Nothing if the id is zero.
+    pub fn child(&self, span_id: [u8; 8]) -> Option<Self> {
+        let (span, flags) = (u64::from_be_bytes(span_id), &self.parent[53..]);
+        let parent = format!("00-{}-{span:016x}-{flags}", self.trace_id());
+        let maker = Maker::Below(self.parent_id().into());
+        is_parent(&parent).then(|| Self { parent: parent.into(), state: self.state.clone(), maker })
+    }
+
+    /// Whether this program made the span, with [`root`](Self::root) or [`child`](Self::child).
+    pub fn is_own(&self) -> bool {
+        match self.maker {
+            Maker::Caller => false,
+            Maker::Root | Maker::Below(_) => true,
+        }
+    }
+
+    /// The id of the span above one that this program made: that of whoever asked for it.
+    pub fn above(&self) -> Option<&str> {
+        match &self.maker {
+            Maker::Caller | Maker::Root => None,
+            Maker::Below(id) => Some(id),
+        }
     }
 
     /// The id of the whole trace: 32 hexadecimal digits.
@@ -133,6 +177,27 @@ mod tests {
         assert!(trace.is_sampled());
         let unsampled = PARENT.replace("-01", "-02");
         assert!(!TraceContext::parse(&unsampled, None).unwrap().is_sampled());
+    }
+
+    #[test]
+    fn a_span_of_ones_own_stays_in_its_trace() {
+        let caller = TraceContext::parse(&PARENT.replace("-01", "-03"), Some("a=b")).unwrap();
+        let own = caller.child([0x01; 8]).unwrap();
+        let expected = "00-0af7651916cd43dd8448eb211c80319c-0101010101010101-03";
+        assert_eq!((own.traceparent(), own.tracestate()), (expected, Some("a=b")));
+        assert_eq!((own.is_own(), own.above()), (true, Some("b7ad6b7169203331")));
+        assert_eq!((caller.is_own(), caller.above()), (false, None));
+        assert_eq!(caller.child([0; 8]), None);
+    }
+
+    #[test]
+    fn a_trace_of_ones_own_is_recorded_and_has_nothing_above() {
+        let root = TraceContext::root([0xab; 16], [0xcd; 8]).unwrap();
+        let parent = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
+        assert_eq!(root.traceparent(), parent);
+        assert_eq!((root.is_own(), root.above(), root.is_sampled()), (true, None, true));
+        assert_eq!(TraceContext::root([0; 16], [1; 8]), None);
+        assert_eq!(TraceContext::root([1; 16], [0; 8]), None);
     }
 
     #[test]

@@ -120,6 +120,11 @@ pub fn rmcp_http(port: u16) -> CommandLine {
     CommandLine::new(text(&crate::built("rmcp-server"))).arg("http").arg(&port.to_string())
 }
 
+/// Schemathesis, which asks an HTTP API what its document allows, and much that it does not.
+pub fn schemathesis() -> PathBuf {
+    installed("api/bin/schemathesis")
+}
+
 /// Makes a git repository with one commit of the file `README.md`.
 pub fn git_repository(folder: &Path) {
     std::fs::write(folder.join("README.md"), "A repository of a test.\n")

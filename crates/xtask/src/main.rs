@@ -14,8 +14,10 @@ cargo xtask test               format, lints, tests, documentation, licences: wh
 cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask bench call-path    what a call costs, in parts and as ratios
+cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
+cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
 cargo xtask coverage           line coverage of config, registry and policy";
 
 fn main() -> ExitCode {
@@ -27,8 +29,10 @@ fn main() -> ExitCode {
         ["conformance"] => conformance::run(),
         ["conformance", client] => conformance::run_client(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
+        ["bench", "serve"] => bench::serve(),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
+        ["faults"] => test::faults(),
         ["coverage"] => test::coverage(),
         _ => {
             eprintln!("{HELP}");

@@ -17,9 +17,13 @@ use crate::tools::{require, require_answer};
 const PACKAGES: &str = include_str!("../peers/package.json");
 const PACKAGES_LOCK: &str = include_str!("../peers/package-lock.json");
 
-/// The virtual environments: one for each major version of Python's SDK, which exclude each other.
-const PYTHONS: [(&str, &str); 2] =
-    [("py1", include_str!("../peers/py1.txt")), ("py2", include_str!("../peers/py2.txt"))];
+/// The virtual environments: one for each major version of Python's SDK, which exclude each other, and
+/// one for what tests the HTTP API.
+const PYTHONS: [(&str, &str); 3] = [
+    ("api", include_str!("../peers/api.txt")),
+    ("py1", include_str!("../peers/py1.txt")),
+    ("py2", include_str!("../peers/py2.txt")),
+];
 
 /// The oldest Node.js that runs the conformance suite.
 const NODE_MAJOR_MIN: u32 = 22;

@@ -13,6 +13,8 @@ const COVERED: [&str; 3] =
 pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
     require("node", "nodejs")?;
+    require("curl", "curl")?;
+    require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.
@@ -28,6 +30,23 @@ pub(crate) fn run() -> Result<()> {
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
     eprintln!("\nall steps passed");
     Ok(())
+}
+
+/// How often a service is killed while it writes; the usual run does it less often.
+const KILLS: &str = "300";
+
+/// The tests of faults of the machine at full length.
+pub(crate) fn faults() -> Result<()> {
+    require_for_faults()?;
+    step(&mut cargo(&["build", "--package", "testkit"]))?;
+    let mut test = cargo(&["test", "--package", "haft-server", "--test", "serve", "--"]);
+    step(test.args(["fault_", "--nocapture"]).env("HAFT_TEST_KILLS", KILLS))
+}
+
+/// The tests of faults look at system calls and set limits.
+fn require_for_faults() -> Result<()> {
+    require("strace", "strace")?;
+    require("prlimit", "util-linux")
 }
 
 /// Line coverage of what decides: configuration, registration, policy. Fails at 90 % or less, as

@@ -51,12 +51,34 @@ pub(crate) fn require_answer(program: &str, probe: &[&str], package: &str) -> Re
         return Ok(());
     }
     // Where packages may be installed, they are; elsewhere the error says what is missing.
-    let installed = step(Command::new("apt-get").args(["install", "--yes", package]));
+    let installed = install(package);
     if installed.is_err() || !succeeds(program, probe) {
         let probe = probe.join(" ");
         bail!("the tests run `{program}`, and `{program} {probe}` failed: install {package}");
     }
     Ok(())
+}
+
+/// As [`require`], for a program that has no way to be asked for without failing.
+pub(crate) fn require_program(program: &str, package: &str) -> Result<()> {
+    let is_there = || Command::new(program).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if is_there().is_ok() {
+        return Ok(());
+    }
+    let installed = install(package);
+    if installed.is_err() || is_there().is_err() {
+        bail!("`{program}` is needed and not there: install {package}");
+    }
+    Ok(())
+}
+
+/// Installs a package; a fresh machine may not know yet which there are.
+fn install(package: &str) -> Result<()> {
+    let install = || step(Command::new("apt-get").args(["install", "--yes", package]));
+    install().or_else(|_| {
+        step(Command::new("apt-get").arg("update"))?;
+        install()
+    })
 }
 
 fn runs(program: impl AsRef<OsStr>) -> bool {

@@ -15,6 +15,9 @@ use utoipa_axum::routes;
 
 use super::{Routes, Service};
 
+/// How long a reason is that anybody may read.
+const REASON_BYTES_MAX: usize = 160;
+
 pub(super) fn routes() -> Routes {
     let open = OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz));
     Routes { reading: open, ..Routes::default() }
@@ -86,7 +89,7 @@ async fn readyz(State(service): State<Arc<Service>>) -> (StatusCode, Json<Readin
 fn readiness(service: &Service) -> Readiness {
     let runtime = service.live.runtime();
     let mut reasons = Vec::new();
-    let mut note = |what: String, why: String| reasons.push(Reason { what, why });
+    let mut note = |what: String, why: String| reasons.push(Reason { what, why: brief(&why) });
     if let Some(problem) = service.live.status().problem {
         note("configuration".to_owned(), problem.text);
     }
@@ -117,6 +120,13 @@ fn readiness(service: &Service) -> Readiness {
         (true, false) => ReadyStatus::Degraded,
     };
     Readiness { status, reasons }
+}
+
+/// Everybody may ask, so only what it is about; `/api/v1/status` and the others say everything.
+fn brief(why: &str) -> String {
+    let line = why.lines().next().unwrap_or_default();
+    let cut = line.floor_char_boundary(REASON_BYTES_MAX);
+    if cut < line.len() { format!("{}...", &line[..cut]) } else { line.to_owned() }
 }
 
 /// Whether calls are refused while they cannot be recorded.

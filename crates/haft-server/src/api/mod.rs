@@ -1,20 +1,43 @@
 //! The HTTP API: endpoints over a live toolbox, and the document that describes them.
 //!
-//! Each file is one subject and says for each endpoint who may use it: [`Routes`].
+//! Each file is one subject and says for each endpoint who may use it: `Routes`.
 
+mod call_events;
+mod calls;
+mod config;
+mod contract;
+mod docs;
+mod document;
+mod edit_problem;
+mod entry;
+mod failure_problem;
 mod health;
+mod log;
+mod metrics;
+mod precondition;
+mod prompts;
+mod resources;
+mod running;
+mod schemas;
+mod servers;
+mod status;
+mod tools;
+mod tools_list;
 
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::routing::get;
 use haft::live::Live;
 use jiff::Timestamp;
-use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::keys::Keyring;
 use crate::serve::{Frame, GuardSettings};
+use crate::telemetry::Telemetry;
+use document::{Document, Who};
 
 /// What the endpoints work with.
 pub struct Service {
@@ -22,14 +45,16 @@ pub struct Service {
     pub live: Live,
     /// Who may use it.
     pub keys: Arc<Keyring>,
+    /// What is told about its calls.
+    pub telemetry: Arc<Telemetry>,
     /// Since when it serves.
     pub started: Timestamp,
 }
 
 impl Service {
-    /// A service for a toolbox.
-    pub fn new(live: Live, keys: Arc<Keyring>) -> Arc<Self> {
-        Arc::new(Self { live, keys, started: Timestamp::now() })
+    /// A service for a toolbox whose calls `telemetry` observes.
+    pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
+        Arc::new(Self { live, keys, telemetry, started: Timestamp::now() })
     }
 }
 
@@ -54,31 +79,43 @@ impl Routes {
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Haft",
-    description = "One handle on every tool an LLM agent may use: call tools, manage the registry, read the log."
-))]
-struct Document;
-
 /// The whole service, ready to be served.
-pub fn router(service: Arc<Service>, guard: &GuardSettings) -> Router {
-    let routes = [health::routes()].into_iter().fold(Routes::default(), Routes::and);
-    let mut document = Document::openapi();
-    let mut plain = |routes: OpenApiRouter<Arc<Service>>| {
-        let (router, part) = routes.split_for_parts();
-        document.merge(part);
-        router.with_state(Arc::clone(&service))
+pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
+    let parts: [fn() -> Routes; _] = [
+        calls::routes,
+        config::routes,
+        contract::routes,
+        health::routes,
+        metrics::routes,
+        log::routes,
+        prompts::routes,
+        resources::routes,
+        running::routes,
+        servers::routes,
+        status::routes,
+        tools::routes,
+        tools_list::routes,
+    ];
+    let Routes { reading, calling, admin } =
+        parts.iter().fold(Routes::default(), |routes, part| routes.and(part()));
+    let mut document = Document::new();
+    let mut plain = |routes: OpenApiRouter<Arc<Service>>, who: Who| {
+        let (plain, part) = routes.split_for_parts();
+        document.add(&part, who);
+        plain.with_state(Arc::clone(service))
     };
-    let (reading, calling, admin) =
-        (plain(routes.reading), plain(routes.calling), plain(routes.admin));
-    let paths: Vec<String> = document.paths.paths.keys().cloned().collect();
-    let document = Arc::new(document.to_json().unwrap_or_default());
-    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
-    let documents = Router::new().route(
-        "/api/openapi.json",
-        get(move || std::future::ready((json, document.as_str().to_owned()))),
-    );
+    let reading = plain(reading, Who::Reading);
+    let calling = plain(calling, Who::Calling);
+    let admin = plain(admin, Who::Admin);
+    let paths = document.paths();
+    let json = Arc::<str>::from(document.as_value().to_string());
+    let page = Arc::<str>::from(docs::page(document.as_value()));
+    let json_kind = [(CONTENT_TYPE, "application/json")];
+    let page_kind =
+        [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, docs::POLICY)];
+    let documents = Router::new()
+        .route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))))
+        .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
     Frame::new(guard, Arc::clone(&service.keys))
         .reading(reading.merge(documents))
         .calling(calling)

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::console::{self, Paint};
+use crate::moment;
 use haft::json_text;
 
 /// How often `--follow` looks for new entries.
@@ -58,11 +59,17 @@ struct FilterArgs {
     /// Only calls of this session
     #[arg(long)]
     session: Option<String>,
+    /// Only calls of tools of this MCP server
+    #[arg(long)]
+    server: Option<String>,
+    /// Only calls of this caller, such as `key:NAME`
+    #[arg(long)]
+    caller: Option<String>,
     /// Only calls since then: a duration such as 2h, a date, or a time such as 2026-01-31T09:00:00Z
-    #[arg(long, value_parser = parse_moment)]
+    #[arg(long, value_parser = moment::parse)]
     since: Option<Timestamp>,
     /// Only calls until then
-    #[arg(long, value_parser = parse_moment)]
+    #[arg(long, value_parser = moment::parse)]
     until: Option<Timestamp>,
     /// The newest so many
     #[arg(long, default_value_t = 50)]
@@ -102,6 +109,8 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
             StatusArg::Error => Status::Error,
         }),
         session: args.session,
+        server: args.server,
+        caller: args.caller,
         since: args.since,
         until: args.until,
         limit: Some(args.limit),
@@ -210,19 +219,4 @@ fn row(paint: Paint, call: &LoggedCall) -> String {
 #[allow(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
 fn unreadable(error: haft::record::LogError) -> Failure {
     Failure::new(EXIT_RUNTIME, error.problem(), error.remedy())
-}
-
-/// A moment: `2h` ago, a date (its first instant in UTC), or a full time.
-fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    if let Ok(moment) = text.parse::<Timestamp>() {
-        return Ok(moment);
-    }
-    if let Ok(date) = text.parse::<jiff::civil::Date>() {
-        let start = date.to_zoned(jiff::tz::TimeZone::UTC);
-        return start.map(|zoned| zoned.timestamp()).map_err(|error| error.to_string());
-    }
-    let ago = haft::config::quantity::parse_duration(text).map_err(|_| {
-        "expected a duration such as 2h, a date such as 2026-01-31, or a time".to_owned()
-    })?;
-    Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }

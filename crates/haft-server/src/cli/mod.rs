@@ -45,6 +45,9 @@ const EXIT_STRICT: u8 = 4;
 /// What shells report for a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
+/// How long threads that block may take to end.
+const HANGING_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// One handle on every tool an LLM agent may use.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -298,7 +301,11 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // Threads that hang, on a disk or a pipe, are left behind.
+    runtime.shutdown_timeout(HANGING_WAIT_MAX);
+    outcome
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {

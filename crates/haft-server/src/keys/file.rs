@@ -183,7 +183,15 @@ impl KeyFile {
 
     /// The file's content; `None` where there is no file.
     pub(super) fn read(&self) -> Result<Option<Vec<u8>>, KeyError> {
-        let file = match File::open(&self.path) {
+        let opened = fs::metadata(&self.path).and_then(|it| {
+            // Opening a pipe waits for whoever writes to it, which may be nobody.
+            if it.is_file() {
+                File::open(&self.path)
+            } else {
+                Err(io::Error::other("it is not a file"))
+            }
+        });
+        let file = match opened {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed("open", error)),

@@ -7,4 +7,5 @@ mod used;
 
 pub use file::{KEYS_MAX, KeyEntry, KeyError, KeyFile};
 pub use key::{Key, KeyDigest, Scope};
+pub(crate) use ring::chain;
 pub use ring::{Holder, Keyring};

@@ -186,11 +186,15 @@ impl Keyring {
         looked.trouble = keys.as_ref().err().map(chain);
         match keys {
             Ok(keys) => self.publish(keys),
-            Err(error) => tracing::error!(
-                "the keys are as they were before: {}; {}",
-                chain(&error),
-                error.remedy()
-            ),
+            Err(error) => {
+                // Somebody made keys, and which they are is not known: nobody is let in without one.
+                self.is_closed.store(true, Ordering::Release);
+                tracing::error!(
+                    "the keys are as they were before: {}; {}",
+                    chain(&error),
+                    error.remedy()
+                );
+            }
         }
     }
 
@@ -208,7 +212,8 @@ impl Keyring {
     }
 }
 
-fn chain(error: &KeyError) -> String {
+/// An error with its cause.
+pub(crate) fn chain(error: &KeyError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

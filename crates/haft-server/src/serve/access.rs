@@ -15,8 +15,9 @@ use super::listener::{Connection, ListenError};
 use super::problem::Problem;
 use crate::keys::{Holder, Keyring, Scope};
 
-/// What answers without a key: whether the service is alive is nobody's secret.
-const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
+/// What answers without a key: neither whether the service is alive nor what it can do is a secret, and a
+/// browser that reads about it cannot send a key.
+const OPEN_PATHS: [&str; 4] = ["/healthz", "/readyz", "/api/docs", "/api/openapi.json"];
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -44,11 +45,16 @@ impl Caller {
         Self { name: format!("key:{}", holder.name).into(), scope: holder.scope }
     }
 
+    /// Whether it is anybody who reaches a server without keys.
+    pub fn is_local(&self) -> bool {
+        &*self.name == LOCAL
+    }
+
     /// Whether the caller may change things; else the problem to answer with.
     pub fn require_admin(&self) -> Result<(), Problem> {
         match self.scope {
             Scope::Admin => Ok(()),
-            Scope::Call if &*self.name == LOCAL => {
+            Scope::Call if self.is_local() => {
                 let detail = "changes need an admin key, and this server has no key yet";
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }

@@ -43,6 +43,14 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
                 .remedy("send `Content-Type: application/json`"));
         }
         let body = read_body(request).await?;
+        // A list would be taken for an object's values in the order in which we happen to name them.
+        let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first.is_some_and(|first| *first != b'{') {
+            let (title, detail) = ("The body cannot be read", "the body is not a JSON object");
+            let status = axum::http::StatusCode::BAD_REQUEST;
+            return Err(Problem::new(status, "InvalidBody", title, detail)
+                .remedy("send an object, `{...}`"));
+        }
         serde_json::from_slice(&body).map(Self).map_err(|error| unreadable(&error))
     }
 }

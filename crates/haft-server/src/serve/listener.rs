@@ -18,12 +18,13 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::access::may_listen;
+use super::pulse::{Felt, Pulse};
 use super::tls::{Tls, TlsError, TlsFiles};
 use crate::keys::Keyring;
 
@@ -316,24 +317,29 @@ impl Service {
         I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let has_asked = Arc::new(AtomicBool::new(false));
+        let pulse = Pulse::new();
         let connection =
             Connection { peer, is_tls: self.tls.is_some(), stopping: self.stop.clone() };
         let answer = {
             let (has_asked, router) = (Arc::clone(&has_asked), self.router.clone());
+            let pulse = pulse.clone();
             hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
                 has_asked.store(true, Ordering::Relaxed);
+                let asked = pulse.asked();
                 let stop = connection.stopping.clone();
                 request.extensions_mut().insert(connection.clone());
                 let answering = router.clone().oneshot(request.map(Body::new));
-                async move { answering.await.map(|response| end_with(response, stop)) }
+                async move { answering.await.map(|response| asked.until_sent(end_with(response, stop))) }
             })
         };
+        let stream = Felt { stream, pulse: pulse.clone() };
         let talking = self.http.serve_connection(TokioIo::new(stream), answer);
         tokio::pin!(talking);
         // The limit of hyper begins only when it knows which protocol is spoken.
         let first = sleep(self.header_timeout);
         tokio::pin!(first);
         let (mut is_first, mut is_stopping) = (true, false);
+        let mut looks = interval(self.header_timeout / 4);
         loop {
             tokio::select! {
                 ended = talking.as_mut() => {
@@ -345,6 +351,17 @@ impl Service {
                 () = self.stop.cancelled(), if !is_stopping => {
                     is_stopping = true;
                     talking.as_mut().graceful_shutdown();
+                }
+                _ = looks.tick() => {
+                    // Whoever does not read keeps a connection from others; so does whoever only holds one.
+                    if pulse.blocked() > self.header_timeout || pulse.idle() > 3 * self.header_timeout {
+                        tracing::debug!(%peer, "a connection got nowhere and was closed");
+                        return;
+                    }
+                    if pulse.idle() > 2 * self.header_timeout && !is_stopping {
+                        is_stopping = true;
+                        talking.as_mut().graceful_shutdown();
+                    }
                 }
                 () = first.as_mut(), if is_first => {
                     is_first = false;

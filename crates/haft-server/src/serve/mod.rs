@@ -9,6 +9,7 @@ mod frame;
 mod guard;
 mod listener;
 mod problem;
+mod pulse;
 mod request_id;
 mod tls;
 

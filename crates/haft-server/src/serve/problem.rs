@@ -185,6 +185,12 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", title, detail)
     }
 
+    /// 503: the service is going down.
+    pub fn stopping(detail: impl Into<String>) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "Stopping", "The service is shutting down", detail)
+    }
+
     fn render(&self) -> Response {
         // A struct of texts and numbers: writing it cannot fail.
         let text = serde_json::to_vec(&self.document).unwrap_or_default();

@@ -37,6 +37,22 @@ fn every_example_configuration_is_valid() {
     assert!(checked > 0);
 }
 
+/// What the unit and the container run with is valid, comments included.
+#[test]
+fn the_configuration_for_services_is_valid() {
+    let files =
+        [("tools/tools.json", r#"{"tools": []}"#), ("tools/mcp.json", r#"{"mcp_servers": {}}"#)];
+    let workspace = Workspace::with(&files);
+    let folder = workspace.path().display().to_string();
+    let yaml = document("deploy/haft.yaml").replace("/var/lib/haft", &folder);
+    let all = yaml.replace("  # tls:", "  tls:").replace("  # allowed_hosts:", "  allowed_hosts:");
+    for yaml in [yaml, all.replace("# policy:", "policy:").replace("#   allowed", "  allowed")] {
+        std::fs::write(workspace.path().join("haft.yaml"), &yaml).unwrap();
+        let finished = run(&workspace, &["check"]);
+        assert_eq!((finished.code, finished.stderr.as_str()), (0, ""), "{yaml}");
+    }
+}
+
 /// The README's servers are a valid configuration, once the secret is there.
 #[test]
 fn the_servers_of_the_readme_are_valid() {

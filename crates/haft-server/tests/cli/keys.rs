@@ -39,7 +39,7 @@ fn keys_come_and_go() {
     let file = workspace.read(".haft/keys.json").unwrap();
     assert!(!file.contains(&key) && !created.stderr.contains(&key));
     assert_eq!((mode(&workspace, ".haft/keys.json"), mode(&workspace, ".haft")), (0o600, 0o700));
-    assert_eq!(workspace.read(".haft/.gitignore").as_deref(), Some("*\n"));
+    assert_eq!(workspace.read(".haft/.gitignore").as_deref(), Some("/keys*\n"));
     let second = ["keys", "create", "--scope", "call", "--name", "agent", "--json"];
     text += &masked(&workspace, &run(&workspace, &second));
     text += &masked(&workspace, &run(&workspace, &["keys", "list"]));

@@ -40,6 +40,24 @@ async fn slow_clients_are_cut_off() {
     );
 }
 
+/// A client that asks again and again and never reads keeps its connection no longer than a silent one.
+#[tokio::test]
+async fn a_client_that_never_reads_is_cut_off() {
+    let workspace = Workspace::new();
+    let mut setup = setup();
+    setup.listener.header_timeout = Duration::from_millis(200);
+    let service = setup.start(&workspace).await;
+    let mut stream = TcpStream::connect(service.address).await.unwrap();
+    let asking = GET.repeat(1000);
+    loop {
+        // Ends only because the server closes the connection.
+        let written = tokio::time::timeout(testkit::DEADLINE, stream.write_all(asking.as_bytes()));
+        if written.await.expect("cut off in time").is_err() {
+            break;
+        }
+    }
+}
+
 /// Too many and too large headers are refused.
 #[tokio::test]
 async fn headers_are_limited() {

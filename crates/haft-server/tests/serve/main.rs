@@ -1,12 +1,36 @@
-//! The frame of the HTTP service, driven over real sockets.
+//! The HTTP service: its frame driven over real sockets, and the whole of it as `haft serve`.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod api_config;
+mod api_log;
+mod api_offers;
+mod api_servers;
+mod attack_access;
+mod attack_bodies;
+mod attack_secrets;
+mod calls;
+mod collector;
+mod documents;
+mod fault_files;
+mod fault_load;
+mod fault_writes;
+mod faults;
 mod guard;
+mod inside;
 mod limits;
+mod metrics;
+mod page;
 mod problems;
+mod readme;
+mod request_ids;
+mod schemathesis;
+mod served;
 mod shutdown;
+mod start;
 mod tls;
+mod tools;
+mod traces;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

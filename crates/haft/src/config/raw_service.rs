@@ -1,12 +1,13 @@
 //! What a native file says about Haft as a service: `api`, `policy`, `telemetry`.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 use super::node::{Node, Text};
 use super::quantity::Span;
 use super::read::{FromNode, Reader, record};
+use super::service::parse_listen;
 
 record! {
     /// `api`.
@@ -42,6 +43,9 @@ record! {
         /// Command lines that tools and servers registered over the API may run, such as
         /// `npx -y @modelcontextprotocol/*`; none by default.
         allowed_commands("allowed_commands"): Vec<String>,
+        /// Variables of Haft's environment that what is registered over the API may name as `${VAR}`; none
+        /// by default.
+        allowed_variables("allowed_variables"): Vec<String>,
     }
 }
 
@@ -73,11 +77,4 @@ impl FromNode for Listen {
     fn schema() -> Value {
         json!({ "type": "string", "examples": ["127.0.0.1:7300", "0.0.0.0:7300", "[::1]:7300"] })
     }
-}
-
-/// Names are not looked up: what a name means can change between the check and the listening.
-fn parse_listen(text: &str) -> Option<SocketAddr> {
-    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
-    let local = local.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    local.or_else(|| text.parse().ok())
 }

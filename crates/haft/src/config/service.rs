@@ -1,6 +1,6 @@
 //! Haft as a service: where it listens, what may be registered, where traces go.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +24,14 @@ pub struct ApiConfig {
     pub shutdown_grace: Setting<Duration>,
 }
 
+/// An address with a port. Names but `localhost` are not looked up: what a name means can change between
+/// the check and the listening.
+pub fn parse_listen(text: &str) -> Option<SocketAddr> {
+    let local = text.strip_prefix("localhost:").and_then(|port| port.parse().ok());
+    let local = local.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    local.or_else(|| text.parse().ok())
+}
+
 /// What a service needs to speak TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -38,6 +46,8 @@ pub struct TlsFiles {
 pub struct PolicyConfig {
     /// Command lines that may be run.
     pub allowed_commands: Setting<Vec<CommandPattern>>,
+    /// Variables of Haft's environment that entries may name.
+    pub allowed_variables: Setting<Vec<String>>,
 }
 
 /// Where traces go.
@@ -89,6 +99,10 @@ impl std::fmt::Display for CommandPattern {
 
 /// Whether `word` fits a pattern with `*`.
 fn fits(pattern: &str, word: &str) -> bool {
+    // A gap stands for a name, and not for a way to somewhere else.
+    if pattern.contains('*') && word.split('/').any(|step| step == "..") {
+        return false;
+    }
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = word.strip_prefix(first) else { return false };
@@ -125,6 +139,7 @@ mod tests {
     #[test]
     fn a_gap_is_not_a_second_word_and_not_a_prefix() {
         assert!(!allows("a*c", &["ab"]) && allows("a*c", &["abc"]) && allows("a*c", &["ac"]));
+        assert!(!allows("tools/*", &["tools/../x"]) && allows("tools/*", &["tools/a..b"]));
         assert!(!allows("aa*aa", &["aaa"]) && allows("a*b*c", &["axbyc"]));
         assert!(!allows("python3", &["/tmp/python3"]) && !allows("python3", &["python3.1"]));
         // One word with a space in it is one word.

@@ -134,6 +134,7 @@ impl Rows {
         let allowed = &policy.allowed_commands;
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
         self.add("policy.allowed_commands", json!(patterns), &allowed.origin);
+        self.plain("policy.allowed_variables", &policy.allowed_variables);
         if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
             self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
             for (name, secret) in &telemetry.otlp_headers {

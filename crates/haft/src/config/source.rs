@@ -80,7 +80,13 @@ fn given(path: &Path, options: &LoadOptions<'_>) -> Option<String> {
 
 /// The text of a file that is no longer than a configuration can be.
 pub(crate) fn read_file(path: &Path) -> Result<String, String> {
-    // A pipe or device does not say its length, so the reading itself is bounded.
+    // Opening a pipe waits for whoever writes to it, which may be nobody. What a shell hands over in
+    // `/dev/fd` has a writer.
+    let kind = std::fs::metadata(path).map_err(|error| error.to_string())?.file_type();
+    if !kind.is_file() && !path.starts_with("/dev") && !path.starts_with("/proc/self/fd") {
+        return Err("it is not a file".to_owned());
+    }
+    // A device does not say its length, so the reading itself is bounded.
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;

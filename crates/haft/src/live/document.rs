@@ -30,6 +30,18 @@ impl Document {
     }
 }
 
+impl Document {
+    /// The name that an entry gives itself, where entries of this document do.
+    pub(super) fn name_in(self, entry: &RawValue) -> Option<String> {
+        match self {
+            Self::Tools => {
+                serde_json::from_str::<Head>(entry.get()).ok().map(|Head { name, .. }| name)
+            }
+            Self::Servers => None,
+        }
+    }
+}
+
 /// A document, taken apart.
 pub(super) struct Entries {
     document: Document,
@@ -148,7 +160,9 @@ pub(super) fn with_disabled(
     RawValue::from_string(format!("{{{}}}", members.join(",")))
 }
 
+// What is not known here would be lost when the document is written.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ToolsRoot {
     tools: Vec<Box<RawValue>>,
 }
@@ -162,12 +176,14 @@ struct Head {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ServersRoot {
     mcp_servers: Option<InOrder>,
     tools: Option<Nested>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Nested {
     mcp_servers: InOrder,
 }

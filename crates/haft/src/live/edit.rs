@@ -199,6 +199,15 @@ impl Edit {
                 Some(with_disabled(entry, *is_disabled).map_err(|error| self.unreadable(&error))?)
             }
         };
+        // What is permitted is looked up by name, so an entry has no other name than its edit.
+        if let Some(entry) = &new
+            && self.document.name_in(entry).is_some_and(|name| name != self.name)
+        {
+            return Err(EditError::NotAllowed {
+                problem: format!("the entry for `{}` has another name", self.name),
+                remedy: format!("name it `{}`", self.name),
+            });
+        }
         let what = match (&tag, &new) {
             (None, _) => Happened::Added,
             (Some(_), Some(_)) => Happened::Replaced,

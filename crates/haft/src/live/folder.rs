@@ -4,10 +4,13 @@
 //! is flushed to the disk, then takes the old one's name, then the folder is flushed too. A crash
 //! leaves the old or the new file, never half of one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use std::time::{Duration, Instant};
 
 use super::stamp::{LOOK_EVERY, Watched};
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
@@ -16,6 +19,10 @@ use crate::tool::BoxFuture;
 
 /// Held while a file is replaced, so that two processes do not undo each other's changes.
 const LOCK_FILE: &str = ".haft.lock";
+
+/// How long another process may hold it.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+const LOCK_LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A folder with a registry's files.
 #[derive(Debug, Clone)]
@@ -59,9 +66,21 @@ impl FolderStore {
 
     fn lock(&self) -> io::Result<File> {
         let path = self.dir.join(LOCK_FILE);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        file.lock()?;
-        Ok(file)
+        let mut options = OpenOptions::new();
+        let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT_MAX => {
+                    std::thread::sleep(LOCK_LOOK_EVERY);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other("another process holds it"));
+                }
+            }
+        }
     }
 
     fn unwritable(&self, name: &str, error: &io::Error) -> StoreError {

@@ -17,11 +17,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, ConfigError, LoadOptions, Problem, RegistryTexts};
+use crate::config::model::Origin;
+use crate::config::{
+    Config, ConfigError, ConfigFile, LoadOptions, Place, Problem, RegistryTexts, Severity,
+};
 use crate::runtime::{Runtime, StartError};
 use document::Entries;
 use worker::Order;
@@ -171,6 +175,21 @@ impl Live {
         Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
     }
 
+    /// Whether an entry in use comes from the registry, so that it can be edited.
+    pub fn is_in_registry(&self, document: Document, name: &str) -> bool {
+        let config = self.shared.runtime.config();
+        let is_its = |place: &Place| worker::is_registrys(&config, &place.file);
+        self.shared.store.is_some()
+            && match document {
+                Document::Tools => {
+                    config.local.iter().any(|it| it.definition.name == name && is_its(&it.place))
+                }
+                Document::Servers => {
+                    config.servers.iter().any(|it| it.name == name && is_its(&it.place))
+                }
+            }
+    }
+
     /// Loads the files again, whether they changed or not.
     pub async fn reload(&self) -> Result<(), ReloadError> {
         let (answer, answered) = oneshot::channel();
@@ -228,6 +247,47 @@ impl Shared {
         });
         let options = LoadOptions { registry, ..self.options.clone() };
         let loaded = tokio::task::spawn_blocking(move || Config::load(&options)).await;
-        loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))
+        let loaded = loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))?;
+        let mut problems = emptied(&self.runtime.config(), &loaded);
+        problems.extend(self.moved(&loaded));
+        if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
     }
+}
+
+impl Shared {
+    /// A registry that is somewhere else now: changes would go to the folder of the start.
+    fn moved(&self, new: &Config) -> Option<Problem> {
+        let dir = |config: &Config| config.registry_dir.as_ref().map(|dir| dir.value.clone());
+        if dir(&self.at_start) == dir(new) {
+            return None;
+        }
+        let place = new.registry_dir.as_ref().and_then(|dir| match &dir.origin {
+            Origin::Explicit(place) => Some(place.clone()),
+            _ => None,
+        });
+        let file = new.files.first().map(|file| Arc::clone(&file.name)).unwrap_or_default();
+        Some(Problem {
+            severity: Severity::Error,
+            place: place.unwrap_or_else(|| Place::whole(file)),
+            problem: "the registry is another than at the start".to_owned(),
+            remedy: "put `registry.dir` back, or start Haft anew".to_owned(),
+        })
+    }
+}
+
+/// Files that said something and are empty now. Whoever writes a file anew begins with an empty one, and a full
+/// disk ends with one: nobody means that everything is to go.
+fn emptied(old: &Config, new: &Config) -> Vec<Problem> {
+    let nothing: [u8; 32] = Sha256::digest(b"").into();
+    let had_text = |file: &&ConfigFile| {
+        old.files.iter().any(|before| before.path == file.path && before.digest != nothing)
+    };
+    let is_emptied = new.files.iter().filter(|file| file.digest == nothing).filter(had_text);
+    let problem = |file: &ConfigFile| Problem {
+        severity: Severity::Error,
+        place: Place::whole(Arc::clone(&file.name)),
+        problem: "the file is empty, and it was not when it was last used".to_owned(),
+        remedy: "put its content back; to begin with nothing, start Haft anew".to_owned(),
+    };
+    is_emptied.map(problem).collect()
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::read_file;
+
 /// How often files are looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -71,7 +73,8 @@ impl Watched {
                 continue;
             }
             let digest = digest(&file.path);
-            have_changed |= digest != file.digest;
+            // One that cannot be read may have been mended and broken again since the last look.
+            have_changed |= digest.is_none() || digest != file.digest;
             // A file can be written twice within one tick of the file system's clock.
             (file.stamp, file.digest) = (stamp.filter(Stamp::is_settled), digest);
         }
@@ -81,5 +84,5 @@ impl Watched {
 
 /// SHA-256 of what a file says.
 fn digest(path: &Path) -> Option<[u8; 32]> {
-    fs::read(path).ok().map(|bytes| Sha256::digest(bytes).into())
+    read_file(path).ok().map(|text| Sha256::digest(text).into())
 }

@@ -11,6 +11,10 @@ use super::worker::{News, Order};
 use crate::config::Config;
 use crate::config::model::Endpoint;
 
+/// While the files cannot be used they are tried again after this many looks, changed or not: what was wrong
+/// may have passed before anybody looked.
+const LOOKS_PER_RETRY: u32 = 4;
+
 pub(super) async fn run(shared: Arc<Shared>, orders: mpsc::Sender<Order>) {
     let stop = shared.stop.clone();
     tokio::select! {
@@ -21,13 +25,16 @@ pub(super) async fn run(shared: Arc<Shared>, orders: mpsc::Sender<Order>) {
 }
 
 async fn watch_files(shared: &Shared, orders: &mpsc::Sender<Order>) {
+    let mut looks: u32 = 0;
     loop {
         let config = shared.runtime.config();
         let mut files = Watched::new(files(shared, &config));
         // A new configuration may be made from other files.
         while Arc::ptr_eq(&config, &shared.runtime.config()) {
             tokio::time::sleep(LOOK_EVERY).await;
-            if files.have_changed() {
+            looks = if shared.status().problem.is_some() { looks.wrapping_add(1) } else { 0 };
+            let is_retry = looks > 0 && looks.is_multiple_of(LOOKS_PER_RETRY);
+            if files.have_changed() || is_retry {
                 tell(News::Files, orders).await;
             }
         }
@@ -39,6 +46,8 @@ async fn watch_registry(shared: &Shared, orders: &mpsc::Sender<Order>) {
     loop {
         store.changed().await;
         tell(News::Registry, orders).await;
+        // What cannot be read counts as changed at every look.
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

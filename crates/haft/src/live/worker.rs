@@ -276,7 +276,7 @@ fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
 }
 
 /// Whether a file of the configuration is one of the registry's.
-fn is_registrys(config: &Config, name: &str) -> bool {
+pub(super) fn is_registrys(config: &Config, name: &str) -> bool {
     let Some(registry) = &config.registry_dir else { return false };
     let file = config.files.iter().find(|file| *file.name == *name);
     file.is_some_and(|file| file.path.parent() == Some(registry.value.as_path()))

@@ -32,6 +32,10 @@ pub struct Follow {
 /// How many of the newest files are followed.
 const FILES_FOLLOWED: usize = 2;
 
+/// How many calls of one file a poll returns at most; the rest comes with the next one. Whoever reads
+/// slowly must not make all that was written meanwhile wait in memory.
+const POLL_CALLS_MAX: usize = 256;
+
 /// A file and how far it was read.
 #[derive(Debug)]
 struct Tail {
@@ -39,6 +43,8 @@ struct Tail {
     /// Held open, so that the inode's number cannot be given to the file that replaces it.
     file: File,
     offset: u64,
+    /// Whether the last reading came to the end.
+    is_read: bool,
 }
 
 impl Follow {
@@ -53,7 +59,7 @@ impl Follow {
         };
         for (date, path) in follow.newest_files()? {
             if let Some(mut tail) = Tail::open(&path)? {
-                tail.each_line(|_| {})?;
+                tail.each_line(|_| Next::Line)?;
                 follow.tails.insert(date, tail);
             }
         }
@@ -70,7 +76,7 @@ impl Follow {
         for tail in self.tails.values_mut() {
             self.malformed += tail.read(&self.filter, &mut calls)?;
         }
-        self.tails.retain(|_, tail| tail.is_at_its_path());
+        self.tails.retain(|_, tail| !tail.is_read || tail.is_at_its_path());
         for (date, path) in listed.into_iter().rev() {
             if let Entry::Vacant(place) = self.tails.entry(date)
                 && let Some(tail) = Tail::open(&path)?
@@ -113,10 +119,16 @@ impl Follow {
     }
 }
 
+/// Whether to go on reading.
+enum Next {
+    Line,
+    Later,
+}
+
 impl Tail {
     fn open(path: &Path) -> Result<Option<Self>, LogError> {
         match open_to_read(path) {
-            Ok(file) => Ok(Some(Self { path: path.to_owned(), file, offset: 0 })),
+            Ok(file) => Ok(Some(Self { path: path.to_owned(), file, offset: 0, is_read: false })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(path, error)),
         }
@@ -125,17 +137,25 @@ impl Tail {
     /// Reads the complete lines after `offset` and answers how many were malformed.
     fn read(&mut self, filter: &Filter, calls: &mut Vec<LoggedCall>) -> Result<u64, LogError> {
         let mut malformed = 0;
-        self.each_line(|line| match line.map(parse) {
-            Some(Parsed::Call(call)) if filter.matches(&call) => calls.push(*call),
-            Some(Parsed::Call(_) | Parsed::Blank) => {}
-            Some(Parsed::Malformed) | None => malformed += 1,
+        let mut room = POLL_CALLS_MAX;
+        self.each_line(|line| {
+            match line.map(parse) {
+                Some(Parsed::Call(call)) if filter.matches(&call) => {
+                    calls.push(*call);
+                    room -= 1;
+                }
+                Some(Parsed::Call(_) | Parsed::Blank) => {}
+                Some(Parsed::Malformed) | None => malformed += 1,
+            }
+            if room == 0 { Next::Later } else { Next::Line }
         })?;
         Ok(malformed)
     }
 
     /// Hands each complete line to `take` (nothing in place of one that is too long) and moves on.
-    fn each_line(&mut self, mut take: impl FnMut(Option<&[u8]>)) -> Result<(), LogError> {
+    fn each_line(&mut self, mut take: impl FnMut(Option<&[u8]>) -> Next) -> Result<(), LogError> {
         let broken = |error| LogError::read(&self.path, error);
+        self.is_read = true;
         let length = self.file.metadata().map_err(broken)?.len();
         if length < self.offset {
             self.offset = 0; // Somebody emptied the file.
@@ -149,10 +169,17 @@ impl Tail {
         loop {
             let (found, count) = next_line(&mut reader, &mut line).map_err(broken)?;
             self.offset += count;
-            match found {
+            let next = match found {
                 NextLine::Complete => take(Some(&line)),
                 NextLine::TooLong => take(None),
                 NextLine::Unfinished => return Ok(()),
+            };
+            match next {
+                Next::Line => {}
+                Next::Later => {
+                    self.is_read = false;
+                    return Ok(());
+                }
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -29,15 +30,19 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// Only calls of this session.
     pub session: Option<String>,
+    /// Only calls of tools of this server.
+    pub server: Option<String>,
+    /// Only calls of this caller.
+    pub caller: Option<String>,
     /// Only the newest so many of them.
     pub limit: Option<usize>,
 }
 
 /// Reads the calls that `filter` lets through, in the order they were recorded, oldest first.
 ///
-/// Without a limit the files are read while the iterator is, one line at a time. With one, the
-/// newest files are read here, as many as it takes, and only the calls to show are held. A
-/// directory that does not exist is a log without entries.
+/// The files are read while the iterator is, one line at a time. With a limit, the newest files are
+/// looked through here first, as many as it takes, and only where the calls to show stand is held.
+/// A directory that does not exist is a log without entries.
 pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
     let files = match list(dir) {
         Ok(files) => files,
@@ -58,14 +63,29 @@ pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
 #[derive(Debug, Default)]
 pub struct Calls {
     filter: Filter,
-    found: VecDeque<LoggedCall>,
+    found: VecDeque<Found>,
     unreadable: VecDeque<LogError>,
     paths: VecDeque<PathBuf>,
     current: Option<OpenLog>,
     malformed: u64,
 }
 
+/// Where a call stands. Calls may be large, and there may be many.
+#[derive(Debug)]
+struct Found {
+    path: Arc<Path>,
+    offset: u64,
+}
+
 impl Calls {
+    /// The same calls, the newest first. Only for those that were asked for with a limit: of the
+    /// others nobody knows the last one yet.
+    #[must_use]
+    pub fn newest_first(mut self) -> Self {
+        self.found.make_contiguous().reverse();
+        self
+    }
+
     /// How many lines so far were no entries: cut off by a full disk, or written by something else.
     pub fn malformed(&self) -> u64 {
         self.malformed
@@ -75,18 +95,41 @@ impl Calls {
     fn next_in_current(&mut self) -> Option<Result<LoggedCall, LogError>> {
         let log = self.current.as_mut()?;
         loop {
-            match next_line(&mut log.reader, &mut log.line) {
+            log.line_starts = log.offset;
+            let (found, count) = match next_line(&mut log.reader, &mut log.line) {
+                Ok(next) => next,
                 Err(error) => return Some(Err(LogError::read(&log.path, error))),
-                Ok((NextLine::Unfinished, _)) if log.line.is_empty() => return None,
-                Ok((NextLine::TooLong, _)) => self.malformed += 1,
+            };
+            log.offset += count;
+            match found {
+                NextLine::Unfinished if log.line.is_empty() => return None,
+                NextLine::TooLong => self.malformed += 1,
                 // The last line may lack its newline and be whole nevertheless.
-                Ok((NextLine::Complete | NextLine::Unfinished, _)) => match parse(&log.line) {
+                NextLine::Complete | NextLine::Unfinished => match parse(&log.line) {
                     Parsed::Call(call) if self.filter.matches(&call) => return Some(Ok(*call)),
                     Parsed::Call(_) | Parsed::Blank => {}
                     Parsed::Malformed => self.malformed += 1,
                 },
             }
         }
+    }
+
+    /// The next of the calls that were looked up. One that is gone by now expired.
+    fn next_found(&mut self) -> Option<Result<LoggedCall, LogError>> {
+        while let Some(Found { path, offset }) = self.found.pop_front() {
+            if self.current.as_ref().is_none_or(|log| log.path != path) {
+                match OpenLog::open(path) {
+                    Ok(log) => self.current = log,
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            match self.current.as_mut().map(|log| log.line_at(offset)) {
+                Some(Ok(Some(call))) if self.filter.matches(&call) => return Some(Ok(*call)),
+                Some(Ok(_)) | None => {}
+                Some(Err(error)) => return Some(Err(error)),
+            }
+        }
+        None
     }
 }
 
@@ -97,8 +140,8 @@ impl Iterator for Calls {
         if let Some(error) = self.unreadable.pop_front() {
             return Some(Err(error));
         }
-        if let Some(call) = self.found.pop_front() {
-            return Some(Ok(call));
+        if self.filter.limit.is_some() {
+            return self.next_found();
         }
         loop {
             match self.next_in_current() {
@@ -109,7 +152,7 @@ impl Iterator for Calls {
                 }
                 None => {}
             }
-            match OpenLog::open(self.paths.pop_front()?) {
+            match OpenLog::open(self.paths.pop_front()?.into()) {
                 Ok(log) => self.current = log,
                 Err(error) => return Some(Err(error)),
             }
@@ -126,6 +169,8 @@ impl Filter {
         is(&self.execution_id, Some(&call.execution_id))
             && is(&self.tool, Some(&call.tool))
             && is(&self.session, call.session.as_deref())
+            && is(&self.server, call.server.as_deref())
+            && is(&self.caller, call.caller.as_deref())
             && self.status.is_none_or(|status| status == call.status)
             && self.since.is_none_or(|since| call.timestamp >= since)
             && self.until.is_none_or(|until| call.timestamp < until)
@@ -140,19 +185,36 @@ impl Filter {
 
 #[derive(Debug)]
 struct OpenLog {
-    path: PathBuf,
+    path: Arc<Path>,
     reader: BufReader<File>,
+    /// How far it was read, and where the last line began.
+    offset: u64,
+    line_starts: u64,
     line: Vec<u8>,
 }
 
 impl OpenLog {
     /// A file that is gone by now expired, and is nothing to complain about.
-    fn open(path: PathBuf) -> Result<Option<Self>, LogError> {
+    fn open(path: Arc<Path>) -> Result<Option<Self>, LogError> {
         match open_to_read(&path) {
-            Ok(file) => Ok(Some(Self { path, reader: BufReader::new(file), line: Vec::new() })),
+            Ok(file) => {
+                let (reader, line) = (BufReader::new(file), Vec::new());
+                Ok(Some(Self { path, reader, offset: 0, line_starts: 0, line }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(&path, error)),
         }
+    }
+
+    /// The call that stands at an offset; nothing where the file says something else by now.
+    fn line_at(&mut self, offset: u64) -> Result<Option<Box<LoggedCall>>, LogError> {
+        let read = self.reader.seek(SeekFrom::Start(offset));
+        let read = read.and_then(|_| next_line(&mut self.reader, &mut self.line));
+        read.map_err(|error| LogError::read(&self.path, error))?;
+        Ok(match parse(&self.line) {
+            Parsed::Call(call) => Some(call),
+            Parsed::Blank | Parsed::Malformed => None,
+        })
     }
 }
 
@@ -178,13 +240,17 @@ fn newest(paths: VecDeque<PathBuf>, limit: usize, mut calls: Calls) -> Calls {
             break;
         }
         let mut newest = VecDeque::new();
-        calls.current = OpenLog::open(path).unwrap_or_else(|error| {
+        let path: Arc<Path> = path.into();
+        calls.current = OpenLog::open(Arc::clone(&path)).unwrap_or_else(|error| {
             calls.unreadable.push_back(error);
             None
         });
         while let Some(call) = calls.next_in_current() {
             match call {
-                Ok(call) => newest.push_back(call),
+                Ok(_) => {
+                    let offset = calls.current.as_ref().map_or(0, |log| log.line_starts);
+                    newest.push_back(Found { path: Arc::clone(&path), offset });
+                }
                 Err(error) => {
                     calls.unreadable.push_back(error);
                     break;

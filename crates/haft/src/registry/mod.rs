@@ -21,6 +21,7 @@ use crate::tool::ToolDefinition;
 pub use effective::{Effective, SettingsOrigin};
 pub use known::KnownTools;
 pub use register::register;
+pub(crate) use texts::skipped;
 pub use texts::{connect_failure, no_tools};
 
 /// A tool that is offered.

@@ -1,8 +1,6 @@
 //! The rules: local tools are always strict; a strict server's tools all need an entry; a dynamic
 //! server's tools use its default where they have none.
 
-use std::sync::Arc;
-
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
@@ -162,15 +160,15 @@ impl<'a> Run<'a> {
         effective: super::Effective,
         lines: Vec<(Level, String)>,
     ) {
-        let schemas = Schema::compile(&definition.input_schema)
+        let schemas = Schema::shared(&definition.input_schema)
             .map_err(|problem| format!("its input schema is not usable: {problem}"))
-            .and_then(|input| match definition.output_schema.as_ref().map(Schema::compile) {
+            .and_then(|input| match definition.output_schema.as_ref().map(Schema::shared) {
                 None => Ok((input, None)),
-                Some(Ok(output)) => Ok((input, Some(Arc::new(output)))),
+                Some(Ok(output)) => Ok((input, Some(output))),
                 Some(Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
             });
         let (input, output) = match schemas {
-            Ok((input, output)) => (Arc::new(input), output),
+            Ok((input, output)) => (input, output),
             Err(problem) => {
                 let from = match &source {
                     Source::Local => " (local tool)".to_owned(),

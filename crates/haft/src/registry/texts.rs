@@ -1,5 +1,6 @@
 //! The exact texts of the toolbox. Names come from servers, so they are made printable first.
 
+use super::{Level, Record};
 use std::fmt::Display;
 
 use crate::text::printable;
@@ -39,6 +40,12 @@ pub fn connect_failure(server: &str, url: &impl Display, error: &str) -> String 
         "Failed to connect to MCP server '{server}' at {url}\nError: {error}\n\n\
          The application cannot start without connecting to all configured MCP servers."
     )
+}
+
+/// A server that may be skipped could not be connected.
+pub fn skipped(server: &str, reason: &str) -> Record {
+    let text = format!("mcp: server '{server}' failed to connect: {reason}");
+    Record { level: Level::Warning, text }
 }
 
 /// T3: a server has no tools.

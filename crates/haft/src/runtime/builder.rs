@@ -27,6 +27,7 @@ pub struct RuntimeBuilder {
     observer: Option<Observer>,
     purpose: Purpose,
     wanted: Option<String>,
+    waits_for_all: bool,
     cancel: CancellationToken,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
@@ -45,6 +46,7 @@ impl RuntimeBuilder {
             observer: None,
             purpose: Purpose::Call,
             wanted: None,
+            waits_for_all: true,
             cancel: CancellationToken::new(),
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
@@ -124,6 +126,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Waits at the start only for servers that can stop it: those that must be there, and strict ones,
+    /// whose tools may not be configured. The others are connected while the toolbox works already.
+    #[must_use]
+    pub fn without_waiting(mut self) -> Self {
+        self.waits_for_all = false;
+        self
+    }
+
     /// Says that only one tool will be called, so that the start waits for no server that is known
     /// not to have it. The others are connected all the same.
     #[must_use]
@@ -144,6 +154,7 @@ impl RuntimeBuilder {
             _stop_with_us: stop_servers.clone().drop_guard(),
             stop_servers,
             wanted: self.wanted,
+            waits_for_all: self.waits_for_all,
             changed: Arc::new(Notify::new()),
             #[cfg(feature = "mcp")]
             server_handler: self.server_handler,

@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 use super::servers::ServerInfo;
 use super::{Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
-use crate::config::choices::{ConnectFailure, Start};
+use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
 use crate::record::Redactor;
-use crate::registry::{KnownTools, Level, Record, connect_failure};
+use crate::registry::{KnownTools, Level, Record, connect_failure, skipped};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
 
@@ -48,7 +48,7 @@ impl Fleet {
             |it: &&Arc<Connection>| !old.connections.iter().any(|old| Arc::ptr_eq(old, it));
         for connection in self.connections.iter().filter(is_new) {
             if connection.config().start.value == Start::Eager {
-                connection.begin();
+                connection.begin_aloud();
             }
         }
     }
@@ -61,12 +61,11 @@ impl Fleet {
     /// the others.
     pub(super) async fn connect(
         &self,
-        purpose: Purpose,
-        wanted: Option<&str>,
+        parts: &Parts,
         known: Option<&KnownTools>,
     ) -> Result<(), StartError> {
-        let is_inspected = purpose == Purpose::Inspect;
-        let is_spared = |server: &str| match (wanted, known) {
+        let is_inspected = parts.purpose == Purpose::Inspect;
+        let is_spared = |server: &str| match (parts.wanted.as_deref(), known) {
             (Some(tool), Some(known)) => known.of(server).is_some() && !known.had(server, tool),
             _ => false,
         };
@@ -78,6 +77,11 @@ impl Fleet {
                     || connection.config().on_connect_failure.value == ConnectFailure::Exit;
                 if !must_be_there && is_spared(connection.name()) {
                     connection.begin();
+                    continue;
+                }
+                let can_stop_it = must_be_there || connection.config().mode.value == Mode::Strict;
+                if !parts.waits_for_all && !can_stop_it {
+                    connection.begin_aloud();
                     continue;
                 }
                 connecting.spawn(async move {
@@ -116,10 +120,7 @@ impl Fleet {
                     Record { level: Level::Error, text: text.clone() }.emit();
                     stops.get_or_insert(StartError::Connect { server: server.clone(), text });
                 }
-                ConnectFailure::Skip => {
-                    let text = format!("mcp: server '{server}' failed to connect: {reason}");
-                    Record { level: Level::Warning, text }.emit();
-                }
+                ConnectFailure::Skip => skipped(server, &reason).emit(),
             }
         }
         stops.map_or(Ok(()), Err)
@@ -218,9 +219,7 @@ impl Fleet {
                 let is_news = connection.config().start.value == Start::Lazy;
                 let failed = connection.client().await.err();
                 if let Some(reason) = failed.as_ref().filter(|_| is_news) {
-                    let server = connection.name();
-                    let text = format!("mcp: server '{server}' failed to connect: {reason}");
-                    Record { level: Level::Warning, text }.emit();
+                    skipped(connection.name(), reason).emit();
                 }
                 failed.is_none()
             });

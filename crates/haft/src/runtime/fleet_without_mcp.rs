@@ -8,7 +8,7 @@ use super::{Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
-use crate::registry::{KnownTools, Level, Record, connect_failure};
+use crate::registry::{KnownTools, Level, Record, connect_failure, skipped};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
 
@@ -29,11 +29,10 @@ impl Fleet {
     #[expect(clippy::unused_async, reason = "the other build waits here")]
     pub(super) async fn connect(
         &self,
-        purpose: Purpose,
-        _: Option<&str>,
+        parts: &Parts,
         _: Option<&KnownTools>,
     ) -> Result<(), StartError> {
-        if purpose == Purpose::Inspect {
+        if parts.purpose == Purpose::Inspect {
             return Ok(());
         }
         for server in self.config.iter().flat_map(|config| &config.servers) {
@@ -48,8 +47,7 @@ impl Fleet {
                     return Err(StartError::Connect { server: name.clone(), text });
                 }
                 ConnectFailure::Skip => {
-                    let text = format!("mcp: server '{name}' failed to connect: {NO_TRANSPORT}");
-                    Record { level: Level::Warning, text }.emit();
+                    skipped(name, NO_TRANSPORT).emit();
                 }
             }
         }

@@ -163,6 +163,8 @@ pub(crate) struct Parts {
     _stop_with_us: DropGuard,
     /// The one tool that is wanted, where it is only one.
     wanted: Option<String>,
+    /// Whether the start waits for servers that cannot stop it.
+    waits_for_all: bool,
     /// Told when the tools of a server are others than before.
     changed: Arc<Notify>,
     #[cfg(feature = "mcp")]

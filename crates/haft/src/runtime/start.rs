@@ -74,8 +74,7 @@ pub(super) async fn build(
     let before = old.map_or(&nothing, |old| &old.fleet);
     let fleet = Fleet::new(&config, parts, Some(before));
     let known = load_known(&config);
-    let connected = fleet.connect(parts.purpose, parts.wanted.as_deref(), known.as_ref());
-    if let Err(error) = connected.await {
+    if let Err(error) = fleet.connect(parts, known.as_ref()).await {
         fleet.retire(before).await;
         return Err(error);
     }

@@ -2,6 +2,7 @@
 
 mod bounded;
 mod recursion;
+mod shared;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};

@@ -217,6 +217,11 @@ async fn a_command_needs_the_operators_permission() {
         assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
     }
     made(&live, tool(json!(["cat"]))).await;
+    // Under the name of another tool, which is permitted.
+    let mut hidden = echo("other");
+    hidden["config"] = json!({"runtime": "command", "command": ["sh"]});
+    let error = refused(&live, edit(Document::Tools, "it", Action::Put(raw(&hidden)))).await;
+    assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
     let server = |entry: Value| edit(Document::Servers, "s", Action::Put(raw(&entry)));
     let preload = json!({"command": "uvx", "args": ["mcp-x"], "env": {"LD_PRELOAD": "./evil.so"}});
     let path = json!({"command": "uvx", "args": ["mcp-x"], "env": {"PATH": "/tmp"}});
@@ -224,6 +229,20 @@ async fn a_command_needs_the_operators_permission() {
     for entry in [preload, path, other] {
         let error = refused(&live, server(entry)).await;
         assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
+    }
+    for (key, value) in [
+        ("cwd", json!("/tmp")),
+        ("env_file", json!("x.env")),
+        ("inherit_env", json!("all")),
+        ("env", json!({"HOME": "/tmp"})),
+        ("env", json!({"BASH_FUNC_ls%%": "() { id; }"})),
+        ("env", json!({"npm_Config_registry": "http://localhost"})),
+    ] {
+        let mut entry = json!({"command": "uvx", "args": ["mcp-x"], "disabled": true});
+        entry[key] = value;
+        fs::write(place.path("tools/x.env"), "A=1").unwrap();
+        let error = refused(&live, server(entry)).await;
+        assert!(matches!(error, EditError::NotAllowed { .. }), "{key}: {error:?}");
     }
     let fine = json!({"command": "uvx", "args": ["mcp-x"], "disabled": true});
     made(&live, server(fine)).await;
@@ -270,5 +289,63 @@ async fn what_cannot_be_written_is_not_in_use() {
     assert_eq!(names(&live), ["first"]);
     fs::remove_dir_all(place.path("tools/.tools.json.new")).unwrap();
     made(&live, add("second")).await;
+    end(live).await;
+}
+
+/// Haft's own environment is the operator's: an entry names of it only what is allowed.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_need_the_operators_permission() {
+    let place = Place::new("policy: {allowed_variables: [FINE]}");
+    let mut options = place.options();
+    for name in ["FINE", "SECRET"] {
+        options.environment.insert(name.to_owned(), "value".to_owned());
+    }
+    let config = Config::load(&options).unwrap();
+    let runtime = haft::Runtime::start(config).await.unwrap();
+    let live = haft::live::Live::follow(runtime, options);
+    let server = |url: &str, header: &str| {
+        let entry = json!({"url": url, "headers": {"A": header}, "start": "lazy"});
+        edit(Document::Servers, "s", Action::Put(raw(&entry)))
+    };
+    let url = "http://localhost:9/mcp";
+    for (url, header) in [
+        (url, "Bearer ${SECRET}"),
+        (url, "${env:SECRET}"),
+        (url, "${SECRET:-x}"),
+        (url, "${FINE}${SECRET}"),
+        ("http://localhost:9/${SECRET}", "x"),
+    ] {
+        let error = refused(&live, server(url, header)).await;
+        assert!(matches!(error, EditError::NotAllowed { .. }), "{url} {header}: {error:?}");
+    }
+    made(&live, server(url, "Bearer ${FINE}")).await;
+    end(live).await;
+}
+
+/// What an edit cannot keep is not lost: it is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_with_more_in_it_is_not_written_over() {
+    let place = Place::new("");
+    let text = r#"{"tools": {"mcp_servers": {}, "other": {"keep": 1}}}"#;
+    fs::write(place.servers_file(), text).unwrap();
+    let live = place.start().await;
+    let server = Action::Add(raw(&json!({"url": "http://localhost:9/mcp", "start": "lazy"})));
+    let error = refused(&live, edit(Document::Servers, "s", server)).await;
+    assert!(matches!(&error, EditError::Broken { file, .. } if file == "mcp.json"), "{error:?}");
+    assert_eq!(fs::read_to_string(place.servers_file()).unwrap(), text);
+    end(live).await;
+}
+
+/// Another process that holds the registry's lock delays an edit, and not for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_held_ends_in_an_error() {
+    let place = Place::new("");
+    let live = place.start().await;
+    let lock = fs::File::create(place.path("tools/.haft.lock")).unwrap();
+    lock.lock().unwrap();
+    let error = refused(&live, add("echo")).await;
+    assert!(matches!(error, EditError::Store(StoreError::Write { .. })), "{error:?}");
+    drop(lock);
+    made(&live, add("echo")).await;
     end(live).await;
 }

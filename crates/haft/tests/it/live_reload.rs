@@ -60,10 +60,18 @@ async fn broken_files_leave_the_last_good_state_in_use() {
     let live = place.start().await;
     made(&live, add("echo")).await;
     let good = fs::read_to_string(place.tools_file()).unwrap();
-    let damages: [Damage; 4] = [
+    let damages: [Damage; 6] = [
         ("deleted", |file| fs::remove_file(file).unwrap()),
         ("truncated", |file| fs::write(file, "").unwrap()),
         ("half", |file| fs::write(file, "{\"tools\": [{\"name\": \"ec").unwrap()),
+        ("pipe", |file| {
+            fs::remove_file(file).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(file).status().unwrap().success());
+        }),
+        ("device", |file| {
+            fs::remove_file(file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", file).unwrap();
+        }),
         ("invalid", |file| fs::write(file, "{\"tools\": [{\"name\": 7}]}").unwrap()),
     ];
     for (what, damage) in damages {
@@ -73,15 +81,19 @@ async fn broken_files_leave_the_last_good_state_in_use() {
         assert_eq!(call(&live, "echo").await.status, Status::Success, "{what}");
         let problem = live.status().problem.unwrap();
         assert!(problem.text.contains("tools.json"), "{what}: {}", problem.text);
-        let now = fs::read(place.tools_file()).ok();
+        let bytes = || {
+            fs::metadata(place.tools_file()).ok()?.is_file().then(|| fs::read(place.tools_file()))
+        };
+        let now = bytes().map(Result::unwrap);
         let error = refused(&live, add("other")).await;
         let is_explained =
             matches!(error, EditError::Broken { .. } | EditError::Store(_) | EditError::Invalid(_));
         assert!(is_explained, "{what}: {error:?}");
-        assert_eq!(fs::read(place.tools_file()).ok(), now, "{what}");
+        assert_eq!(bytes().map(Result::unwrap), now, "{what}");
         let error = live.reload().await.unwrap_err();
         assert!(matches!(error, ReloadError::Invalid(_) | ReloadError::Store(_)), "{error:?}");
-        fs::write(place.tools_file(), &good).unwrap();
+        // A link or a pipe is replaced, and not written to.
+        save(&place.tools_file(), &good);
         until(&live, |live| !has_problem(live));
     }
     end(live).await;
@@ -129,5 +141,28 @@ async fn settings_that_need_a_restart_are_named() {
     save(&place.path("haft.yaml"), "registry: {dir: tools}\n");
     live.reload().await.unwrap();
     assert_eq!(live.status().waiting_for_restart, [""; 0]);
+    end(live).await;
+}
+
+/// A registry that is moved while Haft runs would be read in one place and written in another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_moves_is_refused() {
+    let place = Place::new("");
+    let live = place.start().await;
+    made(&live, add("echo")).await;
+    fs::create_dir(place.path("other")).unwrap();
+    fs::write(place.path("other/tools.json"), tools(&["elsewhere"])).unwrap();
+    fs::write(place.path("other/mcp.json"), "{\"mcp_servers\": {}}").unwrap();
+    for yaml in ["registry: {dir: other}\n", "defaults: {}\n"] {
+        save(&place.path("haft.yaml"), yaml);
+        let error = live.reload().await.unwrap_err();
+        assert!(error.to_string().contains("the registry is another"), "{error}");
+        let error = refused(&live, add("more")).await;
+        assert!(
+            matches!(&error, EditError::Broken { file, .. } if file == "haft.yaml"),
+            "{error:?}"
+        );
+        assert_eq!(names(&live), ["echo"]);
+    }
     end(live).await;
 }

@@ -1,4 +1,4 @@
-//! The first minute: without any configuration there is a registry with one tool to try.
+//! The first minute: without any configuration one is written, with one tool to try.
 
 use std::fs;
 use std::io;
@@ -8,6 +8,17 @@ use anyhow::Context as _;
 
 /// Where the first registry lies. A folder of Haft's own: nothing of a project is touched.
 const REGISTRY: &str = ".haft/tools";
+
+/// The first configuration, which every other command finds too.
+const CONFIG: &str = "haft.yaml";
+
+const YAML: &str = "# Written by the first `haft serve`; yours from now on. `haft config schema` knows every key.
+registry: {dir: .haft/tools}     # tools.json, mcp.json and the scripts, changed over the API or by hand
+# policy:
+#   allowed_commands:            # what may be registered over the API
+#     - npx -y @modelcontextprotocol/* ...
+#     - uvx mcp-server-*
+";
 
 const TOOLS: &str = r#"{
   "tools": [
@@ -41,9 +52,10 @@ pub(super) fn prepare() -> anyhow::Result<Vec<PathBuf>> {
         create(&folder.join("hello_world.py"), SCRIPT)?;
         create(&folder.join("mcp.json"), SERVERS)?;
         create(&folder.join("tools.json"), TOOLS)?;
-        tracing::info!("there is no configuration: `{REGISTRY}` holds a first tool, `hello_world`");
     }
-    Ok(vec![folder.to_path_buf()])
+    create(Path::new(CONFIG), YAML)?;
+    tracing::info!("there was no configuration: wrote `{CONFIG}`, with its tools in `{REGISTRY}`");
+    Ok(vec![CONFIG.into()])
 }
 
 fn create(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! What a service says when it begins: where everything is, and what is wrong.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
 use haft::{ServerInfo, ServerState};
@@ -13,7 +13,7 @@ use crate::console::{self, Paint};
 pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> anyhow::Result<()> {
     let config = service.live.runtime().config();
     let scheme = if config.api.tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{address}");
+    let url = format!("{scheme}://{}", reachable(address));
     if global.json {
         return print_json(&json!({
             "listening": url, "api": format!("{url}/api/v1"), "pid": std::process::id(),
@@ -32,10 +32,25 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     Ok(())
 }
 
+/// The address as a client on this machine can use it.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let local: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    if address.ip().is_unspecified() { SocketAddr::new(local, address.port()) } else { address }
+}
+
 fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, String)> {
     let runtime = service.live.runtime();
     let version = env!("CARGO_PKG_VERSION");
-    let has = [count(runtime.tools().len(), "tool"), count(runtime.servers().len(), "server")];
+    let servers = runtime.servers();
+    let mut has = vec![count(runtime.tools().len(), "tool"), count(servers.len(), "server")];
+    let coming = servers.iter().filter(|server| server.state == ServerState::Connecting);
+    let coming: Vec<&str> = coming.map(|server| server.name.as_str()).collect();
+    if !coming.is_empty() {
+        has.push(format!("connecting: {}", coming.join(", ")));
+    }
     let files: Vec<&str> = config.files.iter().map(|file| &*file.name).collect();
     let mut lines = vec![
         ("haft", format!("{version}, {}", has.join(", "))),
@@ -58,9 +73,10 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     if let Some(tool) = runtime.tools().first() {
         let arguments = if tool.name == "hello_world" { r#"{"name":"you"}"# } else { "{}" };
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
-        let header = "content-type: application/json";
+        let header = "-H 'content-type: application/json'";
+        let key = if service.keys.is_empty() { "" } else { " -H \"X-API-Key: $KEY\"" };
         let body = format!(r#"{{"arguments":{arguments}}}"#);
-        lines.push(("try", format!("curl {call} -H '{header}' -d '{body}'")));
+        lines.push(("try", format!("curl {call} {header}{key} -d '{body}'")));
     }
     lines
 }

@@ -7,19 +7,22 @@ mod signals;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
 use haft::{Config, Runtime};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, load};
+use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load};
 use crate::api::{self, Service};
-use crate::keys::{KeyFile, Keyring};
+use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
+use crate::telemetry::Telemetry;
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -35,8 +38,14 @@ Without a key it listens on this machine only and refuses changes:
 SIGHUP loads the files again (they are watched anyway). SIGTERM and Ctrl-C let calls under way finish.")]
 pub(super) struct ServeArgs {
     /// Where to listen, instead of what `api.listen` says; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    haft::config::service::parse_listen(text).ok_or_else(|| {
+        "write an address and a port, such as 127.0.0.1:7300 or [::1]:7300".to_owned()
+    })
 }
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
@@ -57,7 +66,7 @@ async fn serve(
     let mut signals = Signals::new()?;
     let keys = KeyFile::new(config.api.keys_file.value.clone());
     let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
+        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
     let keys = Arc::new(keys);
     // The address first: whoever cannot have it need not start any server.
     let listener = listen(args, &config, &keys).await?;
@@ -67,39 +76,62 @@ async fn serve(
         allowed_hosts: api.allowed_hosts.value.clone(),
         allowed_origins: api.allowed_origins.value.clone(),
     };
-    let runtime = start(config, &mut signals).await?;
+    let telemetry = Telemetry::start(&config.telemetry)
+        .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry)).await?;
     let live = Live::follow(runtime, options);
-    let service = Service::new(live.clone(), Arc::clone(&keys));
+    let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     greeting::print(global, &service, listener.local_addr())?;
 
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(keys.note_use(stop.clone()));
-    let serving = listener.serve(api::router(service, &guard), stop.clone());
+    let serving = listener.serve(api::router(&service, &guard), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {
             _ = &mut serving => break,
             wish = signals.next() => match wish {
-                Wish::Reload => reload(&live).await,
-                Wish::End if stop.is_cancelled() => {
-                    tracing::warn!("ending at once");
-                    return Ok(ExitCode::from(EXIT_INTERRUPTED));
+                Wish::Reload => {
+                    let live = live.clone();
+                    // What is wrong with the files is logged where it is found.
+                    background.spawn(async move { drop(live.reload().await) });
                 }
-                Wish::End => {
-                    tracing::info!("ending: calls under way may take {}s", grace.as_secs());
-                    stop.cancel();
-                }
+                Wish::End => break,
             },
         }
     }
+    let under_way = live.runtime().running().len();
+    if under_way > 0 {
+        let calls = count(under_way, "call");
+        tracing::info!("ending: {calls} under way may take {}s", grace.as_secs());
+    }
     stop.cancel();
     background.close();
-    background.wait().await;
-    live.stop().await;
-    live.runtime().shutdown(grace).await;
-    Ok(ExitCode::SUCCESS)
+    // Together: a call that is cut off still gets its answer, which says so.
+    let ending = async {
+        // A change that hangs on a disk must not hold up the end.
+        let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
+        let (_, _, followed) = tokio::join!(serving, live.runtime().shutdown(grace), following);
+        if followed.is_err() {
+            tracing::warn!("a change of the registry hangs and is left behind");
+        }
+        telemetry.end().await;
+    };
+    tokio::select! {
+        () = ending => {
+            tracing::info!("ended");
+            Ok(ExitCode::SUCCESS)
+        }
+        () = signals.end() => {
+            tracing::warn!("ending at once");
+            Ok(ExitCode::from(EXIT_INTERRUPTED))
+        }
+    }
 }
+
+/// How long answers to calls that were cut off may take to be sent.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
     let api = &config.api;
@@ -108,8 +140,11 @@ async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Re
         certificate: files.value.cert.clone(),
         key: files.value.key.clone(),
     });
-    let settings =
-        ListenerSettings { tls, grace: api.shutdown_grace.value, ..ListenerSettings::new(address) };
+    let settings = ListenerSettings {
+        tls,
+        grace: api.shutdown_grace.value + LAST_WORDS,
+        ..ListenerSettings::new(address)
+    };
     Listener::bind(settings, keys).await.map_err(|error| {
         let code = match error {
             ListenError::NoKey { .. } | ListenError::Tls(_) => EXIT_CONFIG,
@@ -119,11 +154,17 @@ async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Re
     })
 }
 
-async fn start(config: Config, signals: &mut Signals) -> anyhow::Result<Runtime> {
+async fn start(
+    config: Config,
+    signals: &mut Signals,
+    telemetry: Arc<Telemetry>,
+) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let watch = progress.clone();
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
+        .without_waiting()
+        .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| watch.note(server, health.state));
     let mut starting = Box::pin(builder.start());
     let started = tokio::select! {
@@ -135,11 +176,4 @@ async fn start(config: Config, signals: &mut Signals) -> anyhow::Result<Runtime>
     };
     progress.end();
     Ok(started?)
-}
-
-/// What is wrong with the files is logged where it is found.
-async fn reload(live: &Live) {
-    if live.reload().await.is_ok() {
-        tracing::info!("loaded the files again");
-    }
 }

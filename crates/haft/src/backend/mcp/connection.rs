@@ -26,6 +26,7 @@ use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
 use crate::record::Redactor;
+use crate::registry::skipped;
 
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
@@ -147,6 +148,19 @@ impl Connection {
         // servers that are being connected.
         self.set(ServerState::Connecting, None, 0);
         self.wanted.notify_one();
+    }
+
+    /// The same, and says if the first attempt fails.
+    pub fn begin_aloud(self: &Arc<Self>) {
+        self.begin();
+        let connection = Arc::clone(self);
+        self.tasks.spawn(async move {
+            if let Err(reason) = connection.first_attempt().await
+                && !connection.stop.is_cancelled()
+            {
+                skipped(connection.name(), &reason).emit();
+            }
+        });
     }
 
     /// The connected client. Connects, or waits for the connection being made.

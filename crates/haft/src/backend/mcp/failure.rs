@@ -1,5 +1,7 @@
 //! What a failed request means for the call, in words for a person and a model.
 
+use std::time::Duration;
+
 use haft_mcp::{Failure, RequestError, Sent, TransportError};
 use serde_json::{Value, json};
 
@@ -31,7 +33,7 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
         RequestError::Timeout { after, .. } => ToolFailure::Unavailable {
             message: format!("{MCP_ERROR}server `{server}` was silent for {}", human(*after)),
             remedy: Some("raise `request_timeout` for the server".into()),
-            details: details(connection),
+            details: timed_out(connection, *after),
         },
         RequestError::Transport(error) => of_transport(connection, tool, error),
     }
@@ -97,6 +99,13 @@ pub(super) fn unavailable(connection: &Connection, reason: &str) -> ToolFailure 
 
 pub(super) fn login_remedy(server: &str) -> String {
     format!("log in with `haft login {server}`, or set an `Authorization` header for it")
+}
+
+/// Says for programs that it was a limit of time.
+fn timed_out(connection: &Connection, after: Duration) -> Value {
+    let mut details = details(connection);
+    details["timeout_ms"] = json!(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+    details
 }
 
 fn details(connection: &Connection) -> Value {

@@ -50,7 +50,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
 fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDefinition {
     let mut schema = |key: &str, schema: Option<&At<crate::config::dialect::RawSchema>>| {
         let at = schema?;
-        if let Err(problem) = Schema::compile(&at.value.0) {
+        if let Err(problem) = Schema::shared(&at.value.0) {
             problems.error(
                 &at.place,
                 format!("the `{key}` of tool `{name}` is not usable: {problem}"),

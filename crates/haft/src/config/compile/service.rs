@@ -85,7 +85,8 @@ fn is_origin(text: &str) -> bool {
 }
 
 pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyConfig {
-    let allowed = raw.and_then(|policy| policy.allowed_commands);
+    let RawPolicy { allowed_commands: allowed, allowed_variables, .. } =
+        raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
     let allowed = allowed.map(|At { value: texts, place }| {
         let mut patterns = Vec::new();
         for text in texts {
@@ -100,7 +101,10 @@ pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyC
         }
         At { value: patterns, place }
     });
-    PolicyConfig { allowed_commands: pick(allowed, Vec::new()) }
+    PolicyConfig {
+        allowed_commands: pick(allowed, Vec::new()),
+        allowed_variables: pick(allowed_variables, Vec::new()),
+    }
 }
 
 pub(super) fn telemetry(raw: Option<RawTelemetry>, problems: &mut Problems) -> TelemetryConfig {

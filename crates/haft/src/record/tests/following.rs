@@ -32,6 +32,26 @@ async fn follow_returns_what_comes_after_it_across_midnight() {
     assert!(poll(&mut follow).is_empty());
 }
 
+/// Whoever looks rarely gets everything, but not at once.
+#[tokio::test]
+async fn follow_hands_out_a_bounded_part_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut follow = Follow::new(dir.path(), Filter::default()).unwrap();
+    let log = open(LogOptions::new(dir.path()));
+    for id in 0..300 {
+        append(&log, &format!("e{id}"), NOON).await.unwrap();
+    }
+    fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
+    let (first, second) = (poll(&mut follow), poll(&mut follow));
+    assert!(first.is_empty() && second.is_empty(), "it was never seen");
+    fs::rename(dir.path().join("moved"), dir.path().join(TODAY)).unwrap();
+    assert_eq!(poll(&mut follow).len(), 256);
+    fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
+    let rest = poll(&mut follow);
+    assert_eq!((rest.len(), rest[43].as_str()), (44, "e299"), "although it was moved away");
+    assert!(poll(&mut follow).is_empty());
+}
+
 #[tokio::test]
 async fn follow_takes_a_line_when_it_is_complete() {
     let dir = tempfile::tempdir().unwrap();

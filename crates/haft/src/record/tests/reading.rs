@@ -78,6 +78,28 @@ async fn lines_that_are_no_entries_are_counted_and_skipped() {
     }
 }
 
+#[tokio::test]
+async fn the_newest_come_first_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    three_days(dir.path()).await;
+    let calls = read(dir.path(), &Filter { limit: Some(3), ..Filter::default() }).unwrap();
+    let ids: Vec<String> = calls.newest_first().map(|call| call.unwrap().execution_id).collect();
+    assert_eq!(ids, ["e5", "e4", "e3"]);
+}
+
+/// Only where the calls stand is held, so a file that goes meanwhile is no error, and one that says something
+/// else by now is not shown.
+#[tokio::test]
+async fn files_that_change_while_they_are_read_are_no_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    three_days(dir.path()).await;
+    let mut calls = read(dir.path(), &Filter { limit: Some(9), ..Filter::default() }).unwrap();
+    assert_eq!(calls.next().unwrap().unwrap().execution_id, "e1");
+    fs::remove_file(dir.path().join("tools-2026-07-14.jsonl")).unwrap();
+    let left: Vec<String> = calls.map(|call| call.unwrap().execution_id).collect();
+    assert!(!left.contains(&"e3".to_owned()) && left.contains(&"e5".to_owned()), "{left:?}");
+}
+
 #[test]
 fn a_log_that_does_not_exist_has_no_entries() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,147 @@
+//! The API document: what the endpoints say about themselves, completed with what every request may
+//! be answered by the frame around them.
+
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi;
+
+use crate::serve::{FieldProblem, ProblemDocument};
+
+/// Who may use an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Every caller to read, admins to change.
+    Reading,
+    /// Every caller.
+    Calling,
+    /// Admins.
+    Admin,
+}
+
+/// What answers without a key.
+const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
+
+const PROBLEM_TYPE: &str = "application/problem+json";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Haft",
+        description = "One handle on every tool an LLM agent may use: call tools, manage the registry, read the log."
+    ),
+    components(schemas(ProblemDocument, FieldProblem))
+)]
+struct Head;
+
+/// The document while its parts come together.
+pub(super) struct Document(Value);
+
+impl Document {
+    pub(super) fn new() -> Self {
+        let mut document = value(&Head::openapi());
+        document["components"]["securitySchemes"] = json!({
+            "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key",
+                "description": "A key of `haft keys create`. Needed as soon as there is one, and always to change something."},
+            "bearer": {"type": "http", "scheme": "bearer", "description": "The same key as `Authorization: Bearer KEY`."},
+        });
+        Self(document)
+    }
+
+    /// Adds endpoints. An operation that is there already is left as it is.
+    pub(super) fn add(&mut self, part: &utoipa::openapi::OpenApi, who: Who) {
+        let mut part = value(part);
+        for (path, operations) in members(&mut part["paths"]) {
+            for (method, operation) in members(operations) {
+                complete(operation, path, method, who);
+                let place = &mut self.0["paths"][path.as_str()][method.as_str()];
+                if place.is_null() {
+                    *place = operation.take();
+                }
+            }
+        }
+        for (name, schema) in members(&mut part["components"]["schemas"]) {
+            let place = &mut self.0["components"]["schemas"][name.as_str()];
+            if place.is_null() {
+                *place = schema.take();
+            }
+        }
+    }
+
+    /// Every path there is.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let paths = self.0["paths"].as_object();
+        paths.map(|paths| paths.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn as_value(&self) -> &Value {
+        &self.0
+    }
+}
+
+/// Adds to an operation its id and what the frame may answer.
+fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
+    operation["operationId"] = operation_id(path, method).into();
+    let is_open = OPEN_PATHS.contains(&path);
+    let is_admin = match who {
+        Who::Admin => true,
+        Who::Reading => method != "get",
+        Who::Calling => false,
+    };
+    let mut answers = vec![
+        ("400", "The request cannot be read."),
+        (
+            "403",
+            if is_admin {
+                "It takes an admin key, the operator does not allow it, or the host or web page is foreign."
+            } else {
+                "It is not permitted, or the host or web page is foreign."
+            },
+        ),
+        ("500", "A fault inside Haft; its log says more."),
+    ];
+    if !is_open {
+        operation["security"] = json!([{"api_key": []}, {"bearer": []}]);
+        answers.push(("401", "The key is missing or wrong."));
+        answers.push(("429", "Too many wrong keys; `Retry-After` says when to come again."));
+    }
+    if operation.get("requestBody").is_some() {
+        answers.push(("408", "The body did not arrive in time."));
+        answers.push(("413", "The body is too large."));
+        answers.push(("415", "The body is not JSON."));
+    }
+    for (status, text) in answers {
+        let response = &mut operation["responses"][status];
+        if response.is_null() {
+            *response = json!({"description": text});
+        }
+        // Where an endpoint answers this status with something of its own, the frame may still be faster.
+        response["content"][PROBLEM_TYPE] = problem();
+    }
+    for (status, response) in members(&mut operation["responses"]) {
+        let is_error = status.starts_with(['4', '5']);
+        if is_error && response.get("content").is_none() {
+            response["content"] = json!({ PROBLEM_TYPE: problem() });
+        }
+    }
+    if let Some(responses) = operation["responses"].as_object_mut() {
+        responses.sort_keys();
+    }
+}
+
+/// Handlers of different files may share a name; paths are there once.
+fn operation_id(path: &str, method: &str) -> String {
+    let words = path.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn problem() -> Value {
+    json!({"schema": {"$ref": "#/components/schemas/Problem"}})
+}
+
+fn value(document: &utoipa::openapi::OpenApi) -> Value {
+    // Made of types that are made to be written.
+    serde_json::to_value(document).unwrap_or_default()
+}
+
+fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    value.as_object_mut().map(Map::iter_mut).into_iter().flatten()
+}

@@ -1,0 +1,54 @@
+//! Why a server did not give what it was asked for, as an answer.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use haft::{CallError, ToolFailure};
+use utoipa::IntoResponses;
+use utoipa::openapi::{RefOr, Response, ResponseBuilder};
+
+use crate::serve::Problem;
+
+/// 502 where the server said no or broke the protocol, 504 where it said nothing in time, 503 where it is
+/// out of reach.
+pub(super) fn problem(failure: ToolFailure) -> Problem {
+    let (status, code, title) = match &failure {
+        ToolFailure::Execution { .. } => {
+            (StatusCode::BAD_GATEWAY, "ServerRefused", "The server refused the request")
+        }
+        ToolFailure::Protocol { .. } => {
+            (StatusCode::BAD_GATEWAY, "ProtocolError", "The server broke the protocol")
+        }
+        ToolFailure::OutcomeUnknown { .. } => {
+            (StatusCode::BAD_GATEWAY, "OutcomeUnknown", "The server was lost meanwhile")
+        }
+        ToolFailure::Unavailable { details, .. } if details["timeout_ms"].is_u64() => {
+            (StatusCode::GATEWAY_TIMEOUT, "Timeout", "The server did not answer in time")
+        }
+        ToolFailure::Unavailable { .. } => {
+            (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The server is out of reach")
+        }
+    };
+    let said_no = matches!(failure, ToolFailure::Execution { .. });
+    let error = CallError::Failed { tool: String::new(), failure: Box::new(failure) };
+    let problem = Problem::new(status, code, title, error.to_string());
+    match error.remedy().filter(|_| !said_no) {
+        Some(remedy) => problem.remedy(remedy),
+        None => problem.remedy("look at what the server offers, and at what it wants"),
+    }
+}
+
+/// The same, for the API document.
+pub(super) struct ServerFailed;
+
+impl IntoResponses for ServerFailed {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let answers = [
+            ("502", "The server refused, broke the protocol or was lost meanwhile."),
+            ("503", "The server is out of reach."),
+            ("504", "The server did not answer in time."),
+        ];
+        let response = |text: &str| ResponseBuilder::new().description(text).build().into();
+        answers.into_iter().map(|(status, text)| (status.to_owned(), response(text))).collect()
+    }
+}

@@ -1,0 +1,89 @@
+//! The log as it grows, as server-sent events.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::{Stream, stream};
+use haft::record::{Follow, LogError, LoggedCall};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::{Service, Which, dir, unreadable};
+use crate::serve::{Problem, Query};
+
+/// How often the log is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often a silent stream shows that it lives.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+/// Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` mean nothing here.
+/// An event `problem` says that the log cannot be read for now; the stream goes on.
+#[utoipa::path(
+    get, path = "/api/v1/log/tail", tag = "log", params(Which),
+    responses(
+        (status = 200, description = "Events, until the client leaves or the service ends.", body = String, content_type = "text/event-stream"),
+        (status = 503, description = "The log cannot be read."),
+    )
+)]
+pub(super) async fn tail(
+    State(service): State<Arc<Service>>,
+    Query(which): Query<Which>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let (dir, filter) = (dir(&service), which.filter()?);
+    let follow = spawn_blocking(move || Follow::new(dir, filter)).await;
+    let follow = follow.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
+    let tail = Tail { follow, ready: VecDeque::new(), trouble: None };
+    let events =
+        stream::unfold(tail, async |tail| tail.next().await.map(|(it, tail)| (Ok(it), tail)));
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)))
+}
+
+struct Tail {
+    follow: Follow,
+    ready: VecDeque<LoggedCall>,
+    /// What was told about a log that cannot be read: once is enough.
+    trouble: Option<String>,
+}
+
+impl Tail {
+    /// The next event. Whoever stops waiting for it ends the following.
+    async fn next(mut self) -> Option<(Event, Self)> {
+        loop {
+            if let Some(call) = self.ready.pop_front() {
+                let event = Event::default().event("call").id(&call.execution_id);
+                return Some((event.json_data(&call).ok()?, self));
+            }
+            let mut follow = self.follow;
+            let (polled, follow) = spawn_blocking(move || (follow.poll(), follow)).await.ok()?;
+            self.follow = follow;
+            if let Some(problem) = self.take(polled) {
+                return Some((Event::default().event("problem").data(problem), self));
+            }
+            if self.ready.is_empty() {
+                sleep(LOOK_EVERY).await;
+            }
+        }
+    }
+
+    /// Keeps what was read; says what is wrong where that is news.
+    fn take(&mut self, polled: Result<Vec<LoggedCall>, LogError>) -> Option<String> {
+        match polled {
+            Ok(calls) => {
+                self.ready.extend(calls);
+                self.trouble = None;
+                None
+            }
+            Err(error) => {
+                let problem = error.problem();
+                let is_news = self.trouble.as_ref() != Some(&problem);
+                self.trouble = Some(problem.clone());
+                is_news.then_some(problem)
+            }
+        }
+    }
+}

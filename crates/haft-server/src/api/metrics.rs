@@ -1,0 +1,29 @@
+//! Figures for Prometheus.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Routes, Service};
+use crate::telemetry::METRICS_CONTENT_TYPE;
+
+pub(super) fn routes() -> Routes {
+    Routes { reading: OpenApiRouter::new().routes(routes!(metrics)), ..Routes::default() }
+}
+
+/// How often each tool was called, how calls ended, and how busy everything is, for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "health",
+    responses((
+        status = 200, description = "Prometheus's text format.",
+        body = String, content_type = "text/plain"
+    ))
+)]
+async fn metrics(State(service): State<Arc<Service>>) -> Response {
+    let page = service.telemetry.report(&service.live);
+    ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response()
+}

@@ -1,0 +1,78 @@
+//! The calls under way: seeing them, and ending one.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use haft::RunningCall;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::schemas::RunningCallSchema;
+use super::{Routes, Service};
+use crate::keys::Scope;
+use crate::serve::{Caller, Path, Problem};
+
+pub(super) fn routes() -> Routes {
+    let calling = OpenApiRouter::new().routes(routes!(list)).routes(routes!(cancel));
+    Routes { calling, ..Routes::default() }
+}
+
+/// The calls under way.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunningCalls {
+    /// The oldest first.
+    #[schema(value_type = Vec<RunningCallSchema>)]
+    calls: Vec<RunningCall>,
+}
+
+/// Lists the calls under way.
+///
+/// An admin key sees all of them, a call key its own.
+#[utoipa::path(
+    get, path = "/api/v1/calls", tag = "calls",
+    responses((status = 200, description = "The calls under way, the oldest first.", body = RunningCalls))
+)]
+async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<RunningCalls> {
+    Json(RunningCalls { calls: visible(&service, &caller).collect() })
+}
+
+/// Cancels a call under way.
+///
+/// It ends with the code `Cancelled`; one that is about to answer may still do so. A call key can cancel
+/// its own calls only.
+#[utoipa::path(
+    delete, path = "/api/v1/calls/{execution_id}", tag = "calls",
+    params(("execution_id" = String, Path, description = "The call's id.")),
+    responses(
+        (status = 202, description = "It is being ended.", body = RunningCallSchema),
+        (status = 404, description = "No such call is under way."),
+    )
+)]
+async fn cancel(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<RunningCall>), Problem> {
+    let found = visible(&service, &caller).find(|call| call.execution_id == id);
+    match found.filter(|call| service.live.runtime().cancel(&call.execution_id)) {
+        Some(call) => Ok((StatusCode::ACCEPTED, Json(call))),
+        None => Err(Problem::not_found(format!("no call `{id}` is under way"))
+            .remedy("`GET /api/v1/calls` lists those that are; the log has those that are over")),
+    }
+}
+
+/// The calls that are a caller's business.
+fn visible(service: &Service, caller: &Caller) -> impl Iterator<Item = RunningCall> {
+    let own = match caller.scope {
+        Scope::Admin => None,
+        // Without keys, whoever reaches the server may do this.
+        Scope::Call if caller.is_local() => None,
+        Scope::Call => Some(Arc::clone(&caller.name)),
+    };
+    let calls = service.live.runtime().running().into_iter();
+    calls.filter(move |call| own.is_none() || own.as_deref() == call.caller.as_deref())
+}

@@ -1,0 +1,272 @@
+//! The shapes of the library's answers, for the API document. The library itself knows nothing of
+//! OpenAPI; that these say the same as what is sent is checked by asking the service.
+#![expect(dead_code, reason = "only their schemas are used")]
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The answer to one call, whatever ran and however it ended.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Envelope)]
+pub(super) struct EnvelopeSchema {
+    /// Identifies this execution; its log entry carries the same id.
+    execution_id: String,
+    /// The tool that was asked for.
+    tool: String,
+    /// How the call ended.
+    status: StatusSchema,
+    /// The structured answer, as the tool wrote it: any JSON.
+    data: Value,
+    /// The answer as blocks a model can be shown.
+    content: Vec<ContentSchema>,
+    /// One sentence for a person, where there is something to say beyond the answer.
+    message: Option<String>,
+    /// Why the call failed and what to do about it.
+    error: Option<ErrorSchema>,
+    /// How long the call waited for its turn.
+    queued_ms: u64,
+    /// How long it took from request to answer, the waiting included.
+    duration_ms: u64,
+}
+
+/// Success or error; `error` says which error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallStatus)]
+#[serde(rename_all = "lowercase")]
+enum StatusSchema {
+    Success,
+    Error,
+}
+
+/// One block of an answer.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Content)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentSchema {
+    /// Plain text.
+    Text { text: String },
+    /// A picture in base64.
+    Image { data: String, mime_type: String },
+    /// A sound in base64.
+    Audio { data: String, mime_type: String },
+    /// A resource, embedded or linked.
+    Resource { uri: String, mime_type: Option<String>, text: Option<String>, data: Option<String> },
+}
+
+/// Why a call failed.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallError)]
+struct ErrorSchema {
+    /// One of a fixed set.
+    code: CodeSchema,
+    /// What happened to which thing, and why.
+    message: String,
+    /// What to do next.
+    remedy: Option<String>,
+    /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
+    #[schema(required = false)]
+    details: Value,
+}
+
+/// Why a call failed, in one word.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallErrorCode)]
+enum CodeSchema {
+    UnknownTool,
+    Denied,
+    ValidationError,
+    OutputValidationError,
+    Busy,
+    Timeout,
+    Cancelled,
+    ToolExecutionError,
+    ServiceUnavailable,
+    ProtocolError,
+    OutcomeUnknown,
+    Stopping,
+}
+
+/// A tool, its settings and where each of them came from.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolInfo)]
+pub(super) struct ToolInfoSchema {
+    /// The name under which it is called.
+    name: String,
+    /// The name its source gave it, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_name: Option<String>,
+    /// A name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// What it does.
+    description: String,
+    /// Where it comes from.
+    source: super::tools_list::SourceFilter,
+    /// The MCP server that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_name: Option<String>,
+    /// That server's mode: `strict` or `dynamic`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mcp_mode: Option<String>,
+    /// What runs it: `local`, `mcp`, `builtin` or `function`.
+    kind: String,
+    /// JSON Schema of the arguments.
+    input_schema: Value,
+    /// JSON Schema of the structured answer.
+    output_schema: Value,
+    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    config_origin: String,
+    /// The settings it runs with.
+    config: Vec<EffectiveValueSchema>,
+    /// What runs it, for a script or command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<Value>,
+}
+
+/// One setting and where it came from.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EffectiveValue)]
+struct EffectiveValueSchema {
+    /// The setting.
+    key: String,
+    /// Its value.
+    value: Value,
+    /// `explicit` or `default`.
+    origin: String,
+    /// Which file and line, which variable, which default.
+    from: String,
+}
+
+/// One call under way.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunningCall)]
+pub(super) struct RunningCallSchema {
+    /// The id that its answer and its log entry will carry.
+    execution_id: String,
+    /// The tool that was asked for.
+    tool: String,
+    /// Who asked.
+    caller: Option<String>,
+    /// The session or run it belongs to.
+    session: Option<String>,
+    /// When it was asked for, RFC 3339.
+    started: String,
+    /// Whether it has its turn.
+    state: CallStateSchema,
+}
+
+/// How far a call is.
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallState)]
+#[serde(rename_all = "lowercase")]
+enum CallStateSchema {
+    Waiting,
+    Running,
+}
+
+/// An entry of `tools.json`: a local tool, or settings for a tool of an MCP server.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolEntry, example = json!({
+    "name": "hello_world", "description": "Greets somebody by name.", "type": "local",
+    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    "config": {"script_path": "hello_world.py"},
+}))]
+pub(super) struct ToolEntrySchema {
+    /// The tool's name. May be left out where the path has it.
+    #[schema(required = false, min_length = 1)]
+    name: String,
+    /// What it does and when to prefer it.
+    #[schema(required = false)]
+    description: String,
+    /// A script or program, or settings for a tool of an MCP server.
+    #[serde(rename = "type")]
+    #[schema(required = false)]
+    kind: super::tools_list::SourceFilter,
+    /// JSON Schema of the arguments.
+    #[schema(required = false, value_type = Object)]
+    input_schema: Value,
+    /// JSON Schema of the answer.
+    #[schema(required = false, value_type = Object)]
+    output_schema: Value,
+    /// Whether calls may run at the same time.
+    #[schema(required = false)]
+    parallel_capable: bool,
+    /// How many calls may run at once.
+    #[schema(required = false, minimum = 1)]
+    max_instances: u32,
+    /// How long one call may run, such as `30s`.
+    #[schema(required = false, example = "30s", pattern = "^[1-9][0-9]{0,3}(ms|s|m)$")]
+    timeout: String,
+    /// How the tool is run.
+    #[schema(required = false)]
+    config: ToolEntryConfigSchema,
+}
+
+/// How a tool of `tools.json` is run.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolEntryConfig)]
+struct ToolEntryConfigSchema {
+    /// The script, inside the registry's folder.
+    #[schema(required = false, example = "hello_world.py")]
+    script_path: String,
+    /// The function to call; `run` by default.
+    #[schema(required = false, example = "run")]
+    entrypoint: String,
+    /// `python` or `command`; by default told from the script's ending.
+    #[schema(required = false, pattern = "^(python|command)$")]
+    runtime: String,
+    /// The program that runs the script, or that is the tool itself. It needs a line in
+    /// `policy.allowed_commands`.
+    #[schema(required = false)]
+    command: Vec<String>,
+    /// Arguments of a command, after the script.
+    #[schema(required = false)]
+    args: Vec<String>,
+    /// The server of an entry of `type: mcp`.
+    #[schema(required = false)]
+    server: String,
+}
+
+/// A name and an entry of `mcp.json`: a local command or an address.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerRegistration, example = json!({
+    "name": "weather", "url": "https://weather.example.com/mcp", "mode": "dynamic",
+}))]
+pub(super) struct ServerRegistrationSchema {
+    /// The server's name.
+    #[schema(min_length = 1)]
+    name: String,
+    /// The program of a local server. It needs a line in `policy.allowed_commands`.
+    #[schema(required = false)]
+    command: String,
+    /// The program's arguments.
+    #[schema(required = false)]
+    args: Vec<String>,
+    /// The address of a remote server.
+    #[schema(required = false, format = "uri")]
+    url: String,
+    /// What its unconfigured tools mean.
+    #[schema(required = false, example = "dynamic", pattern = "^(strict|dynamic)$")]
+    mode: String,
+}
+
+/// One configured server and how it is doing.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ServerInfo)]
+pub(super) struct ServerInfoSchema {
+    /// Its name.
+    name: String,
+    /// What its unconfigured tools mean.
+    mode: String,
+    /// How it is reached.
+    transport: String,
+    /// Its address or command line, secrets masked.
+    endpoint: String,
+    /// When it is connected.
+    start: String,
+    /// How it is doing.
+    state: String,
+    /// Why it is in that state.
+    reason: Option<String>,
+}

@@ -1,0 +1,120 @@
+//! MCP servers: how each is doing, and changing those of the registry.
+
+mod change;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::ETAG;
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use haft::live::{Document, Live};
+use haft::{ReconnectError, ServerInfo};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::precondition::etag;
+use super::{Routes, Service};
+use crate::serve::{Path, Problem};
+use view::{Server, ServerDetails};
+
+pub(super) fn routes() -> Routes {
+    let reading = OpenApiRouter::new().routes(routes!(list)).routes(routes!(show));
+    let admin = OpenApiRouter::new()
+        .routes(routes!(change::create))
+        .routes(routes!(change::replace, change::remove))
+        .routes(routes!(change::enable))
+        .routes(routes!(change::disable))
+        .routes(routes!(reconnect));
+    Routes { reading, admin, ..Routes::default() }
+}
+
+/// The configured servers.
+#[derive(Debug, Serialize, ToSchema)]
+struct Servers {
+    /// In the order of the configuration.
+    servers: Vec<Server>,
+}
+
+/// The configured servers and how each is doing.
+#[utoipa::path(
+    get, path = "/api/v1/servers", tag = "servers",
+    responses((status = 200, description = "All of them.", body = Servers))
+)]
+async fn list(State(service): State<Arc<Service>>) -> Json<Servers> {
+    let live = &service.live;
+    let servers = live.runtime().servers().into_iter().map(|info| Server::of(info, live)).collect();
+    Json(Servers { servers })
+}
+
+/// One server: its state, its tools, its settings with their origins. `ETag` names what the registry says
+/// about it; the state may change without it.
+#[utoipa::path(
+    get, path = "/api/v1/servers/{name}", tag = "servers",
+    params(("name" = String, Path, description = "The server's name.")),
+    responses(
+        (status = 200, description = "It is configured.", body = ServerDetails,
+         headers(("ETag" = String, description = "Of a server in the registry: for `If-Match`."))),
+        (status = 404, description = "There is no such server."),
+        (status = 409, description = "The registry is broken."),
+        (status = 503, description = "The registry cannot be read."),
+    )
+)]
+async fn show(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let info = find(&service.live, &name)?;
+    let details = ServerDetails::of(info, &service.live);
+    let entry = service.live.entry(Document::Servers, &name).await?;
+    let tag = entry.map(|(_, tag)| (ETAG, etag(&tag)));
+    Ok((AppendHeaders(tag), Json(details)).into_response())
+}
+
+/// Drops the connection of a server, if there is one, and connects it anew at once. Answers after the first
+/// attempt, which may have failed.
+#[utoipa::path(
+    post, path = "/api/v1/servers/{name}/reconnect", tag = "servers",
+    params(("name" = String, Path, description = "The server's name.")),
+    responses(
+        (status = 200, description = "How it is doing now.", body = Server),
+        (status = 404, description = "There is no such server."),
+        (status = 409, description = "It is disabled."),
+    )
+)]
+async fn reconnect(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+) -> Result<Json<Server>, Problem> {
+    let reconnected = service.live.runtime().reconnect(&name).await;
+    let info = reconnected.map_err(|error| {
+        let (detail, remedy) = (error.to_string(), error.remedy());
+        let problem = match error {
+            ReconnectError::UnknownServer { .. } => Problem::not_found(detail),
+            ReconnectError::Disabled { .. } => Problem::conflict(detail),
+        };
+        problem.remedy(remedy)
+    })?;
+    Ok(Json(Server::of(info, &service.live)))
+}
+
+/// A server by its name.
+fn find(live: &Live, name: &str) -> Result<ServerInfo, Problem> {
+    let servers = live.runtime().servers();
+    if let Some(info) = servers.iter().find(|info| info.name == name) {
+        return Ok(info.clone());
+    }
+    Err(unknown(name, &servers))
+}
+
+/// There is no server of that name.
+pub(super) fn unknown(name: &str, servers: &[ServerInfo]) -> Problem {
+    let problem = Problem::not_found(format!("no server is named `{name}`"));
+    match haft::nearest(name, servers.iter().map(|info| info.name.as_str())) {
+        Some(nearest) => problem.remedy(format!("did you mean `{nearest}`?")),
+        None => problem.remedy("`GET /api/v1/servers` lists the servers there are"),
+    }
+}

@@ -1,0 +1,144 @@
+//! A server as the API shows it.
+
+use haft::config::choices::{Mode, Start};
+use haft::config::show;
+use haft::live::{Document, Live};
+use haft::registry::Source;
+use haft::{Config, ServerIdentity, ServerInfo, ServerState, ToolInfo};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::config::Effective;
+
+/// A configured MCP server and how it is doing.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct Server {
+    /// Its name.
+    pub(super) name: String,
+    /// How it is doing.
+    #[schema(value_type = StateName)]
+    pub(super) state: ServerState,
+    /// Why it is in that state.
+    reason: Option<String>,
+    /// Since when; nothing for a server that is only configured.
+    #[schema(format = DateTime)]
+    since: Option<String>,
+    /// How often in a row the connection was tried again.
+    retries: u32,
+    /// How it is reached.
+    #[schema(value_type = String)]
+    transport: &'static str,
+    /// Its address or command line; secrets are masked.
+    endpoint: String,
+    /// What its unconfigured tools mean.
+    #[schema(value_type = String)]
+    mode: Mode,
+    /// When it is connected.
+    #[schema(value_type = String)]
+    start: Start,
+    /// How many tools it has, once that is known.
+    tools: Option<usize>,
+    /// How many prompts it has, once that is known.
+    prompts: Option<usize>,
+    /// What it says about itself, while it is connected.
+    identity: Option<Identity>,
+    /// Whether it lies in the registry and can be changed here. Others are configured in files.
+    in_registry: bool,
+}
+
+/// How a server is doing.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "only described, never made")]
+pub(in crate::api) enum StateName {
+    /// It is left out.
+    Disabled,
+    /// Nobody needed it yet.
+    Configured,
+    /// It is being connected.
+    Connecting,
+    /// It answers.
+    Ready,
+    /// It answers, but something is missing.
+    Degraded,
+    /// It cannot be reached.
+    Unavailable,
+    /// It was stopped.
+    Stopped,
+}
+
+/// A server with everything there is to know about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::api) struct ServerDetails {
+    #[serde(flatten)]
+    pub(super) server: Server,
+    /// The names under which its tools are offered.
+    tool_names: Vec<String>,
+    /// Every effective setting with its origin; secrets are masked.
+    definition: Vec<Effective>,
+    /// The end of what it wrote to its standard error; secrets are masked.
+    stderr_tail: Option<String>,
+}
+
+/// What a server says about itself. It can say anything.
+#[derive(Debug, Serialize, ToSchema)]
+struct Identity {
+    /// Its name.
+    name: Option<String>,
+    /// Its version.
+    version: Option<String>,
+    /// The protocol's version.
+    protocol_version: String,
+    /// How it wants to be used.
+    instructions: Option<String>,
+    /// What it can do, as it was sent.
+    #[schema(value_type = Object)]
+    capabilities: serde_json::Value,
+}
+
+impl Server {
+    pub(super) fn of(info: ServerInfo, live: &Live) -> Self {
+        let in_registry = live.is_in_registry(Document::Servers, &info.name);
+        Self {
+            name: info.name,
+            state: info.state,
+            reason: info.reason,
+            since: info.since,
+            retries: info.retries,
+            transport: info.transport,
+            endpoint: info.endpoint,
+            mode: info.mode,
+            start: info.start,
+            tools: info.tools,
+            prompts: info.prompts,
+            identity: info.server.map(Identity::of),
+            in_registry,
+        }
+    }
+}
+
+impl ServerDetails {
+    pub(super) fn of(info: ServerInfo, live: &Live) -> Self {
+        let runtime = live.runtime();
+        let is_its = |tool: &ToolInfo| match &tool.source {
+            Source::Mcp { mcp_name, .. } => *mcp_name == info.name,
+            Source::Local => false,
+        };
+        let tools = runtime.tools().into_iter().filter(is_its).map(|tool| tool.name).collect();
+        let mut config = Config::clone(&runtime.config());
+        config.servers.retain(|server| server.name == info.name);
+        let rows = show::rows(&config).into_iter();
+        let definition =
+            rows.filter(|row| row.path.starts_with("servers.")).map(Effective::of).collect();
+        let stderr_tail = info.stderr_tail.clone();
+        Self { tool_names: tools, definition, stderr_tail, server: Server::of(info, live) }
+    }
+}
+
+impl Identity {
+    fn of(identity: ServerIdentity) -> Self {
+        let ServerIdentity { name, version, protocol_version, instructions, capabilities } =
+            identity;
+        Self { name, version, protocol_version, instructions, capabilities }
+    }
+}

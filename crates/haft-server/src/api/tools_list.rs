@@ -1,0 +1,174 @@
+//! Which tools there are: `GET /api/v1/tools`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::ETAG;
+use haft::ToolInfo;
+use haft::registry::Source;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::precondition::etag;
+use super::schemas::ToolInfoSchema;
+use super::{Routes, Service};
+use crate::serve::{Problem, Query};
+
+/// How many tools one answer holds.
+const LIMIT_MAX: usize = 1000;
+const LIMIT_DEFAULT: usize = 100;
+
+pub(super) fn routes() -> Routes {
+    Routes { reading: OpenApiRouter::new().routes(routes!(list)), ..Routes::default() }
+}
+
+/// Which tools to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Wanted {
+    /// Words to look for in names and descriptions. The best match comes first.
+    q: Option<String>,
+    /// Only tools of this MCP server.
+    server: Option<String>,
+    /// Only tools that run here, or only those of MCP servers.
+    #[param(inline)]
+    source: Option<SourceFilter>,
+    /// How many at most.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// Where to go on: `next` of the answer before.
+    #[param(pattern = "^[0-9]{1,9}$")]
+    cursor: Option<String>,
+}
+
+/// Where a tool comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ToolSource)]
+pub(super) enum SourceFilter {
+    /// It runs here.
+    Local,
+    /// An MCP server has it.
+    Mcp,
+}
+
+/// Tools, and how many there are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ToolList {
+    /// The tools of this page.
+    #[schema(value_type = Vec<ToolInfoSchema>)]
+    tools: Vec<ToolInfo>,
+    /// How many there are on all pages.
+    total: usize,
+    /// The `cursor` of the next page, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Lists the tools that are offered.
+///
+/// Local tools first, then by server; with `q` the best match first. `ETag` is the registry's revision.
+#[utoipa::path(
+    get, path = "/api/v1/tools", tag = "tools", params(Wanted),
+    responses(
+        (status = 200, description = "The tools.", body = ToolList,
+         headers(("ETag" = String, description = "The registry's revision."))),
+        (status = 400, description = "The query cannot be read."),
+    )
+)]
+pub(super) async fn list(
+    State(service): State<Arc<Service>>,
+    Query(wanted): Query<Wanted>,
+) -> Result<(HeaderMap, Json<ToolList>), Problem> {
+    let limit = wanted.limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is not between 1 and {LIMIT_MAX}")));
+    }
+    let from = match wanted.cursor.as_deref().map(str::parse::<usize>) {
+        None => 0,
+        Some(Ok(from)) => from,
+        Some(Err(_)) => {
+            return Err(Problem::bad_request("`cursor` is none of ours")
+                .remedy("send `next` of the answer before, or leave it out"));
+        }
+    };
+    let mut tools = service.live.runtime().tools();
+    tools.retain(|tool| wanted.fits(tool));
+    if let Some(words) = &wanted.q {
+        tools = ranked(tools, words);
+    }
+    let total = tools.len();
+    let until = from.saturating_add(limit);
+    let tools = tools.into_iter().skip(from).take(limit).collect();
+    let next = (until < total).then(|| until.to_string());
+    let mut headers = HeaderMap::new();
+    if let Some(revision) = service.live.status().revision {
+        headers.insert(ETAG, etag(revision.as_str()));
+    }
+    Ok((headers, Json(ToolList { tools, total, next })))
+}
+
+impl Wanted {
+    fn fits(&self, tool: &ToolInfo) -> bool {
+        let (source, server) = match &tool.source {
+            Source::Local => (SourceFilter::Local, None),
+            Source::Mcp { mcp_name, .. } => (SourceFilter::Mcp, Some(mcp_name)),
+        };
+        self.source.is_none_or(|wanted| wanted == source)
+            && self.server.as_ref().is_none_or(|wanted| Some(wanted) == server)
+    }
+}
+
+/// The tools that have any of the words, those with more and better matches first.
+fn ranked(tools: Vec<ToolInfo>, words: &str) -> Vec<ToolInfo> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() {
+        return tools;
+    }
+    let score = |tool: &ToolInfo| -> u32 {
+        let (name, text) = (tool.name.to_lowercase(), tool.description.to_lowercase());
+        words.iter().map(|word| score(&name, &text, word)).sum()
+    };
+    let mut found: Vec<(u32, ToolInfo)> = tools
+        .into_iter()
+        .map(|tool| (score(&tool), tool))
+        .filter(|(score, _)| *score > 0)
+        .collect();
+    // Stable: what is equally good stays in the usual order.
+    found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    found.into_iter().map(|(_, tool)| tool).collect()
+}
+
+/// How well one word fits: the whole name, a word of it, a part of it, the description.
+fn score(name: &str, text: &str, word: &str) -> u32 {
+    let mut parts = name.split(|it: char| !it.is_alphanumeric());
+    if name == word {
+        16
+    } else if parts.any(|part| part == word) {
+        8
+    } else if name.contains(word) {
+        4
+    } else if text.split(|it: char| !it.is_alphanumeric()).any(|part| part == word) {
+        2
+    } else {
+        u32::from(text.contains(word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::score;
+
+    #[test]
+    fn names_count_more_than_descriptions() {
+        let scores = ["weather", "get_weather", "weathercock", "x"]
+            .map(|name| score(name, "says the weather", "weather"));
+        assert_eq!(scores, [16, 8, 4, 2]);
+        assert_eq!((score("x", "unweathered", "weather"), score("x", "y", "weather")), (1, 0));
+    }
+}

@@ -1,0 +1,140 @@
+//! The page at `/metrics`.
+
+use std::time::Instant;
+
+use haft::live::Live;
+use haft::record::LogHealth;
+use haft::{Figures, Runtime, ServerState, ToolFigures};
+use jiff::Timestamp;
+
+use super::Metrics;
+use super::histogram::{BOUNDS_SECS, Histogram};
+use super::page::{Kind, Page};
+
+impl Metrics {
+    /// What was counted and how the toolbox is now, for Prometheus.
+    pub(in crate::telemetry) fn report(&self, live: &Live, traces: Option<SpanCounts>) -> String {
+        let (runtime, mut page) = (live.runtime(), Page::default());
+        let figures = runtime.figures();
+        self.calls(&figures, &mut page);
+        busy(&figures, &mut page);
+        servers(runtime, &mut page);
+        if let Some(log) = runtime.log_health() {
+            log_state(&log, &mut page);
+        }
+        let has_problem = live.status().problem.is_some();
+        let help = "Whether the files as they are now cannot be used; the state before is in use.";
+        page.one("haft_reload_problem", Kind::Gauge, help, u8::from(has_problem));
+        if let Some(counts) = traces {
+            spans(counts, &mut page);
+        }
+        page.family("haft_build_info", Kind::Gauge, "What runs.");
+        page.sample("haft_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        let since = self.since.as_duration().as_secs_f64();
+        page.one("process_start_time_seconds", Kind::Gauge, "Since when, in Unix time.", since);
+        page.into_text()
+    }
+
+    fn calls(&self, figures: &Figures, page: &mut Page) {
+        let tools = figures.tools.iter().map(|tool| &*tool.tool);
+        page.family("tool_usage", Kind::Summary, "Calls of each tool and the seconds they took.");
+        for (tool, usage) in self.usage.read(tools, Instant::now()) {
+            let labels = [("tool_name", &*tool)];
+            page.sample("tool_usage_sum", &labels, usage.sum_secs);
+            page.sample("tool_usage_count", &labels, usage.count);
+        }
+        let name = "haft_calls_total";
+        page.family(name, Kind::Counter, "Calls that are over, by how they ended.");
+        for (outcome, count) in self.outcomes.each() {
+            page.sample(name, &[("outcome", outcome)], count);
+        }
+        let help = "How long calls took, the waiting included.";
+        histogram("haft_call_duration_seconds", help, &self.durations, page);
+        let help = "How long calls waited for their turn.";
+        histogram("haft_queue_wait_seconds", help, &self.waits, page);
+    }
+}
+
+/// How the export of traces goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::telemetry) struct SpanCounts {
+    /// How many spans the collector took.
+    pub(in crate::telemetry) exported: u64,
+    /// How many were lost.
+    pub(in crate::telemetry) dropped: u64,
+}
+
+fn spans(SpanCounts { exported, dropped }: SpanCounts, page: &mut Page) {
+    let help = "Spans that the collector took.";
+    page.one("haft_spans_exported_total", Kind::Counter, help, exported);
+    let help = "Spans that were lost: the collector was away or refused them.";
+    page.one("haft_spans_dropped_total", Kind::Counter, help, dropped);
+}
+
+fn histogram(name: &str, help: &str, times: &Histogram, page: &mut Page) {
+    let reading = times.read();
+    page.family(name, Kind::Histogram, help);
+    let bounds = BOUNDS_SECS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+    for (bound, count) in bounds.zip(reading.up_to) {
+        page.sample(&format!("{name}_bucket"), &[("le", &bound)], count);
+    }
+    page.sample(&format!("{name}_sum"), &[], reading.sum_secs);
+    page.sample(&format!("{name}_count"), &[], reading.up_to[BOUNDS_SECS.len()]);
+}
+
+/// One of a tool's figures.
+type Figure = fn(&ToolFigures) -> u32;
+
+/// How busy it is.
+fn busy(figures: &Figures, page: &mut Page) {
+    page.one("haft_calls_in_flight", Kind::Gauge, "Calls that run.", figures.in_flight);
+    page.one("haft_calls_waiting", Kind::Gauge, "Calls that wait.", figures.waiting);
+    let help = "How many calls may run at once.";
+    page.one("haft_calls_max_concurrent", Kind::Gauge, help, figures.max_concurrent);
+    let families: [(&str, &str, Figure); 3] = [
+        ("haft_tool_in_flight", "Slots of each tool that are taken.", |tool| tool.in_flight),
+        ("haft_tool_waiting", "Calls that wait for a slot of the tool.", |tool| tool.waiting),
+        ("haft_tool_max_instances", "How many slots each tool has.", |tool| tool.max_instances),
+    ];
+    for (name, help, of) in families {
+        page.family(name, Kind::Gauge, help);
+        for tool in &figures.tools {
+            page.sample(name, &[("tool_name", &tool.tool)], of(tool));
+        }
+    }
+}
+
+fn servers(runtime: &Runtime, page: &mut Page) {
+    page.family("haft_server_up", Kind::Gauge, "Whether each MCP server answers, and its state.");
+    for server in runtime.servers() {
+        let (state, is_up) = match server.state {
+            ServerState::Disabled => ("disabled", false),
+            ServerState::Configured => ("configured", false),
+            ServerState::Connecting => ("connecting", false),
+            ServerState::Ready => ("ready", true),
+            ServerState::Degraded => ("degraded", true),
+            ServerState::Unavailable => ("unavailable", false),
+            ServerState::Stopped => ("stopped", false),
+        };
+        let labels = [("server", &*server.name), ("state", state)];
+        page.sample("haft_server_up", &labels, u8::from(is_up));
+    }
+}
+
+fn log_state(log: &LogHealth, page: &mut Page) {
+    let (is_working, lag_secs, kept, lost) = match log {
+        LogHealth::Working { entries_lost } => (true, 0.0, 0, *entries_lost),
+        LogHealth::Failing { since, entries_kept, entries_lost, .. } => {
+            let lag = Timestamp::now().duration_since(*since).as_secs_f64().max(0.0);
+            (false, lag, *entries_kept, *entries_lost)
+        }
+    };
+    let help = "Whether the execution log can be written.";
+    page.one("haft_log_up", Kind::Gauge, help, u8::from(is_working));
+    let help = "For how long the execution log could not be written.";
+    page.one("haft_log_lag_seconds", Kind::Gauge, help, lag_secs);
+    let help = "Log entries that are kept in memory until they can be written.";
+    page.one("haft_log_entries_kept", Kind::Gauge, help, kept);
+    let help = "Log entries that were lost since the log was opened.";
+    page.one("haft_log_entries_lost_total", Kind::Counter, help, lost);
+}

@@ -1,0 +1,65 @@
+//! Compiled schemas that are in use, so that a toolbox that is built anew compiles only what is new.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Schema;
+
+/// From how many entries on the list is cleared of schemas that nobody uses any more.
+const CLEAR_FROM: usize = 1024;
+
+/// What a schema says, and the compiled one for as long as somebody has it.
+static IN_USE: LazyLock<Mutex<InUse>> = LazyLock::new(Mutex::default);
+
+struct InUse {
+    schemas: HashMap<[u8; 32], Weak<Schema>>,
+    clear_at: usize,
+}
+
+impl Default for InUse {
+    fn default() -> Self {
+        Self { schemas: HashMap::new(), clear_at: CLEAR_FROM }
+    }
+}
+
+impl Schema {
+    /// The same as [`compile`](Self::compile), but once for all who have the same schema.
+    pub(crate) fn shared(schema: &Value) -> Result<Arc<Self>, String> {
+        let key: [u8; 32] = Sha256::digest(schema.to_string()).into();
+        let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = in_use().schemas.get(&key).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        // Not under the lock: a large schema takes its time.
+        let compiled = Arc::new(Self::compile(schema)?);
+        let mut in_use = in_use();
+        in_use.schemas.insert(key, Arc::downgrade(&compiled));
+        if in_use.schemas.len() >= in_use.clear_at {
+            in_use.schemas.retain(|_, schema| schema.strong_count() > 0);
+            in_use.clear_at = CLEAR_FROM.max(2 * in_use.schemas.len());
+        }
+        Ok(compiled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_schemas_are_compiled_once_and_forgotten_with_their_users() {
+        let schema = json!({"type": "object", "title": "only this test has it"});
+        let (one, other) = (Schema::shared(&schema).unwrap(), Schema::shared(&schema).unwrap());
+        assert!(Arc::ptr_eq(&one, &other));
+        let different = Schema::shared(&json!({"type": "array", "title": "another"})).unwrap();
+        assert!(!Arc::ptr_eq(&one, &different));
+        let gone = Arc::downgrade(&one);
+        drop((one, other));
+        assert_eq!(gone.strong_count(), 0);
+    }
+}
