@@ -57,7 +57,7 @@ impl Workspace {
             (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "EXECUTION-ID"),
             (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),
             (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME"),
-            (r#""duration_ms": ?\d+"#, r#""duration_ms": N"#),
+            (r#""(duration|queued)_ms": ?\d+"#, r#""${1}_ms": N"#),
             (r"\b\d+ms ([{(])", "Nms $1"),
         ];
         changing.iter().fold(text, |text, (pattern, word)| {

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use axum::Json as JsonAnswer;
 use axum::extract::State;
-use axum::http::header::{ETAG, LOCATION};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use haft::ServerInfo;
-use haft::live::{Action, Condition, Document, Edit};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use haft::live::Document;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::edit_problem::EditProblems;
 use super::entry::Entry;
-use super::precondition::{Precondition, etag};
-use super::schemas::{ServerInfoSchema, ServerRegistrationSchema, ToolEntrySchema};
-use super::tools::{self, Changed, escaped};
+use super::precondition::Precondition;
+use super::schemas::{ServerRegistrationSchema, ToolEntrySchema};
+use super::servers::change;
+use super::servers::view::Server;
+use super::tools::{self, Changed};
 use super::tools_list::{self, ToolList, Wanted};
 use super::{Routes, Service};
 use crate::serve::{Json, Path, Problem, Query};
@@ -62,43 +63,22 @@ async fn create_local(
     tools::create(state, precondition, entry).await
 }
 
-/// Registers an MCP server.
-///
-/// The body is an entry of `mcp.json` with its name. Answers when the server has been tried once: `state`
-/// says whether its tools can be called. One that cannot be reached is registered all the same, and tried again.
+/// Registers an MCP server: `POST /api/v1/servers` by its short name.
 #[utoipa::path(
     post, path = "/tools/mcp", tag = "short paths",
     request_body = ServerRegistrationSchema,
     responses(
-        (status = 201, description = "It is registered.", body = ServerInfoSchema,
+        (status = 201, description = "It is registered.", body = Server,
          headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the server is."))),
         EditProblems,
     )
 )]
 async fn create_server(
-    State(service): State<Arc<Service>>,
+    state: State<Arc<Service>>,
     precondition: Precondition,
-    Json(entry): Json<Entry>,
-) -> Result<(StatusCode, HeaderMap, JsonAnswer<ServerInfo>), Problem> {
-    let name = entry.required_name()?;
-    let edit = Edit {
-        document: Document::Servers,
-        name: name.clone(),
-        action: Action::Add(entry.unnamed()?),
-        condition: Condition::Always,
-    };
-    let edited = precondition.edit(&service.live, edit).await?;
-    let mut headers = HeaderMap::new();
-    if let Some(tag) = &edited.tag {
-        headers.insert(ETAG, etag(tag));
-    }
-    if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/servers/{}", escaped(&name))) {
-        headers.insert(LOCATION, place);
-    }
-    // Somebody else may have removed it already.
-    let gone = || Problem::conflict(format!("`{name}` was removed in the meantime"));
-    let server = service.live.runtime().settled(&name).await.ok_or_else(gone)?;
-    Ok((StatusCode::CREATED, headers, JsonAnswer(server)))
+    entry: Json<Entry>,
+) -> Result<Response, Problem> {
+    change::create(state, precondition, entry).await
 }
 
 /// Replaces a registered tool, or registers it: `PUT /api/v1/tools/{name}` by its short name.
@@ -137,22 +117,15 @@ async fn put(
     responses((status = 204, description = "It is gone."), EditProblems)
 )]
 async fn remove(
-    State(service): State<Arc<Service>>,
-    Path(name): Path<String>,
+    state: State<Arc<Service>>,
+    name: Path<String>,
     precondition: Precondition,
-) -> Result<StatusCode, Problem> {
-    let has_tool = matches!(service.live.entry(Document::Tools, &name).await, Ok(Some(_)));
-    let has_server = matches!(service.live.entry(Document::Servers, &name).await, Ok(Some(_)));
-    if has_tool || !has_server {
-        tools::removed(&service, &precondition, &name).await?;
-        return Ok(StatusCode::NO_CONTENT);
+) -> Result<Response, Problem> {
+    let State(service) = &state;
+    let has_tool = matches!(service.live.entry(Document::Tools, &name.0).await, Ok(Some(_)));
+    let has_server = matches!(service.live.entry(Document::Servers, &name.0).await, Ok(Some(_)));
+    if has_server && !has_tool {
+        return change::remove(state, name, precondition).await;
     }
-    let edit = Edit {
-        document: Document::Servers,
-        name,
-        action: Action::Remove,
-        condition: Condition::Always,
-    };
-    precondition.edit(&service.live, edit).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(tools::remove(state, name, precondition).await?.into_response())
 }

@@ -250,23 +250,3 @@ pub(super) struct ServerRegistrationSchema {
     #[schema(required = false, example = "dynamic", pattern = "^(strict|dynamic)$")]
     mode: String,
 }
-
-/// One configured server and how it is doing.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ServerInfo)]
-pub(super) struct ServerInfoSchema {
-    /// Its name.
-    name: String,
-    /// What its unconfigured tools mean.
-    mode: String,
-    /// How it is reached.
-    transport: String,
-    /// Its address or command line, secrets masked.
-    endpoint: String,
-    /// When it is connected.
-    start: String,
-    /// How it is doing.
-    state: String,
-    /// Why it is in that state.
-    reason: Option<String>,
-}

@@ -169,26 +169,17 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     precondition: Precondition,
 ) -> Result<StatusCode, Problem> {
-    removed(&service, &precondition, &name).await.map(|()| StatusCode::NO_CONTENT)
-}
-
-/// Takes a tool's entry out, or says why there is none.
-pub(super) async fn removed(
-    service: &Service,
-    precondition: &Precondition,
-    name: &str,
-) -> Result<(), Problem> {
     let edit = Edit {
         document: Document::Tools,
-        name: name.to_owned(),
+        name: name.clone(),
         action: Action::Remove,
         condition: Condition::Always,
     };
     let removed = precondition.edit(&service.live, edit).await;
-    removed.map(drop).map_err(|problem| {
+    removed.map(|_| StatusCode::NO_CONTENT).map_err(|problem| {
         let is_missing = problem.document().status == StatusCode::NOT_FOUND.as_u16();
-        match service.live.runtime().tool(name).map(|tool| tool.source) {
-            Some(Source::Mcp { mcp_name, .. }) if is_missing => of_server(name, &mcp_name),
+        match service.live.runtime().tool(&name).map(|tool| tool.source) {
+            Some(Source::Mcp { mcp_name, .. }) if is_missing => of_server(&name, &mcp_name),
             Some(Source::Mcp { .. } | Source::Local) | None => problem,
         }
     })

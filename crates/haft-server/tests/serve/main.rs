@@ -147,13 +147,9 @@ impl Service {
     }
 }
 
-/// Waits until something holds, looking again and again; the test's own limit ends it where it never does.
+/// Waits until something holds.
 async fn until(holds: impl Fn() -> bool) {
-    let deadline = tokio::time::Instant::now() + testkit::DEADLINE;
-    while !holds() {
-        assert!(tokio::time::Instant::now() < deadline, "never happened");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    faults::until("it holds", async || holds().then_some(())).await;
 }
 
 /// A client. TLS has a test of its own, but the client wants to know with what it would do it.

@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::faults::until;
 use crate::{Service, setup, status};
 
 fn pem(label: &str, der: &[u8]) -> String {
@@ -59,24 +60,14 @@ async fn certificates_are_served_and_renewed() {
     let service = setup.start(&workspace).await;
     assert_eq!(status(&ask(&service, &first).await.unwrap()), 200);
     let (_, second) = certificate(&workspace);
-    let deadline = tokio::time::Instant::now() + testkit::DEADLINE;
-    let answer = loop {
-        match ask(&service, &second).await {
-            Ok(answer) => break answer,
-            Err(error) => assert!(tokio::time::Instant::now() < deadline, "{error}"),
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    };
+    let answer = until("the second certificate", async || ask(&service, &second).await.ok()).await;
     assert_eq!(status(&answer), 200);
     // The key of a third certificate comes first; until the rest is there, the second one stays.
     let third = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     workspace.write("key.pem", pem("PRIVATE KEY", &third.signing_key.serialize_der()));
     assert_eq!(status(&ask(&service, &second).await.unwrap()), 200);
     workspace.write("cert.pem", pem("CERTIFICATE", third.cert.der()));
-    while ask(&service, third.cert.der()).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "the third certificate");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the third certificate", async || ask(&service, third.cert.der()).await.ok()).await;
     assert_eq!(service.stopped().await, Ended::Clean);
 }
 

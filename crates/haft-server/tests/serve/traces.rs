@@ -200,7 +200,8 @@ async fn a_collector_that_hangs_holds_nothing_up() {
 }
 
 /// Over HTTP: the request's trace, a batch with a span for each call, and what is left is sent at the end.
-#[tokio::test]
+/// The collector has to answer while the test waits for the process's end.
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_over_http_are_traced() {
     let mut collector = Collector::start().await;
     let workspace = toolbox();

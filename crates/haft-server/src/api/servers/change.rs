@@ -30,7 +30,7 @@ use crate::serve::{self, Path, Problem};
         EditProblems,
     )
 )]
-pub(super) async fn create(
+pub(in crate::api) async fn create(
     State(service): State<Arc<Service>>,
     precondition: Precondition,
     serve::Json(entry): serve::Json<Entry>,
@@ -77,7 +77,7 @@ pub(super) async fn replace(
         EditProblems,
     )
 )]
-pub(super) async fn remove(
+pub(in crate::api) async fn remove(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
     precondition: Precondition,

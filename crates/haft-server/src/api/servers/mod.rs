@@ -1,7 +1,7 @@
 //! MCP servers: how each is doing, and changing those of the registry.
 
-mod change;
-mod view;
+pub(super) mod change;
+pub(super) mod view;
 
 use std::sync::Arc;
 
