@@ -29,6 +29,7 @@ pub struct ToolCall {
     pub(crate) arguments: String,
     pub(crate) caller: Option<String>,
     pub(crate) session: Option<String>,
+    pub(crate) request: Option<String>,
     pub(crate) is_approved: bool,
     pub(crate) cancel: CancellationToken,
     pub(crate) trace: Option<TraceContext>,
@@ -50,6 +51,7 @@ impl ToolCall {
             arguments: arguments.into(),
             caller: None,
             session: None,
+            request: None,
             is_approved: false,
             cancel: CancellationToken::new(),
             trace: None,
@@ -68,6 +70,13 @@ impl ToolCall {
     #[must_use]
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
+        self
+    }
+
+    /// Says what a person asked for, in their words. The log keeps it only where `log.requests` is on.
+    #[must_use]
+    pub fn request(mut self, request: impl Into<String>) -> Self {
+        self.request = Some(request.into());
         self
     }
 

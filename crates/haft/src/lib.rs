@@ -7,6 +7,8 @@ mod batch;
 pub mod call;
 pub mod config;
 pub mod content;
+#[cfg(feature = "mcp")]
+mod embeddings;
 pub mod envelope;
 pub mod error;
 pub mod json;

@@ -3,6 +3,7 @@
 // A test that cannot be set up has failed, so everything here panics.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod embeddings;
 pub mod fixture;
 pub mod guarded;
 mod heard;

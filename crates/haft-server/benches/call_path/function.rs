@@ -127,6 +127,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
             server: None,
             caller: None,
             session: None,
+            request: None,
             trace_id: None,
             input: read.raw(),
             data: None,

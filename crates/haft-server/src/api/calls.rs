@@ -25,8 +25,9 @@ use crate::serve::{Caller, Json, Path, Problem};
 
 /// How many calls a batch may have.
 const BATCH_MAX: usize = 100;
-/// How long the name of a session may be.
+/// How long the name of a session may be, and what a person asked for.
 const SESSION_CHARS_MAX: usize = 256;
+const REQUEST_CHARS_MAX: usize = 4000;
 /// When to come again where a tool is busy, and where the server ends.
 const BUSY_SECS: u64 = 1;
 const AWAY_SECS: u64 = 5;
@@ -49,6 +50,10 @@ struct CallRequest {
     #[serde(default)]
     #[schema(max_length = 256)]
     session: Option<String>,
+    /// What a person asked for, in their words; the log keeps it where `log.requests` is on.
+    #[serde(default)]
+    #[schema(max_length = 4000)]
+    request: Option<String>,
     /// Whether a person agreed to this call, for a tool with `approval: ask`.
     #[serde(default)]
     approved: bool,
@@ -77,6 +82,10 @@ struct BatchCall {
     #[serde(default)]
     #[schema(max_length = 256)]
     session: Option<String>,
+    /// What a person asked for, in their words; the log keeps it where `log.requests` is on.
+    #[serde(default)]
+    #[schema(max_length = 4000)]
+    request: Option<String>,
     /// Whether a person agreed to this call, for a tool with `approval: ask`.
     #[serde(default)]
     approved: bool,
@@ -122,8 +131,8 @@ async fn call(
     headers: HeaderMap,
     Json(request): Json<CallRequest>,
 ) -> Result<Response, Problem> {
-    let CallRequest { arguments, session, approved } = request;
-    let call = BatchCall { tool, arguments, session, approved };
+    let CallRequest { arguments, session, request, approved } = request;
+    let call = BatchCall { tool, arguments, session, request, approved };
     let call = call.prepare(&service, &caller, trace(&headers))?;
     if wants_events(&headers) {
         return Ok(call_events::stream(service.live.runtime().clone(), call));
@@ -179,15 +188,16 @@ impl BatchCall {
         caller: &Caller,
         trace: Option<TraceContext>,
     ) -> Result<ToolCall, Problem> {
-        let Self { tool, arguments, session, approved } = self;
+        let Self { tool, arguments, session, request, approved } = self;
         let arguments: Box<str> = arguments.into();
         let mut call = ToolCall::from_text(tool, arguments).caller(&*caller.name);
         if let Some(session) = session {
-            if session.chars().count() > SESSION_CHARS_MAX {
-                let detail = format!("`session` has more than {SESSION_CHARS_MAX} characters");
-                return Err(Problem::bad_request(detail));
-            }
+            limit("session", &session, SESSION_CHARS_MAX)?;
             call = call.session(session);
+        }
+        if let Some(request) = request {
+            limit("request", &request, REQUEST_CHARS_MAX)?;
+            call = call.request(request);
         }
         if approved {
             call = call.approved();
@@ -197,6 +207,13 @@ impl BatchCall {
         }
         Ok(call)
     }
+}
+
+fn limit(field: &str, text: &str, chars_max: usize) -> Result<(), Problem> {
+    if text.chars().count() <= chars_max {
+        return Ok(());
+    }
+    Err(Problem::bad_request(format!("`{field}` has more than {chars_max} characters")))
 }
 
 /// The trace of a request, where its headers follow the rules. One that does not is no reason to refuse.

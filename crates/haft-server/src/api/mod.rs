@@ -23,6 +23,7 @@ mod servers;
 mod status;
 mod tools;
 mod tools_list;
+mod tools_search;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
         status::routes,
         tools::routes,
         tools_list::routes,
+        tools_search::routes,
     ];
     let Routes { reading, calling, admin } =
         parts.iter().fold(Routes::default(), |routes, part| routes.and(part()));

@@ -87,7 +87,7 @@ pub(super) enum Outcome {
         (status = 404, description = "There is no such tool; the remedy names the nearest."),
     )
 )]
-async fn show(
+pub(super) async fn show(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
 ) -> Result<(HeaderMap, JsonAnswer<Tool>), Problem> {

@@ -31,7 +31,8 @@ pub(super) fn routes() -> Routes {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Wanted {
-    /// Words to look for in names and descriptions. The best match comes first.
+    /// Words to look for in names and descriptions. The best match comes first. For a request in plain words there is
+    /// `/api/v1/tools/search`.
     q: Option<String>,
     /// Only tools of this MCP server.
     server: Option<String>,

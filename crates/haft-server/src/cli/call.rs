@@ -33,6 +33,9 @@ pub(super) struct CallArgs {
     /// The session the call belongs to; the log keeps it
     #[arg(long)]
     session: Option<String>,
+    /// What was asked for, in plain words; the log keeps it where `log.requests` is on
+    #[arg(long, value_name = "TEXT")]
+    request: Option<String>,
     /// Agree to a call that needs approval
     #[arg(long, short)]
     yes: bool,
@@ -48,6 +51,9 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
         if let Some(session) = &args.session {
             call = call.session(session);
+        }
+        if let Some(request) = &args.request {
+            call = call.request(request);
         }
         if args.yes || agrees(&toolbox, &args.tool, &text) {
             call = call.approved();

@@ -217,6 +217,6 @@ fn row(paint: Paint, call: &LoggedCall) -> String {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
-fn unreadable(error: haft::record::LogError) -> Failure {
+pub(super) fn unreadable(error: haft::record::LogError) -> Failure {
     Failure::new(EXIT_RUNTIME, error.problem(), error.remedy())
 }

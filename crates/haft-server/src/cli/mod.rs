@@ -8,6 +8,7 @@ mod content;
 mod eval;
 mod explain;
 mod keys;
+mod learn;
 mod load;
 mod log;
 mod log_output;
@@ -92,7 +93,7 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// From which level on to log to stderr [default: info; at a terminal warning for call, tools,
-    /// prompts, resources, servers, select, eval and explain]
+    /// prompts, resources, servers, select, eval, learn and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
     /// How log lines look
@@ -120,6 +121,8 @@ enum Command {
     Select(select::SelectArgs),
     /// Measure how well tools are chosen, on sets of requests with known answers
     Eval(eval::EvalArgs),
+    /// Propose examples for tools, from what people asked for
+    Learn(learn::LearnArgs),
     /// Explain a tool's effective settings and who set them
     Explain(explain::ExplainArgs),
     /// List and use the prompts of MCP servers
@@ -159,6 +162,7 @@ impl Command {
             | Self::Call(_)
             | Self::Select(_)
             | Self::Eval(_)
+            | Self::Learn(_)
             | Self::Explain(_)
             | Self::Prompts(_)
             | Self::Resources(_)
@@ -195,6 +199,7 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Call(args) => call::run(global, &args),
         Command::Select(args) => select::run(global, &args),
         Command::Eval(args) => eval::run(global, &args),
+        Command::Learn(args) => learn::run(global, &args),
         Command::Explain(args) => explain::run(global, &args),
         Command::Prompts(command) => prompts::run(global, &command),
         Command::Resources(command) => resources::run(global, &command),

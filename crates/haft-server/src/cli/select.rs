@@ -33,8 +33,11 @@ pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode
         let toolbox = Toolbox::open(config, Purpose::Look).await?;
         let ask = async |runtime: &haft::Runtime| {
             runtime.discover().await;
-            let decision = decide.then(|| runtime.decide(request, *count));
-            Ok((runtime.select(request, *count), decision))
+            let decision = match decide {
+                true => Some(runtime.decide(request, *count).await),
+                false => None,
+            };
+            Ok((runtime.select(request, *count).await, decision))
         };
         toolbox.work(ask).await
     })?;

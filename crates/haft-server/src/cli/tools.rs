@@ -1,4 +1,4 @@
-//! `haft tools list|show|call`.
+//! `haft tools list|show|search|call`.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use haft::{ServerInfo, ServerState, ToolInfo};
 
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
-use super::{EXIT_RUNTIME, Failure, Global, block_on, call, configuration, print_json};
+use super::{EXIT_RUNTIME, Failure, Global, block_on, call, configuration, print_json, select};
 use crate::console::{self, Paint};
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +21,8 @@ pub(super) enum ToolsCommand {
         /// The tool's name
         name: String,
     },
+    /// Rank the tools for a request in plain words (`haft select` is short for this)
+    Search(select::SelectArgs),
     /// Call a tool (`haft call` is short for this)
     Call(call::CallArgs),
 }
@@ -29,6 +31,7 @@ pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<Exit
     match command {
         ToolsCommand::List => list(global)?,
         ToolsCommand::Show { name } => show(global, &find(global, &name)?)?,
+        ToolsCommand::Search(args) => return select::run(global, &args),
         ToolsCommand::Call(args) => return call::run(global, &args),
     }
     Ok(ExitCode::SUCCESS)

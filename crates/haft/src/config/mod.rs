@@ -20,6 +20,7 @@ mod raw;
 mod raw_service;
 mod read;
 mod secret;
+pub mod select;
 pub mod service;
 pub mod show;
 mod source;

@@ -13,6 +13,7 @@ use super::choices::{
 };
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
+use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
 use crate::tool::ToolDefinition;
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// What may be registered over it.
     pub policy: PolicyConfig,
+    /// How tools are chosen for a request.
+    pub select: SelectConfig,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
     /// What is worth a line but does not stop the start.
@@ -158,6 +161,8 @@ pub struct LogConfig {
     pub on_failure: Setting<OnLogFailure>,
     /// When an entry counts as written.
     pub sync: Setting<LogSync>,
+    /// Whether the request that a call serves is written too.
+    pub requests: Setting<bool>,
 }
 
 /// One MCP server.

@@ -31,6 +31,8 @@ record! {
         builtin("builtin"): Value,
         /// The agent. Reserved: has no effect in this version.
         agent("agent"): Value,
+        /// How tools are chosen for a request.
+        select("select"): RawSelect,
         /// The HTTP API.
         api("api"): RawApi,
         /// What may be registered over the API.
@@ -211,5 +213,29 @@ record! {
         on_failure("on_failure"): OnLogFailure,
         /// When an entry counts as written: `os` (the default) or `disk` (fsync).
         sync("sync"): LogSync,
+        /// Whether the request that a call serves is written too, for `haft learn`; not by default.
+        requests("requests"): bool,
+    }
+}
+
+record! {
+    /// `select`.
+    pub struct RawSelect("`select`", Reject) {
+        /// A service that knows meanings better than the table in the binary.
+        embeddings("embeddings"): RawEmbeddings,
+    }
+}
+
+record! {
+    /// `select.embeddings`.
+    pub struct RawEmbeddings("`embeddings`", Reject) {
+        /// The address of an OpenAI-compatible service, such as `https://api.openai.com/v1`.
+        url("url"): Text,
+        /// The model it is asked for.
+        model("model"): String,
+        /// Sent as `Authorization: Bearer`; write `${VAR}`.
+        api_key("api_key"): Text,
+        /// How long one request may take; 10 s by default.
+        timeout("timeout"): Span,
     }
 }

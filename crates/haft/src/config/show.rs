@@ -10,6 +10,7 @@ use super::model::{
     StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
 };
 use super::secret::{Masked, Opaque, ServerUrl};
+use super::select::{EmbeddingsConfig, SelectConfig};
 use crate::error::human;
 
 /// One effective value.
@@ -55,6 +56,8 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.plain("log.retain_days", &config.log.retain_days);
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
+    rows.plain("log.requests", &config.log.requests);
+    rows.select(&config.select);
     rows.service(config);
     rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
     rows.0
@@ -120,6 +123,16 @@ impl Rows {
             self.written(server, "config", config.shown());
         }
         self.plain(at("disabled"), &server.disabled);
+    }
+
+    fn select(&mut self, SelectConfig { embeddings }: &SelectConfig) {
+        let Some(EmbeddingsConfig { url, model, api_key, timeout }) = embeddings else { return };
+        self.add("select.embeddings.url", json!(url.value.to_string()), &url.origin);
+        self.plain("select.embeddings.model", model);
+        if let Some(key) = api_key {
+            self.add("select.embeddings.api_key", json!(key.value.to_string()), &key.origin);
+        }
+        self.span("select.embeddings.timeout", timeout);
     }
 
     fn service(&mut self, Config { api, policy, telemetry, .. }: &Config) {
@@ -267,6 +280,10 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     }
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
+    if let Some(EmbeddingsConfig { url, api_key, .. }) = &config.select.embeddings {
+        secrets.extend(url.value.secrets());
+        secrets.extend(api_key.iter().map(|key| key.value.expose().to_owned()));
+    }
     let telemetry = &config.telemetry;
     secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(telemetry.otlp_headers.iter().map(|(_, value)| value.expose().to_owned()));

@@ -25,6 +25,8 @@ pub struct Entry<'a> {
     pub caller: Option<&'a str>,
     /// The session or run the call belongs to.
     pub session: Option<&'a str>,
+    /// What a person asked for, where that is kept.
+    pub request: Option<&'a str>,
     /// The trace it belongs to.
     pub trace_id: Option<&'a str>,
     /// The arguments as they came. Arguments that are not JSON are recorded as a JSON string.
@@ -107,6 +109,9 @@ pub struct LoggedCall {
     pub caller: Option<String>,
     /// The session or run the call belongs to.
     pub session: Option<String>,
+    /// What a person asked for, where that is kept; redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The trace it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,

@@ -70,6 +70,8 @@ struct Wire<'a> {
     caller: Option<&'a str>,
     session: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<&'a str>,
     input: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,6 +111,7 @@ impl<'a> From<&Entry<'a>> for Wire<'a> {
             server: entry.server,
             caller: entry.caller,
             session: entry.session,
+            request: entry.request,
             trace_id: entry.trace_id,
             input: entry.input,
             output,

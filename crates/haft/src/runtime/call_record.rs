@@ -25,6 +25,8 @@ use crate::trace::TraceContext;
 /// One call under way. Dropped before it is closed, it records that the caller gave up.
 pub(crate) struct CallRecord<'a> {
     log: Option<&'a ExecutionLog>,
+    /// Whether the log keeps what a person asked for.
+    keeps_request: bool,
     observer: Option<&'a Observer>,
     call: &'a ToolCall,
     context: CallContext,
@@ -56,6 +58,7 @@ impl<'a> CallRecord<'a> {
         };
         Self {
             log: snapshot.log.as_ref(),
+            keeps_request: snapshot.config.log.requests.value,
             observer: inner.parts.observer.as_ref(),
             call,
             context,
@@ -201,6 +204,7 @@ impl<'a> CallRecord<'a> {
             server: self.server.as_deref(),
             caller: self.call.caller.as_deref(),
             session: self.call.session.as_deref(),
+            request: self.call.request.as_deref().filter(|_| self.keeps_request),
             trace_id: self.call.trace.as_ref().map(TraceContext::trace_id),
             input: &self.input,
             data: output.and_then(|output| output.data.as_deref()),

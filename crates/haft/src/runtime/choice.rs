@@ -4,46 +4,124 @@ use std::sync::{Arc, OnceLock};
 
 use super::Runtime;
 use super::snapshot::{Offered, Snapshot};
+use crate::config::Config;
+#[cfg(feature = "mcp")]
+use crate::embeddings::{Embeddings, EmbeddingsError};
 use crate::registry::Source;
-use crate::select::{Decision, Ranked, Selector, ToolText};
+use crate::select::{Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
 
 /// The index of one state, made when it is first asked for.
-#[derive(Default)]
 pub(crate) struct Choice {
     selector: OnceLock<Arc<Selector>>,
     before: Option<Arc<Selector>>,
+    #[cfg(feature = "mcp")]
+    embeddings: Option<Arc<Embeddings>>,
+    /// What the service of embeddings says of the tools.
+    #[cfg(feature = "mcp")]
+    meanings: tokio::sync::OnceCell<Meanings>,
 }
 
 impl Choice {
     /// The index of the state after another one. What was computed for tools that stay is used again.
-    pub(super) fn after(old: Option<&Self>) -> Self {
+    pub(super) fn new(config: &Config, old: Option<&Self>) -> Self {
         let before = old.and_then(|old| old.selector.get().or(old.before.as_ref()).cloned());
-        Self { selector: OnceLock::new(), before }
+        #[cfg(not(feature = "mcp"))]
+        if config.select.embeddings.is_some() && old.is_none() {
+            tracing::warn!("`select.embeddings` has no effect: this Haft was built without HTTP");
+        }
+        Self {
+            selector: OnceLock::new(),
+            before,
+            #[cfg(feature = "mcp")]
+            embeddings: Embeddings::new(
+                config.select.embeddings.as_ref(),
+                &config.state_dir.value,
+                old.and_then(|old| old.embeddings.as_ref()),
+            ),
+            #[cfg(feature = "mcp")]
+            meanings: tokio::sync::OnceCell::new(),
+        }
     }
 }
 
+/// What a service says of the tools and of a request.
+type Answers<'a> = (&'a Meanings, Vec<(String, Direction)>);
+
 impl Runtime {
-    /// The best `count` tools for a request in plain words, best first, and what each rests on. Needs no model and no
-    /// network.
-    pub fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
-        selector(&self.inner.snapshot.load()).select(request, count)
+    /// The best `count` tools for a request in plain words, best first, and what each rests on. Needs no model, and
+    /// no network unless the configuration names a service of embeddings.
+    pub async fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
+        let snapshot = self.inner.snapshot.load_full();
+        let selector = selector(&snapshot).await;
+        match meanings(&snapshot, &selector, request).await {
+            Some((tools, request)) => selector.select_by(tools, &request, count),
+            None => selector.select(request, count),
+        }
     }
 
     /// Whether a request calls for one of the tools, for none, or for asking back.
-    pub fn decide(&self, request: &str, count: usize) -> Decision {
-        selector(&self.inner.snapshot.load()).decide(request, count)
+    pub async fn decide(&self, request: &str, count: usize) -> Decision {
+        let snapshot = self.inner.snapshot.load_full();
+        let selector = selector(&snapshot).await;
+        match meanings(&snapshot, &selector, request).await {
+            Some((tools, request)) => selector.decide_by(tools, &request, count),
+            None => selector.decide(request, count),
+        }
+    }
+
+    /// Proposes examples for tools, from requests in plain words and the tools that served them.
+    pub async fn propose_examples(&self, served: &[(&str, &str)]) -> Vec<Proposal> {
+        selector(&self.inner.snapshot.load_full()).await.propose(served)
     }
 }
 
-fn selector(snapshot: &Snapshot) -> &Selector {
-    let Choice { selector, before } = &snapshot.choice;
-    selector.get_or_init(|| {
-        let tools: Vec<ToolText> = snapshot.tools().map(|tool| text(tool)).collect();
+/// The index of a state. Thousands of new tools take a while, in which nobody else may be kept waiting.
+async fn selector(snapshot: &Arc<Snapshot>) -> Arc<Selector> {
+    if let Some(selector) = snapshot.choice.selector.get() {
+        return Arc::clone(selector);
+    }
+    let owned = Arc::clone(snapshot);
+    let made = tokio::task::spawn_blocking(move || make_selector(&owned)).await;
+    // A runtime that is ending makes no more threads.
+    made.unwrap_or_else(|_| make_selector(snapshot))
+}
+
+fn make_selector(snapshot: &Snapshot) -> Arc<Selector> {
+    let Choice { selector, before, .. } = &snapshot.choice;
+    let selector = selector.get_or_init(|| {
+        let tools = texts(snapshot);
         Arc::new(match before {
             Some(before) => before.updated(&tools),
             None => Selector::new(&tools),
         })
-    })
+    });
+    Arc::clone(selector)
+}
+
+/// What the service of embeddings says, where there is one and it answers. That it does not is logged there.
+#[cfg(feature = "mcp")]
+async fn meanings<'a>(
+    snapshot: &'a Snapshot,
+    selector: &Selector,
+    request: &str,
+) -> Option<Answers<'a>> {
+    let Choice { embeddings, meanings, .. } = &snapshot.choice;
+    let embeddings = embeddings.as_ref().filter(|_| !request.trim().is_empty())?;
+    let answers = async {
+        let tools = meanings.get_or_try_init(|| async { embeddings.tools(&texts(snapshot)).await });
+        let tools = tools.await?;
+        Ok::<_, EmbeddingsError>((tools, embeddings.request(selector.texts(request)).await?))
+    };
+    answers.await.ok()
+}
+
+#[cfg(not(feature = "mcp"))]
+async fn meanings<'a>(_: &'a Snapshot, _: &Selector, _: &str) -> Option<Answers<'a>> {
+    None
+}
+
+fn texts(snapshot: &Snapshot) -> Vec<ToolText> {
+    snapshot.tools().map(|tool| text(tool)).collect()
 }
 
 fn text(tool: &Offered) -> ToolText {

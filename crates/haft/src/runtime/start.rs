@@ -143,7 +143,7 @@ fn assemble(
     let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
-    let choice = Choice::after(old.map(|old| &old.choice));
+    let choice = Choice::new(&config, old.map(|old| &old.choice));
     let parts =
         SnapshotParts { config, policy, log, fleet, said: records, violations, known, choice };
     Snapshot::new(offered, parts)

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::calibrate::{self, Evidence};
+use super::meaning::Known;
 use super::missing::{self, Missing};
 use super::rank::Scores;
 use super::{Ranked, Selector};
@@ -27,9 +28,14 @@ pub enum Decision {
     },
 }
 
-pub(super) fn decide(selector: &Selector, request: &str, count: usize) -> Decision {
+pub(super) fn decide(
+    selector: &Selector,
+    request: &str,
+    known: Option<Known<'_>>,
+    count: usize,
+) -> Decision {
     let index = &selector.index;
-    let scores = Scores::new(index, request);
+    let scores = Scores::new(index, request, known);
     let Some(&best) = scores.best(1).first() else {
         return Decision::NoTool;
     };
@@ -48,6 +54,7 @@ pub(super) fn decide(selector: &Selector, request: &str, count: usize) -> Decisi
 /// Above zero, a tool fits.
 pub(super) fn confidence(selector: &Selector, request: &str, scores: &Scores, best: usize) -> f32 {
     let (no_tool, some_tool) = calibrate::nearness(request);
+    // The table's cosines, also where a service knows better ones: the calibration is the table's.
     let semantic = scores.semantic.iter().copied().fold(0.0, f32::max);
     let evidence = Evidence { semantic, lexical: scores.lexical[best], no_tool, some_tool };
     selector.index.calibration().confidence(&evidence)

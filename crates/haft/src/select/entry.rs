@@ -60,6 +60,20 @@ pub(super) struct Parameter {
 }
 
 impl ToolText {
+    /// The name as words, a full stop, the description: what the table was trained on.
+    pub(super) fn said(&self) -> String {
+        let name = split_name(&self.name);
+        let title = self.title.as_deref().filter(|title| !title.is_empty());
+        let title = title.map(|title| format!(" {title}.")).unwrap_or_default();
+        let description = clip(&self.description, DESCRIPTION_CHARS_MAX);
+        format!("{name}.{title} {description}")
+    }
+
+    /// The examples that are looked at.
+    pub(super) fn looked_at(&self) -> &[String] {
+        &self.examples[..self.examples.len().min(EXAMPLES_MAX)]
+    }
+
     /// Tells whether two texts are the same without keeping them.
     pub(super) fn fingerprint(&self) -> [u8; 32] {
         let Self { name, server, title, description, input_schema, examples } = self;
@@ -92,8 +106,8 @@ impl Entry {
             add(name, weights.parameter);
             add(text_of(schema, "description"), weights.parameter_text);
         }
-        let examples = || tool.examples.iter().take(EXAMPLES_MAX);
-        for example in examples() {
+        let examples = tool.looked_at();
+        for example in examples {
             add(example, weights.example);
         }
         let stems: Vec<&str> = terms.keys().map(String::as_str).collect();
@@ -105,27 +119,15 @@ impl Entry {
             length: terms.values().sum(),
             weights: terms.into_values().collect(),
             direction: direction(tool, description, weights),
-            examples: examples().map(|text| Vector::of_request(text, weights)).collect(),
+            examples: examples.iter().map(|text| Vector::of_request(text, weights)).collect(),
             required: required(&tool.input_schema),
         }
     }
 
     /// How near a direction is to the tool: to what is said of it, and to its two nearest examples.
     pub(super) fn cosine(&self, direction: &Vector, weights: &Weights) -> f32 {
-        let said = self.direction.cosine(direction);
-        let (mut first, mut second) = (f32::MIN, f32::MIN);
-        for example in &self.examples {
-            let cosine = example.cosine(direction);
-            second = second.max(cosine.min(first));
-            first = first.max(cosine);
-        }
-        let shown = match self.examples.len() {
-            0 => return said,
-            1 => first,
-            _ => first + weights.second_example * (second - first),
-        };
-        let both = f32::midpoint(said, shown);
-        said.max(shown) + weights.said_and_shown * (both - said.max(shown))
+        let examples = self.examples.iter().map(|example| example.cosine(direction));
+        both(self.direction.cosine(direction), examples, weights)
     }
 
     /// The nearest that anything said or shown of the tool comes to a direction.
@@ -145,14 +147,28 @@ impl Entry {
     }
 }
 
-/// The name as words, a full stop, the description: what the table was trained on.
+/// How near a tool is, from how near what is said of it and its examples are.
+pub(super) fn both(said: f32, examples: impl Iterator<Item = f32>, weights: &Weights) -> f32 {
+    let (mut first, mut second) = (None, None);
+    for cosine in examples {
+        let Some(best) = first else {
+            first = Some(cosine);
+            continue;
+        };
+        second = Some(second.unwrap_or(f32::MIN).max(cosine.min(best)));
+        first = Some(cosine.max(best));
+    }
+    let Some(first) = first else { return said };
+    let shown = second.map_or(first, |second| first + weights.second_example * (second - first));
+    let even = f32::midpoint(said, shown);
+    said.max(shown) + weights.said_and_shown * (even - said.max(shown))
+}
+
 fn direction(tool: &ToolText, description: &str, weights: &Weights) -> Vector {
     let name = split_name(&tool.name);
-    let title = tool.title.as_deref().filter(|title| !title.is_empty());
-    let title = title.map(|title| format!(" {title}.")).unwrap_or_default();
     let first = description.split_inclusive(['.', '!', '?', '\n']).next().unwrap_or(&name);
     Vector::blend(&[
-        (&Vector::of(&format!("{name}.{title} {description}")), 1.0),
+        (&Vector::of(&tool.said()), 1.0),
         (&Vector::of(first), weights.first_sentence),
         (&Vector::of(&name), weights.name_direction),
     ])

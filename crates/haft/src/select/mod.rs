@@ -6,8 +6,10 @@ mod entry;
 mod expand;
 mod facts;
 mod index;
+mod meaning;
 mod missing;
 mod names;
+mod propose;
 mod rank;
 mod segment;
 mod table;
@@ -19,9 +21,12 @@ use serde::Serialize;
 
 pub use decide::Decision;
 pub use entry::ToolText;
+pub use meaning::{Direction, Meanings};
 pub use missing::Missing;
+pub use propose::{Proposal, ProposedExample};
 
 use index::Index;
+use meaning::Known;
 use rank::Scores;
 
 /// The tools of a toolbox, ready to be searched. Never changes; a changed toolbox gets a new one.
@@ -69,12 +74,40 @@ impl Selector {
     /// The best `count` tools for a request, best first. A tool that the request names stands before all others.
     /// The same tools and the same request always give the same answer.
     pub fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
-        self.ranked(&Scores::new(&self.index, request), count)
+        self.ranked(&Scores::new(&self.index, request, None), count)
+    }
+
+    /// What a service of meanings has to be asked about a request: the whole, and its parts.
+    pub fn texts(&self, request: &str) -> Vec<String> {
+        rank::texts(&self.index, request)
+    }
+
+    /// The same as [`select`](Self::select), by the meanings of a service. `request` has its answers for
+    /// [`texts`](Self::texts).
+    pub fn select_by(
+        &self,
+        tools: &Meanings,
+        request: &[(String, Direction)],
+        count: usize,
+    ) -> Vec<Ranked> {
+        let text = request.first().map_or("", |(text, _)| text);
+        self.ranked(&Scores::new(&self.index, text, Some(Known { tools, request })), count)
     }
 
     /// Whether a tool should be used for a request, and which: the best `count` of them.
     pub fn decide(&self, request: &str, count: usize) -> Decision {
-        decide::decide(self, request, count)
+        decide::decide(self, request, None, count)
+    }
+
+    /// The same as [`decide`](Self::decide), by the meanings of a service.
+    pub fn decide_by(
+        &self,
+        tools: &Meanings,
+        request: &[(String, Direction)],
+        count: usize,
+    ) -> Decision {
+        let text = request.first().map_or("", |(text, _)| text);
+        decide::decide(self, text, Some(Known { tools, request }), count)
     }
 
     fn ranked(&self, scores: &Scores, count: usize) -> Vec<Ranked> {
@@ -86,7 +119,7 @@ impl Selector {
             Why {
                 words: shared.map(|word| word.text.clone()).collect(),
                 lexical: scores.lexical[tool],
-                semantic: scores.semantic[tool],
+                semantic: scores.known.as_ref().unwrap_or(&scores.semantic)[tool],
             }
         };
         let best = scores.best(count).into_iter();

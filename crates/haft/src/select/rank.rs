@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::expand;
 use super::index::Index;
+use super::meaning::{Known, on_the_scale_of};
 use super::names::{self, Named};
 use super::segment;
 use super::text::{self, Word};
@@ -18,6 +19,8 @@ pub(super) struct Scores {
     pub(super) lexical: Vec<f32>,
     /// The cosine of the request and the tool or its nearest example.
     pub(super) semantic: Vec<f32>,
+    /// The cosines of a service, where one was asked. They count in place of the table's.
+    pub(super) known: Option<Vec<f32>>,
     pub(super) words: Vec<Word>,
     /// Tools that the request names.
     pub(super) named: Vec<(usize, Named)>,
@@ -32,13 +35,10 @@ const TOP_MIN: f32 = 0.01;
 
 impl Scores {
     /// The scores of every tool for a request.
-    pub(super) fn new(index: &Index, request: &str) -> Self {
-        let end =
-            request.char_indices().nth(REQUEST_CHARS_MAX).map_or(request.len(), |(end, _)| end);
-        let request = &request[..end];
-        let mut scores = one(index, request);
-        let counts = |part: &str| content(&index.words.of(part)) >= PART_WORDS_MIN;
-        add_parts(index, &mut scores.total, &segment::parts(request, counts));
+    pub(super) fn new(index: &Index, request: &str, known: Option<Known<'_>>) -> Self {
+        let request = clip(request);
+        let mut scores = one(index, request, known);
+        add_parts(index, &mut scores.total, &parts(index, request), known);
         add_siblings(index, &mut scores.total);
         scores.named = names::named(index, request);
         scores
@@ -66,9 +66,23 @@ impl Scores {
     }
 }
 
+/// The request and its parts, as they are compared with tools.
+pub(super) fn texts(index: &Index, request: &str) -> Vec<String> {
+    let request = clip(request);
+    std::iter::once(request).chain(parts(index, request)).map(ToOwned::to_owned).collect()
+}
+
+fn clip(request: &str) -> &str {
+    request.char_indices().nth(REQUEST_CHARS_MAX).map_or(request, |(end, _)| &request[..end])
+}
+
+fn parts<'a>(index: &Index, request: &'a str) -> Vec<&'a str> {
+    segment::parts(request, |part| content(&index.words.of(part)) >= PART_WORDS_MIN)
+}
+
 /// Adds to each tool what the part of the request that fits it best says. Parts are brought to one scale, so that
 /// each of them gets its tools among the first.
-fn add_parts(index: &Index, total: &mut [f32], parts: &[&str]) {
+fn add_parts(index: &Index, total: &mut [f32], parts: &[&str], known: Option<Known<'_>>) {
     if parts.is_empty() {
         return;
     }
@@ -77,7 +91,7 @@ fn add_parts(index: &Index, total: &mut [f32], parts: &[&str]) {
         |scores: &[f32]| scores.iter().copied().fold(TOP_MIN, f32::max).powf(weights.part_scale);
     let mut best = vec![f32::MIN; total.len()];
     for part in parts {
-        let scores = one(index, part).total;
+        let scores = one(index, part, known).total;
         let scale = scale(&scores);
         for (best, score) in best.iter_mut().zip(scores) {
             *best = best.max(score / scale);
@@ -101,7 +115,7 @@ fn add_siblings(index: &Index, total: &mut [f32]) {
     }
 }
 
-fn one(index: &Index, request: &str) -> Scores {
+fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let weights = &index.weights;
     let mut words = index.words.of(request);
     let mut seen: HashSet<String> = HashSet::new();
@@ -128,12 +142,17 @@ fn one(index: &Index, request: &str) -> Scores {
     }
     let near = |entry: &Arc<Entry>| entry.cosine(&direction, weights);
     let semantic: Vec<f32> = index.entries.iter().map(near).collect();
-    let total = semantic.iter().zip(&lexical).map(|(cosine, shared)| cosine + factor * shared);
+    let known = known.and_then(|known| known.cosines(request, weights));
+    // Meanings of other tools say nothing here.
+    let known = known.filter(|cosines| cosines.len() == index.entries.len());
+    let scaled = known.as_ref().map(|known| on_the_scale_of(known, &semantic));
+    let meant = scaled.as_ref().unwrap_or(&semantic);
+    let total = meant.iter().zip(&lexical).map(|(cosine, shared)| cosine + factor * shared);
     let total = total.collect();
     for shared in &mut lexical {
         *shared /= ideal;
     }
-    Scores { total, lexical, semantic, words, named: Vec::new() }
+    Scores { total, lexical, semantic, known, words, named: Vec::new() }
 }
 
 /// How many words say something.

@@ -4,7 +4,7 @@ use haft::select::Decision;
 use haft::{Config, FunctionTool, Runtime, ToolOutput};
 use serde_json::json;
 
-fn function(
+pub fn function(
     name: &str,
     description: &str,
 ) -> FunctionTool<impl Fn(serde_json::Value, haft::CallContext) -> Answer + use<>> {
@@ -43,8 +43,8 @@ fn config(folder: &tempfile::TempDir, more: &str) -> Config {
     Config::from_yaml(&text).unwrap()
 }
 
-fn first(runtime: &Runtime, request: &str) -> String {
-    runtime.select(request, 1).remove(0).tool
+async fn first(runtime: &Runtime, request: &str) -> String {
+    runtime.select(request, 1).await.remove(0).tool
 }
 
 const HOLIDAYS: &str = "how many days of holiday are left for me";
@@ -54,12 +54,12 @@ const HOLIDAYS: &str = "how many days of holiday are left for me";
 async fn examples_in_tools_json_are_used_and_follow_changes() {
     let folder = folder(r#"["How many holidays do I have left?"]"#);
     let runtime = Runtime::start(config(&folder, "")).await.unwrap();
-    assert_eq!(first(&runtime, HOLIDAYS), "beta");
+    assert_eq!(first(&runtime, HOLIDAYS).await, "beta");
     write(&folder, r#"["Water the plants"]"#);
     let alpha = "tools: [{name: alpha, examples: ['How many holidays do I have left?']}]";
     runtime.apply(config(&folder, alpha)).await.unwrap();
-    assert_eq!(first(&runtime, HOLIDAYS), "alpha");
-    assert_eq!(first(&runtime, "please water my plants"), "beta");
+    assert_eq!(first(&runtime, HOLIDAYS).await, "alpha");
+    assert_eq!(first(&runtime, "please water my plants").await, "beta");
     runtime.shutdown(std::time::Duration::ZERO).await;
 }
 
@@ -86,10 +86,10 @@ async fn functions_bring_examples() {
         .start()
         .await
         .unwrap();
-    assert_eq!(first(&runtime, HOLIDAYS), "delta");
-    assert_eq!(runtime.decide("Hello, nice to meet you!", 3), Decision::NoTool);
+    assert_eq!(first(&runtime, HOLIDAYS).await, "delta");
+    assert_eq!(runtime.decide("Hello, nice to meet you!", 3).await, Decision::NoTool);
     let Decision::UseTool { ranked } =
-        runtime.decide("How many holidays have I left this summer?", 2)
+        runtime.decide("How many holidays have I left this summer?", 2).await
     else {
         panic!("no tool")
     };

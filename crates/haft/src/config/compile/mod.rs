@@ -2,6 +2,7 @@
 
 mod local;
 mod merge;
+mod select;
 mod server;
 mod service;
 mod tool;
@@ -56,6 +57,7 @@ pub(super) fn compile(
         log: log(config.log.map(|at| at.value), base),
         api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
         policy: service::policy(config.policy.map(|at| at.value), problems),
+        select: select::select(config.select.map(|at| at.value), problems),
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
         state_dir,
         warnings: Vec::new(),
@@ -85,6 +87,7 @@ fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
         retain_days: pick(raw.retain_days.map(count), 30),
         on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
         sync: pick(raw.sync, LogSync::Os),
+        requests: pick(raw.requests, false),
     }
 }
 

@@ -59,6 +59,7 @@ fn tls_files(at: At<RawTls>, base: &Path, problems: &mut Problems) -> Option<Set
 type Wanted = (&'static str, &'static str);
 const HOST: Wanted =
     ("a host's name without scheme, port or path", "write such as haft.example.com");
+const COLLECTOR: Wanted = ("a collector", "write such as http://localhost:4318");
 const ORIGIN: Wanted = ("an origin", "write such as https://console.example.com, without a path");
 
 fn are(
@@ -112,7 +113,7 @@ pub(super) fn telemetry(raw: Option<RawTelemetry>, problems: &mut Problems) -> T
         raw.unwrap_or_else(|| RawTelemetry::empty(Place::whole("")));
     let headers = otlp_headers.map(|headers| headers.value.0).unwrap_or_default();
     TelemetryConfig {
-        otlp_endpoint: otlp_endpoint.and_then(|at| endpoint(at, problems)),
+        otlp_endpoint: otlp_endpoint.and_then(|at| http_address(at, COLLECTOR, problems)),
         otlp_headers: headers
             .into_iter()
             .map(|(name, value)| (name.value, Secret::new(value.text)))
@@ -121,11 +122,16 @@ pub(super) fn telemetry(raw: Option<RawTelemetry>, problems: &mut Problems) -> T
     }
 }
 
-fn endpoint(at: At<Text>, problems: &mut Problems) -> Option<Setting<ServerUrl>> {
+/// An address of something that speaks HTTP. `wanted` is what, and an example.
+pub(super) fn http_address(
+    at: At<Text>,
+    (wanted, remedy): Wanted,
+    problems: &mut Problems,
+) -> Option<Setting<ServerUrl>> {
     let parsed = url::Url::parse(&at.value.text).ok();
     let Some(url) = parsed.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-        let problem = format!("`{}` is not an address of a collector", at.value.shown());
-        problems.error(&at.place, problem, "write such as http://localhost:4318");
+        let problem = format!("`{}` is not an address of {wanted}", at.value.shown());
+        problems.error(&at.place, problem, remedy);
         return None;
     };
     let value = ServerUrl::written(url, &at.value);

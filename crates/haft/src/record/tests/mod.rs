@@ -47,6 +47,7 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
         server: None,
         caller: None,
         session: None,
+        request: None,
         trace_id: None,
         input,
         data: None,

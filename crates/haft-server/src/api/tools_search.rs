@@ -1,0 +1,163 @@
+//! Which tools fit a request: `GET /api/v1/tools/search`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use haft::select::{Decision, Missing, Ranked};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Routes, Service, tools};
+use crate::serve::{Path, Problem, Query};
+
+/// How many tools one answer holds.
+const LIMIT_MAX: usize = 100;
+const LIMIT_DEFAULT: usize = 8;
+/// The name of this path's last part, which a tool may have too.
+const SEARCH: &str = "search";
+
+pub(super) fn routes() -> Routes {
+    let reading = OpenApiRouter::new().routes(routes!(search)).routes(routes!(short));
+    Routes { reading, ..Routes::default() }
+}
+
+/// What is wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Wanted {
+    /// The request, in plain words.
+    #[param(required = true, min_length = 1)]
+    q: Option<String>,
+    /// How many tools at most.
+    #[param(minimum = 1, maximum = 100, default = 8)]
+    limit: Option<usize>,
+}
+
+/// The tools that fit a request, and what to do.
+#[derive(Debug, Serialize, ToSchema)]
+struct Found {
+    /// What to do where no model decides.
+    decision: Verdict,
+    /// What the best tool needs and the request does not say. Only with `ask_human`.
+    #[schema(value_type = Vec<MissingSchema>)]
+    missing: Vec<Missing>,
+    /// The tools, best first.
+    tools: Vec<FoundTool>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SearchDecision)]
+enum Verdict {
+    /// The best tool fits.
+    UseTool,
+    /// None fits.
+    NoTool,
+    /// The best tool fits, and something has to be asked for first.
+    AskHuman,
+}
+
+/// A tool and how well it fits.
+#[derive(Debug, Serialize, ToSchema)]
+struct FoundTool {
+    #[serde(flatten)]
+    #[schema(value_type = RankedSchema)]
+    ranked: Ranked,
+    /// What it does.
+    description: String,
+}
+
+/// How well a tool fits.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RankedTool)]
+struct RankedSchema {
+    /// The name under which it is called.
+    tool: String,
+    /// Higher is better. Comparable within one request, not between requests.
+    score: f32,
+    /// What the score rests on.
+    why: WhySchema,
+}
+
+/// What the score of a tool rests on.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Why)]
+struct WhySchema {
+    /// Words of the request that the tool has too.
+    words: Vec<String>,
+    /// What they are worth, against a tool that had every word.
+    lexical: f32,
+    /// How near the tool is in meaning: -1 to 1.
+    semantic: f32,
+}
+
+/// A parameter that a request says nothing for.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MissingParameter)]
+struct MissingSchema {
+    /// Its name.
+    name: String,
+    /// What it is for.
+    #[schema(required = false)]
+    description: String,
+}
+
+/// Ranks the tools for a request in plain words.
+///
+/// Offline, by names, descriptions, parameters and examples. `decision` says what to do where no model decides. Without
+/// `q`, this is the tool named `search`, if there is one.
+#[utoipa::path(
+    get, path = "/api/v1/tools/search", tag = "tools", params(Wanted),
+    responses(
+        (status = 200, description = "The tools, best first.", body = Found),
+        (status = 400, description = "The query cannot be read."),
+        (status = 404, description = "There is no `q`, and no tool is named `search`."),
+    )
+)]
+async fn search(
+    State(service): State<Arc<Service>>,
+    Query(Wanted { q, limit }): Query<Wanted>,
+) -> Result<Response, Problem> {
+    let Some(request) = q else {
+        let shown = tools::show(State(service), Path(SEARCH.to_owned())).await;
+        let remedy = "say what is wanted: /api/v1/tools/search?q=...";
+        return shown.map(IntoResponse::into_response).map_err(|none| none.remedy(remedy));
+    };
+    let limit = limit.unwrap_or(LIMIT_DEFAULT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is not between 1 and {LIMIT_MAX}")));
+    }
+    if request.trim().is_empty() {
+        return Err(Problem::bad_request("`q` says nothing").remedy("say what is wanted"));
+    }
+    let runtime = service.live.runtime();
+    let (decision, missing, ranked) = match runtime.decide(&request, limit).await {
+        Decision::UseTool { ranked } => (Verdict::UseTool, Vec::new(), ranked),
+        Decision::NoTool => (Verdict::NoTool, Vec::new(), runtime.select(&request, limit).await),
+        Decision::AskHuman { ranked, missing } => (Verdict::AskHuman, missing, ranked),
+    };
+    let described = |ranked: Ranked| FoundTool {
+        description: runtime.tool(&ranked.tool).map(|it| it.description).unwrap_or_default(),
+        ranked,
+    };
+    let tools = ranked.into_iter().map(described).collect();
+    Ok(Json(Found { decision, missing, tools }).into_response())
+}
+
+/// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.
+#[utoipa::path(
+    get, path = "/tools/search", tag = "short paths", params(Wanted),
+    responses(
+        (status = 200, description = "The tools, best first.", body = Found),
+        (status = 400, description = "The query cannot be read."),
+        (status = 404, description = "There is no `q`, and no tool is named `search`."),
+    )
+)]
+async fn short(state: State<Arc<Service>>, wanted: Query<Wanted>) -> Result<Response, Problem> {
+    search(state, wanted).await
+}

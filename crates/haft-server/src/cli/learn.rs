@@ -1,0 +1,110 @@
+//! `haft learn`.
+
+use std::process::ExitCode;
+
+use haft::record::{Filter, LoggedCall, read};
+use haft::select::Proposal;
+use haft::{Config, Status};
+use jiff::Timestamp;
+
+use super::log::unreadable;
+use super::toolbox::{Purpose, Toolbox};
+use super::{Global, block_on, configuration, print_json};
+use crate::console;
+use crate::moment;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  haft learn                    propose examples from the whole log
+  haft learn --since 7d --json
+
+Calls say what they are for with `--request` of `haft call`, `request` of the API, or `ToolCall::request`. The log
+keeps that only with `log: {requests: true}`. Nothing is changed: what fits is yours to add.")]
+pub(super) struct LearnArgs {
+    /// Only calls since then: a duration such as 7d, a date, or a time such as 2026-01-31T09:00:00Z
+    #[arg(long, value_parser = moment::parse)]
+    since: Option<Timestamp>,
+}
+
+pub(super) fn run(global: &Global, args: &LearnArgs) -> anyhow::Result<ExitCode> {
+    let config = configuration(global)?;
+    let calls = calls(&config, args.since)?;
+    let keeps = config.log.requests.value;
+    let served: Vec<(&str, &str)> = calls
+        .iter()
+        .filter_map(|call| Some((call.request.as_deref()?, call.tool.as_str())))
+        .collect();
+    let count = served.len();
+    let proposals = block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let propose = async |runtime: &haft::Runtime| {
+            runtime.discover().await;
+            Ok(runtime.propose_examples(&served).await)
+        };
+        toolbox.work(propose).await
+    })?;
+    if global.json {
+        print_json(&proposals)?;
+    } else if proposals.is_empty() {
+        console::line(&nothing(count, keeps));
+    } else {
+        console::line(&as_yaml(&proposals));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The calls that succeeded.
+fn calls(config: &Config, since: Option<Timestamp>) -> anyhow::Result<Vec<LoggedCall>> {
+    let filter = Filter { status: Some(Status::Success), since, ..Filter::default() };
+    let mut found = Vec::new();
+    for call in read(&config.log.dir.value, &filter).map_err(unreadable)? {
+        match call {
+            Ok(call) => found.push(call),
+            Err(error) => tracing::warn!("{}; the other files are read", error.problem()),
+        }
+    }
+    Ok(found)
+}
+
+fn nothing(count: usize, keeps: bool) -> String {
+    match (count, keeps) {
+        (0, false) => "nothing to learn from: the log keeps no requests. `log: {requests: true}` lets it, and calls \
+                       say theirs with `--request` or, over HTTP, `request`"
+            .to_owned(),
+        (0, true) => "nothing to learn from yet: no call that succeeded says what it was for (`--request`, or \
+                      `request` over HTTP)"
+            .to_owned(),
+        (_, _) => format!("nothing to propose: the right tool is found first for each of {count} requests"),
+    }
+}
+
+/// What can be put into the configuration as it is.
+fn as_yaml(proposals: &[Proposal]) -> String {
+    let mut lines = vec![
+        "# Requests whose tool is not found first. Add to `tools` of the configuration what fits."
+            .to_owned(),
+        "tools:".to_owned(),
+    ];
+    for Proposal { tool, examples } in proposals {
+        lines.push(format!("  - name: {}", quoted(tool)));
+        lines.push("    examples:".to_owned());
+        for example in examples {
+            let times = match example.times {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            };
+            let request = quoted(&example.request);
+            lines.push(format!(
+                "      - {request}  # asked {times}; finds {} now",
+                quoted(&example.found)
+            ));
+        }
+    }
+    lines.join("\n")
+}
+
+/// A text in YAML and JSON alike, on one line and without signs that steer a terminal.
+fn quoted(text: &str) -> String {
+    haft::text::printable_json(&serde_json::Value::from(text).to_string()).into_owned()
+}

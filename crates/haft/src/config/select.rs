@@ -1,0 +1,26 @@
+//! How tools are chosen for a request.
+
+use std::time::Duration;
+
+use super::model::Setting;
+use super::secret::{Secret, ServerUrl};
+
+/// What the choice of a tool rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectConfig {
+    /// A service that knows meanings better than the table in the binary.
+    pub embeddings: Option<EmbeddingsConfig>,
+}
+
+/// An OpenAI-compatible service of embeddings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbeddingsConfig {
+    /// Its address, such as `https://api.openai.com/v1`.
+    pub url: Setting<ServerUrl>,
+    /// The model it is asked for.
+    pub model: Setting<String>,
+    /// Sent as `Authorization: Bearer`.
+    pub api_key: Option<Setting<Secret>>,
+    /// How long one request may take.
+    pub timeout: Setting<Duration>,
+}
