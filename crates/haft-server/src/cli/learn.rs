@@ -75,6 +75,7 @@ fn nothing(count: usize, keeps: bool) -> String {
         (0, true) => "nothing to learn from yet: no call that succeeded says what it was for (`--request`, or \
                       `request` over HTTP)"
             .to_owned(),
+        (1, _) => "nothing to propose: the right tool is found first for the one request there is".to_owned(),
         (_, _) => format!("nothing to propose: the right tool is found first for each of {count} requests"),
     }
 }

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 29] = [
+    let commands: [(&str, &[&str]); 31] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -17,10 +17,12 @@ fn every_command_has_help() {
         ("tools", &["tools"]),
         ("tools_list", &["tools", "list"]),
         ("tools_show", &["tools", "show"]),
+        ("tools_search", &["tools", "search"]),
         ("tools_call", &["tools", "call"]),
         ("call", &["call"]),
         ("select", &["select"]),
         ("eval", &["eval"]),
+        ("learn", &["learn"]),
         ("explain", &["explain"]),
         ("servers", &["servers"]),
         ("servers_list", &["servers", "list"]),

@@ -82,3 +82,42 @@ fn a_set_that_cannot_be_read_is_named() {
     let finished = run(&workspace, &["eval", "bad.jsonl"]);
     assert!(finished.stderr.contains("line 1 of `bad.jsonl`"), "{}", finished.stderr);
 }
+
+/// Proves S2-FR-004: `tools search` is the same command.
+#[test]
+fn tools_search_ranks_too() {
+    let workspace = toolbox();
+    let request = "do I need an umbrella in Oslo?";
+    let search = run(&workspace, &["tools", "search", request]);
+    assert_eq!(search.stdout, run(&workspace, &["select", request]).stdout);
+    assert!(search.stdout.contains("get_weather"), "{}", search.stderr);
+}
+
+/// Requests that lead to a wrong tool become examples that can be pasted into the configuration, and then lead to the
+/// right one.
+#[test]
+fn examples_are_learned_from_the_log() {
+    let workspace = toolbox();
+    let learn = || run(&workspace, &["learn"]);
+    insta::assert_snapshot!("learn_without_requests", learn().stdout);
+    workspace.write("haft.yaml", "registry: {dir: tools}\nlog: {requests: true}\n");
+    insta::assert_snapshot!("learn_from_nothing", learn().stdout);
+    let call = |request: &str| {
+        let called = run(&workspace, &["call", "hr", "--request", request]);
+        assert_eq!(called.code, 0, "{}", called.stderr);
+    };
+    call("how many holidays do I have");
+    insta::assert_snapshot!("learn_what_is_known", learn().stdout);
+    for _ in 0..2 {
+        call("the forecast of my salary: up or down?");
+    }
+    let learned = learn();
+    assert_eq!(learned.code, 0, "{}", learned.stderr);
+    insta::assert_snapshot!("learn_an_example", learned.stdout);
+    let json: Value = serde_json::from_str(&run(&workspace, &["learn", "--json"]).stdout).unwrap();
+    assert_eq!(json[0]["examples"][0]["times"], json!(2));
+
+    let yaml = workspace.read("haft.yaml").unwrap() + &learned.stdout;
+    workspace.write("haft.yaml", yaml);
+    insta::assert_snapshot!("learn_what_was_learned", learn().stdout);
+}

@@ -30,6 +30,7 @@ mod shutdown;
 mod start;
 mod tls;
 mod tools;
+mod tools_search;
 mod traces;
 
 use std::net::SocketAddr;

@@ -116,11 +116,21 @@ pub(super) fn effective(
             .unwrap_or_else(|| Setting::default(Approval::Auto)),
         on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref())
             .unwrap_or(fallback.on_limit),
-        examples: either(explicit.examples.as_ref(), default.examples.as_ref())
-            .map(|examples| examples.value)
-            .unwrap_or_default(),
+        examples: examples(default, explicit),
         origin,
     }
+}
+
+/// More examples never harm, so one place does not take away those of another.
+fn examples(first: &ToolSettings, then: &ToolSettings) -> Vec<String> {
+    let all = first.examples.iter().chain(&then.examples);
+    let mut examples: Vec<String> = Vec::new();
+    for example in all.flat_map(|examples| &examples.value) {
+        if !examples.contains(example) {
+            examples.push(example.clone());
+        }
+    }
+    examples
 }
 
 fn either<T: Clone>(explicit: Option<&T>, default: Option<&T>) -> Option<T> {

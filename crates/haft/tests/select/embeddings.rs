@@ -15,16 +15,24 @@ const TOPICS: [&[&str]; 2] = [&["brimble", "quux"], &["florble", "zanth"]];
 const REQUEST: &str = "please zanth";
 
 fn config(server: &EmbeddingServer, dir: &Path) -> Config {
+    config_with(server, dir, "")
+}
+
+fn config_with(server: &EmbeddingServer, dir: &Path, more: &str) -> Config {
     let (address, dir) = (server.address, dir.display());
     Config::from_yaml(&format!(
         "log: {{dir: '{dir}/logs'}}\nstate_dir: '{dir}/state'\ntools: [{{name: first}}, {{name: second}}]\n\
-         select: {{embeddings: {{url: 'http://{address}/v1', model: small, api_key: sesame, timeout: 200ms}}}}\n"
+         select: {{embeddings: {{url: 'http://{address}/v1', model: small, api_key: sesame{more}}}}}\n"
     ))
     .unwrap()
 }
 
 async fn start(server: &EmbeddingServer, dir: &Path) -> Runtime {
-    let builder = Runtime::builder(config(server, dir));
+    start_with(config(server, dir)).await
+}
+
+async fn start_with(config: Config) -> Runtime {
+    let builder = Runtime::builder(config);
     let builder = builder.tool(function("first", "Does the brimble."));
     builder.tool(function("second", "Does the florble.")).start().await.unwrap()
 }
@@ -101,7 +109,6 @@ async fn a_service_that_fails_is_done_without() {
         EmbeddingAnswer::Body(
             json!({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}),
         ),
-        EmbeddingAnswer::Silence,
     ];
     let server = EmbeddingServer::start(&TOPICS).await;
     for answer in answers {
@@ -127,6 +134,20 @@ async fn a_service_that_fails_is_done_without() {
         drop(guard);
         runtime.shutdown(Duration::ZERO).await;
     }
+}
+
+/// Silence is waited for once, and not longer than the setting says.
+#[tokio::test]
+async fn a_service_that_is_silent_is_done_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = EmbeddingServer::start(&TOPICS).await;
+    server.answers(EmbeddingAnswer::Silence);
+    let (heard, _guard) = Heard::start();
+    let runtime = start_with(config_with(&server, dir.path(), ", timeout: 100ms")).await;
+    assert_eq!((best(&runtime).await, best(&runtime).await), ("first".into(), "first".into()));
+    assert_eq!(server.asked().len(), 1);
+    assert_eq!(heard.count("did not answer in time (`select.embeddings.timeout`)"), 1);
+    runtime.shutdown(Duration::ZERO).await;
 }
 
 /// What an earlier run left half is asked for again.
