@@ -198,6 +198,9 @@ pub(super) struct ToolEntrySchema {
     /// How long one call may run, such as `30s`.
     #[schema(required = false, example = "30s", pattern = "^[1-9][0-9]{0,3}(ms|s|m)$")]
     timeout: String,
+    /// Requests the tool is meant for, as people write them; they help to choose it.
+    #[schema(required = false)]
+    examples: Vec<String>,
     /// How the tool is run.
     #[schema(required = false)]
     config: ToolEntryConfigSchema,
