@@ -302,6 +302,15 @@ impl CallError {
     }
 }
 
+/// The innermost error says what happened; those around it only where.
+pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
 /// Whole milliseconds, saturating: no duration here comes near the limit.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::select::EmbeddingsConfig;
+use crate::error::innermost;
 use crate::select::Direction;
 use crate::text::printable;
 
@@ -125,16 +126,11 @@ async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, String> {
     Ok(body)
 }
 
-/// The innermost cause, which says most.
 fn cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer in time (`select.embeddings.timeout`)".to_owned();
     }
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
+    innermost(error)
 }
 
 #[cfg(test)]

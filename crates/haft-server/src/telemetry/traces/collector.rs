@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haft::config::service::TelemetryConfig;
+use haft::error::innermost;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 use uuid::Uuid;
@@ -78,7 +79,7 @@ impl Collector {
         let sent = request.body(otlp::request(&self.sender, spans)).send().await;
         // The text of the error names the address, which may hold a secret.
         let response = sent.map_err(|error| Refusal {
-            problem: cause(&error.without_url()),
+            problem: innermost(&error.without_url()),
             again: Again::After(Duration::ZERO),
         })?;
         let status = response.status();
@@ -123,15 +124,6 @@ async fn body(mut response: Response) -> Vec<u8> {
         }
     }
     body
-}
-
-/// The innermost error says what happened; those around it only where.
-fn cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]
