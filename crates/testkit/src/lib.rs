@@ -7,12 +7,14 @@ pub mod embeddings;
 pub mod fixture;
 pub mod guarded;
 mod heard;
+mod ordinary;
 pub mod peers;
 mod program;
 pub mod times;
 mod workspace;
 
 pub use heard::Heard;
+pub use ordinary::ordinary_tool;
 pub use program::{Finished, Program, Running};
 pub use workspace::Workspace;
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testkit::ordinary_tool;
 use testkit::times::Times;
 
 use super::stats::ms;
@@ -48,28 +49,8 @@ fn write(folder: &Path) -> Result<(), Failure> {
         )?;
     }
     std::fs::write(folder.join("haft.yaml"), yaml)?;
-    let tools: Vec<_> = (0..TOOLS)
-        .map(|at| {
-            json!({
-                "name": format!("tool_{at}"),
-                "description": "A tool with a schema of ordinary size.",
-                "type": "local",
-                "input_schema": {
-                    "type": "object",
-                    "properties": {
-                        "city": {"type": "string", "minLength": 1},
-                        "days": {"type": "integer", "minimum": 1, "maximum": 14},
-                        "units": {"enum": ["metric", "imperial"]},
-                    },
-                    "required": ["city"],
-                    "additionalProperties": false,
-                },
-                "output_schema": {"type": "object", "properties": {"temp": {"type": "number"}}},
-                "timeout": 15,
-                "config": {"script_path": "weather.py"},
-            })
-        })
-        .collect();
+    let tool = |at| ordinary_tool(&format!("tool_{at}"), "A tool with a schema of ordinary size.");
+    let tools: Vec<_> = (0..TOOLS).map(tool).collect();
     std::fs::write(folder.join("tools/tools.json"), json!({ "tools": tools }).to_string())?;
     std::fs::write(folder.join("tools/mcp.json"), r#"{"mcp_servers": {}}"#)?;
     Ok(())

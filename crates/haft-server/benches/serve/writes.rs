@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::Failure;
 use super::host::{Hosted, Server, toolbox};
 use super::stats::ms;
+use testkit::ordinary_tool;
 use testkit::times::{Times, ratio};
 
 const ROUNDS: u32 = 100;
@@ -98,26 +99,9 @@ pub(crate) fn prepare(folder: &Path, tools: u32) -> Result<std::path::PathBuf, F
     Ok(registry)
 }
 
-/// A tool with a schema of ordinary size.
+/// A tool that says in which round it was written.
 fn tool(name: &str, round: u32) -> Value {
-    json!({
-        "name": name,
-        "description": format!("A tool with a schema of ordinary size ({round})."),
-        "type": "local",
-        "input_schema": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "minLength": 1},
-                "days": {"type": "integer", "minimum": 1, "maximum": 14},
-                "units": {"enum": ["metric", "imperial"]},
-            },
-            "required": ["city"],
-            "additionalProperties": false,
-        },
-        "output_schema": {"type": "object", "properties": {"temp": {"type": "number"}}},
-        "timeout": 15,
-        "config": {"script_path": "weather.py"},
-    })
+    ordinary_tool(name, &format!("A tool with a schema of ordinary size ({round})."))
 }
 
 fn write_bare(folder: &Path, text: &str) -> io::Result<()> {

@@ -6,7 +6,7 @@ use haft::{CallContext, FunctionTool, Progress, Runtime, ToolCall, ToolOutput};
 use serde_json::{Value, json};
 use testkit::fixture::Transport;
 
-use super::mcp_support::{Stage, answer};
+use super::mcp_support::{Stage, answer, transports};
 use super::support::{Bench, empty, spawn, until};
 
 /// What one call reported.
@@ -39,27 +39,8 @@ async fn a_servers_reports_arrive_in_order() {
             json!({"era": era, "tools": [{"name": tool, "behaves": "progress",
                 "inputSchema": {"type": "object"}}]})
         };
-        let settings = || json!({ "protocol": era });
-        let mut servers = vec![stage.stdio("stdio", scenario("over_stdio"), settings())];
-        let mut running = Vec::new();
-        let mut tools = vec!["over_stdio"];
-        let remote = [
-            ("http", Transport::Http, "over_http"),
-            ("sse", Transport::Sse, "over_sse"),
-            ("ws", Transport::Ws, "over_ws"),
-        ];
-        for (name, transport, tool) in remote {
-            // The older transport of events belongs to the older era.
-            if era == "modern" && transport == Transport::Sse {
-                continue;
-            }
-            let (server, entry) = stage.remote(name, transport, scenario(tool), settings());
-            running.push(server);
-            servers.push(entry);
-            tools.push(tool);
-        }
-        let runtime = stage.start(servers, json!({})).await;
-        for tool in tools {
+        let (runtime, _running) = stage.start_everywhere(era, scenario).await;
+        for (_, tool) in transports(era) {
             let reports = Reports::default();
             let call = reports.hear(ToolCall::new(tool, &json!({"steps": 20})));
             let envelope = runtime.call(call).await;

@@ -6,7 +6,7 @@ use haft::{CallContext, FunctionTool, Runtime, ToolCall, ToolOutput, TraceContex
 use serde_json::{Value, json};
 use testkit::fixture::{Transport, events};
 
-use super::mcp_support::{Stage, answer};
+use super::mcp_support::{Stage, answer, transports};
 use super::support::{Bench, empty};
 
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -40,27 +40,8 @@ async fn a_trace_reaches_the_server() {
     for era in ["legacy", "modern"] {
         let stage = Stage::new();
         let scenario = |tool: &str| json!({"era": era, "tools": [{"name": tool}]});
-        let settings = || json!({ "protocol": era });
-        let mut servers = vec![stage.stdio("stdio", scenario("over_stdio"), settings())];
-        let mut running = Vec::new();
-        let mut tools = vec![("stdio", "over_stdio")];
-        let remote = [
-            ("http", Transport::Http, "over_http"),
-            ("sse", Transport::Sse, "over_sse"),
-            ("ws", Transport::Ws, "over_ws"),
-        ];
-        for (name, transport, tool) in remote {
-            // The older transport of events belongs to the older era.
-            if era == "modern" && transport == Transport::Sse {
-                continue;
-            }
-            let (server, entry) = stage.remote(name, transport, scenario(tool), settings());
-            running.push(server);
-            servers.push(entry);
-            tools.push((name, tool));
-        }
-        let runtime = stage.start(servers, json!({})).await;
-        for (server, tool) in tools {
+        let (runtime, _running) = stage.start_everywhere(era, scenario).await;
+        for (server, tool) in transports(era) {
             let envelope = runtime.call(traced(tool)).await;
             assert!(envelope.error.is_none(), "{era} {tool}: {:?}", envelope.error);
             answer(&runtime, tool, json!({})).await;

@@ -16,6 +16,15 @@ pub struct Stage {
     pub workspace: Workspace,
 }
 
+/// A name for each transport of an era, and one for a tool behind it.
+pub fn transports(era: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    // The older transport of events belongs to the older era.
+    let has_sse = era != "modern";
+    let all =
+        [("stdio", "over_stdio"), ("http", "over_http"), ("sse", "over_sse"), ("ws", "over_ws")];
+    all.into_iter().filter(move |(name, _)| has_sse || *name != "sse")
+}
+
 impl Stage {
     pub fn new() -> Self {
         Self { workspace: Workspace::new() }
@@ -39,6 +48,31 @@ impl Stage {
             "reconnect": {"base": "20ms"},
         });
         (name, with(own, settings))
+    }
+
+    /// A toolbox with a server over each transport of an era, each with its tool of [`transports`].
+    pub async fn start_everywhere(
+        &self,
+        era: &str,
+        scenario: impl Fn(&str) -> Value,
+    ) -> (Runtime, Vec<Running>) {
+        let settings = || json!({ "protocol": era });
+        let (mut servers, mut running) = (Vec::new(), Vec::new());
+        for (name, tool) in transports(era) {
+            let transport = match name {
+                "stdio" => {
+                    servers.push(self.stdio(name, scenario(tool), settings()));
+                    continue;
+                }
+                "http" => Transport::Http,
+                "sse" => Transport::Sse,
+                _ => Transport::Ws,
+            };
+            let (server, entry) = self.remote(name, transport, scenario(tool), settings());
+            running.push(server);
+            servers.push(entry);
+        }
+        (self.start(servers, json!({})).await, running)
     }
 
     /// A server that listens, and its entry. It lives as long as the first of them.
