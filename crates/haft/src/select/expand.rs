@@ -3,22 +3,28 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::text::{self, tokens};
+use super::text::{Word, Words};
 
 const SAYINGS: &str = include_str!("../../assets/synonyms.txt");
 /// How many words a saying may have.
 const WORDS_MAX: usize = 5;
 
-static SYNONYMS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
+/// From the stems of a saying to what it means. A saying may stand in several lines.
+static SYNONYMS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
+    let words = Words::new();
     let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
-    let pairs = lines.filter_map(|line| line.split_once(": "));
-    pairs
-        .flat_map(|(sayings, words)| sayings.split(", ").map(move |saying| (saying, words)))
-        .collect()
+    let mut synonyms: HashMap<String, Vec<&'static str>> = HashMap::new();
+    for (sayings, meaning) in lines.filter_map(|line| line.split_once(": ")) {
+        for saying in sayings.split(", ") {
+            synonyms.entry(stems(&words.of(saying))).or_default().push(meaning);
+        }
+    }
+    synonyms
 });
 
-/// Words that descriptions of tools use for what a request says, with a space between them.
-pub(super) fn expand(request: &str) -> String {
+/// Words that descriptions of tools use for what a request says, with a space between them. `words` are those of the
+/// request, in their order.
+pub(super) fn expand(request: &str, words: &[Word]) -> String {
     let mut found: Vec<&str> = Vec::new();
     for word in request.split_whitespace() {
         found.extend(shape(word.trim_matches(['"', '\'', ',', ';', '!', '?', '(', ')', ':', '`'])));
@@ -26,22 +32,24 @@ pub(super) fn expand(request: &str) -> String {
     if has_arithmetic(request) {
         found.push("calculate math expression");
     }
-    let mut lower = String::new();
-    text::fold(request, &mut lower);
-    let words: Vec<&str> =
-        tokens(&lower).filter(|token| token.chars().all(char::is_alphanumeric)).collect();
     for begin in 0..words.len() {
         for end in begin + 1..=words.len().min(begin + WORDS_MAX) {
-            found.extend(SYNONYMS.get(words[begin..end].join(" ").as_str()));
+            found.extend(SYNONYMS.get(&stems(&words[begin..end])).into_iter().flatten());
         }
     }
     let mut expanded: Vec<&str> = Vec::new();
     for word in found.iter().flat_map(|it| it.split(' ')) {
-        if !expanded.contains(&word) && !words.contains(&word) {
+        if !expanded.contains(&word) && !words.iter().any(|it| it.text == word) {
             expanded.push(word);
         }
     }
     expanded.join(" ")
+}
+
+/// Sayings are compared by their stems, so that "deployed" is "deploy".
+fn stems(words: &[Word]) -> String {
+    let stems: Vec<&str> = words.iter().map(|word| word.stem.as_str()).collect();
+    stems.join(" ")
 }
 
 /// Whether two numbers stand on both sides of a sign: `12 * (3 + 4)`.

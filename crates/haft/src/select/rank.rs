@@ -104,6 +104,7 @@ fn add_siblings(index: &Index, total: &mut [f32]) {
 fn one(index: &Index, request: &str) -> Scores {
     let weights = &index.weights;
     let mut words = index.words.of(request);
+    let expanded = expand::expand(request, &words);
     let mut seen: HashSet<String> = HashSet::new();
     words.retain(|word| seen.insert(word.stem.clone()));
     #[allow(clippy::cast_precision_loss, reason = "a request has at most thousands of words")]
@@ -112,7 +113,6 @@ fn one(index: &Index, request: &str) -> Scores {
     let ramp = ((content - weights.ramp_begin) / weights.ramp_words).clamp(0.0, 1.0);
     let mut lexical = vec![0.0; index.entries.len()];
     let ideal: f32 = words.iter().map(|word| index.add(&word.stem, 1.0, &mut lexical)).sum();
-    let expanded = expand::expand(request);
     for word in index.words.of(&expanded) {
         if seen.insert(word.stem.clone()) {
             index.add(&word.stem, weights.expanded * (1.0 - ramp), &mut lexical);
