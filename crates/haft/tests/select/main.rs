@@ -3,4 +3,5 @@
 
 mod gold;
 mod ranking;
+mod runtime70;
 mod toolbox;
