@@ -30,7 +30,7 @@ pub enum Decision {
 pub(super) fn decide(selector: &Selector, request: &str, count: usize) -> Decision {
     let index = &selector.index;
     let scores = Scores::new(index, request);
-    let Some(&best) = scores.best(1).first() else {
+    let Some(&(best, _)) = scores.best(1).first() else {
         return Decision::NoTool;
     };
     if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {

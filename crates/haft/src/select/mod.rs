@@ -8,6 +8,7 @@ mod facts;
 mod index;
 mod missing;
 mod names;
+mod places;
 mod rank;
 mod segment;
 mod table;
@@ -90,10 +91,10 @@ impl Selector {
             }
         };
         let best = scores.best(count).into_iter();
-        best.map(|tool| Ranked {
+        best.map(|(tool, score)| Ranked {
             tool: self.index.entries[tool].name.clone(),
             position: tool,
-            score: scores.total[tool],
+            score,
             why: why(tool),
         })
         .collect()
