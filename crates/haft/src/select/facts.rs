@@ -98,7 +98,8 @@ impl Facts {
             let is_definite = DEFINITE.contains(&before) && (ends || PREPOSITIONS.contains(&after));
             facts.substance |= says && !is_definite;
             let is_place = PLACE_PREPOSITIONS.contains(&before) && says && !is_definite;
-            facts.places += usize::from(is_place && !DATES.contains(&word.as_str()));
+            let is_number = word.starts_with(|char: char| char.is_ascii_digit());
+            facts.places += usize::from(is_place && !is_number && !DATES.contains(&word.as_str()));
             begins_sentence = raw[at].ends_with(['.', '!', '?', ':']);
         }
         facts.substance |=
