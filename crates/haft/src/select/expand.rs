@@ -1,7 +1,7 @@
 //! What a request says without saying it: `names.csv` is a file, "google it" is a search on the web.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use super::text::{Word, Words};
 
@@ -10,17 +10,31 @@ const SAYINGS: &str = include_str!("../../assets/synonyms.txt");
 const WORDS_MAX: usize = 5;
 
 /// From the stems of a saying to what it means. A saying may stand in several lines.
-static SYNONYMS: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
+type Synonyms = HashMap<String, Vec<&'static str>>;
+
+const LETTERS: usize = 26;
+/// One for each first letter, made when a request first has a word with it: stemming all sayings takes milliseconds.
+static SYNONYMS: [OnceLock<Synonyms>; LETTERS] = [const { OnceLock::new() }; LETTERS];
+
+/// The sayings that begin like a word. Stems keep the first letter.
+fn synonyms(word: &str) -> Option<&'static Synonyms> {
+    let first = *word.as_bytes().first()?;
+    let letter = usize::from(first.checked_sub(b'a')?);
+    Some(SYNONYMS.get(letter)?.get_or_init(|| read(first)))
+}
+
+fn read(first: u8) -> Synonyms {
     let words = Words::new();
     let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
-    let mut synonyms: HashMap<String, Vec<&'static str>> = HashMap::new();
+    let mut synonyms = Synonyms::new();
     for (sayings, meaning) in lines.filter_map(|line| line.split_once(": ")) {
-        for saying in sayings.split(", ") {
+        for saying in sayings.split(", ").filter(|saying| saying.as_bytes().first() == Some(&first))
+        {
             synonyms.entry(stems(&words.of(saying))).or_default().push(meaning);
         }
     }
     synonyms
-});
+}
 
 /// Words that descriptions of tools use for what a request says, with a space between them. `words` are those of the
 /// request, in their order.
@@ -32,9 +46,10 @@ pub(super) fn expand(request: &str, words: &[Word]) -> String {
     if has_arithmetic(request) {
         found.push("calculate math expression");
     }
-    for begin in 0..words.len() {
+    for (begin, word) in words.iter().enumerate() {
+        let Some(synonyms) = synonyms(&word.stem) else { continue };
         for end in begin + 1..=words.len().min(begin + WORDS_MAX) {
-            found.extend(SYNONYMS.get(&stems(&words[begin..end])).into_iter().flatten());
+            found.extend(synonyms.get(&stems(&words[begin..end])).into_iter().flatten());
         }
     }
     let mut expanded: Vec<&str> = Vec::new();
