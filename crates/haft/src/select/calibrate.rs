@@ -46,8 +46,10 @@ impl Calibration {
     /// Above zero, a tool fits. A logistic regression on the development sets; `docs/tool-choice.md`.
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
         let Evidence { semantic, lexical, no_tool, some_tool } = evidence;
-        11.5 * semantic + 17.9 * lexical - 17.7 * no_tool + 7.9 * some_tool + 11.0 * self.small_talk
-            - 5.0
+        11.5 * semantic + 17.9 * lexical - 21.7 * no_tool
+            + 11.9 * some_tool
+            + 11.0 * self.small_talk
+            - 5.2
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn decide(
 ) -> Decision {
     let index = &selector.index;
     let scores = Scores::new(index, request, known);
-    let Some(&best) = scores.best(1).first() else {
+    let Some(&(best, _)) = scores.best(1).first() else {
         return Decision::NoTool;
     };
     if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {

@@ -40,6 +40,8 @@ pub(super) struct Entry {
     /// The stems, sorted, with a space between them.
     stems: Box<str>,
     weights: Box<[f32]>,
+    /// Whether each of them says what the tool does. Examples, and what is said of parameters, have words of requests.
+    own: Box<[bool]>,
     /// The sum of the weights.
     pub(super) length: f32,
     direction: Vector,
@@ -91,24 +93,26 @@ impl Entry {
         weights: &Weights,
     ) -> Self {
         let description = clip(&tool.description, DESCRIPTION_CHARS_MAX);
-        let mut terms: BTreeMap<String, f32> = BTreeMap::new();
-        let mut add = |text: &str, weight: f32| {
+        let mut terms: BTreeMap<String, (f32, bool)> = BTreeMap::new();
+        let mut add = |text: &str, weight: f32, is_own: bool| {
             for word in words.of(text) {
-                *terms.entry(word.stem).or_default() += weight;
+                let term = terms.entry(word.stem).or_default();
+                term.0 += weight;
+                term.1 |= is_own;
             }
         };
-        add(&tool.name, weights.name);
-        add(tool.server.as_deref().unwrap_or_default(), weights.server);
-        add(tool.title.as_deref().unwrap_or_default(), 1.0);
-        add(description, 1.0);
+        add(&tool.name, weights.name, true);
+        add(tool.server.as_deref().unwrap_or_default(), weights.server, true);
+        add(tool.title.as_deref().unwrap_or_default(), 1.0, true);
+        add(description, 1.0, true);
         let properties = tool.input_schema.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten().take(PARAMETERS_MAX) {
-            add(name, weights.parameter);
-            add(text_of(schema, "description"), weights.parameter_text);
+            add(name, weights.parameter, true);
+            add(text_of(schema, "description"), weights.parameter_text, false);
         }
         let examples = tool.looked_at();
         for example in examples {
-            add(example, weights.example);
+            add(example, weights.example, false);
         }
         let stems: Vec<&str> = terms.keys().map(String::as_str).collect();
         Self {
@@ -116,8 +120,9 @@ impl Entry {
             server: tool.server.clone(),
             fingerprint,
             stems: stems.join(" ").into(),
-            length: terms.values().sum(),
-            weights: terms.into_values().collect(),
+            length: terms.values().map(|(weight, _)| weight).sum(),
+            own: terms.values().map(|(_, own)| *own).collect(),
+            weights: terms.into_values().map(|(weight, _)| weight).collect(),
             direction: direction(tool, description, weights),
             examples: examples.iter().map(|text| Vector::of_request(text, weights)).collect(),
             required: required(&tool.input_schema),
@@ -138,7 +143,7 @@ impl Entry {
 
     /// Whether a stem is one of the tool's own words.
     pub(super) fn says(&self, stem: &str) -> bool {
-        self.stems.split(' ').any(|own| own == stem)
+        self.stems.split(' ').zip(&self.own).any(|(own, is_own)| *is_own && own == stem)
     }
 
     /// The stems of everything said of the tool, with how much each counts.

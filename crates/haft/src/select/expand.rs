@@ -1,24 +1,44 @@
 //! What a request says without saying it: `names.csv` is a file, "google it" is a search on the web.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
-use super::text::{self, tokens};
+use super::text::{Word, Words};
 
 const SAYINGS: &str = include_str!("../../assets/synonyms.txt");
 /// How many words a saying may have.
 const WORDS_MAX: usize = 5;
 
-static SYNONYMS: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
-    let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
-    let pairs = lines.filter_map(|line| line.split_once(": "));
-    pairs
-        .flat_map(|(sayings, words)| sayings.split(", ").map(move |saying| (saying, words)))
-        .collect()
-});
+/// From the stems of a saying to what it means. A saying may stand in several lines.
+type Synonyms = HashMap<String, Vec<&'static str>>;
 
-/// Words that descriptions of tools use for what a request says, with a space between them.
-pub(super) fn expand(request: &str) -> String {
+const LETTERS: usize = 26;
+/// One for each first letter, made when a request first has a word with it: stemming all sayings takes milliseconds.
+static SYNONYMS: [OnceLock<Synonyms>; LETTERS] = [const { OnceLock::new() }; LETTERS];
+
+/// The sayings that begin like a word. Stems keep the first letter.
+fn synonyms(word: &str) -> Option<&'static Synonyms> {
+    let first = *word.as_bytes().first()?;
+    let letter = usize::from(first.checked_sub(b'a')?);
+    Some(SYNONYMS.get(letter)?.get_or_init(|| read(first)))
+}
+
+fn read(first: u8) -> Synonyms {
+    let words = Words::new();
+    let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
+    let mut synonyms = Synonyms::new();
+    for (sayings, meaning) in lines.filter_map(|line| line.split_once(": ")) {
+        for saying in sayings.split(", ").filter(|saying| saying.as_bytes().first() == Some(&first))
+        {
+            synonyms.entry(stems(&words.of(saying))).or_default().push(meaning);
+        }
+    }
+    synonyms
+}
+
+/// Words that descriptions of tools use for what a request says, with a space between them. `words` are those of the
+/// request, in their order.
+pub(super) fn expand(request: &str, words: &[Word]) -> String {
     let mut found: Vec<&str> = Vec::new();
     for word in request.split_whitespace() {
         found.extend(shape(word.trim_matches(['"', '\'', ',', ';', '!', '?', '(', ')', ':', '`'])));
@@ -26,22 +46,25 @@ pub(super) fn expand(request: &str) -> String {
     if has_arithmetic(request) {
         found.push("calculate math expression");
     }
-    let mut lower = String::new();
-    text::fold(request, &mut lower);
-    let words: Vec<&str> =
-        tokens(&lower).filter(|token| token.chars().all(char::is_alphanumeric)).collect();
-    for begin in 0..words.len() {
+    for (begin, word) in words.iter().enumerate() {
+        let Some(synonyms) = synonyms(&word.stem) else { continue };
         for end in begin + 1..=words.len().min(begin + WORDS_MAX) {
-            found.extend(SYNONYMS.get(words[begin..end].join(" ").as_str()));
+            found.extend(synonyms.get(&stems(&words[begin..end])).into_iter().flatten());
         }
     }
     let mut expanded: Vec<&str> = Vec::new();
     for word in found.iter().flat_map(|it| it.split(' ')) {
-        if !expanded.contains(&word) && !words.contains(&word) {
+        if !expanded.contains(&word) && !words.iter().any(|it| it.text == word) {
             expanded.push(word);
         }
     }
     expanded.join(" ")
+}
+
+/// Sayings are compared by their stems, so that "deployed" is "deploy".
+fn stems(words: &[Word]) -> String {
+    let stems: Vec<&str> = words.iter().map(|word| word.stem.as_str()).collect();
+    stems.join(" ")
 }
 
 /// Whether two numbers stand on both sides of a sign: `12 * (3 + 4)`.

@@ -8,7 +8,8 @@ use super::text;
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is one thing that was found or not")]
 pub(super) struct Facts {
-    pub(super) number: bool,
+    /// How many numbers there are, in digits or words.
+    pub(super) numbers: usize,
     /// A date, a weekday, a time of day.
     pub(super) date: bool,
     pub(super) email: bool,
@@ -16,12 +17,12 @@ pub(super) struct Facts {
     /// A path or the name of a file.
     pub(super) path: bool,
     pub(super) quoted: bool,
-    /// A name with a capital letter.
-    pub(super) name: bool,
+    /// How many names with a capital letter; "New York" is one.
+    pub(super) names: usize,
     /// `#channel`, `@user`, `snake_case`, an id: what is no plain word.
     pub(super) mark: bool,
-    /// "in Oslo", "for oslo": a word after a preposition that may be a place.
-    pub(super) place: bool,
+    /// "in Oslo", "for oslo": how many words after a preposition may be a place.
+    pub(super) places: usize,
     pub(super) language: bool,
     pub(super) currency: bool,
     /// Something is said beside what any request to this tool says.
@@ -29,16 +30,18 @@ pub(super) struct Facts {
 }
 
 #[rustfmt::skip]
-const DATES: [&str; 45] = [
+const DATES: [&str; 47] = [
     "today", "tomorrow", "tonight", "yesterday", "now", "noon", "midnight", "morning", "afternoon", "evening", "am", "pm",
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "weekend", "week", "month", "year",
     "january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december",
     "daily", "weekly", "monthly", "hour", "hours", "minutes", "days", "o'clock", "christmas", "easter", "moment",
+    "current", "currently",
 ];
 #[rustfmt::skip]
-const NUMBERS: [&str; 23] = [
+const NUMBERS: [&str; 30] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "fifteen", "twenty",
     "thirty", "forty", "fifty", "hundred", "thousand", "million", "dozen", "half", "both",
+    "first", "second", "third", "once", "twice", "single", "couple",
 ];
 #[rustfmt::skip]
 const LANGUAGES: [&str; 32] = [
@@ -81,8 +84,11 @@ impl Facts {
         let raw: Vec<&str> = request.split_whitespace().collect();
         let words: Vec<String> = raw.iter().map(|word| plain(word)).collect();
         let mut begins_sentence = true;
+        let mut was_name = false;
         for (at, word) in words.iter().enumerate() {
-            facts.shape(raw[at], word, begins_sentence);
+            let is_name = facts.shape(raw[at], word, begins_sentence) && !is_own(word);
+            facts.names += usize::from(is_name && !was_name);
+            was_name = is_name && !raw[at].ends_with(',');
             facts.word(word);
             let before = at.checked_sub(1).map_or("", |before| words[before].as_str());
             let after = words.get(at + 1).map_or("", String::as_str);
@@ -92,20 +98,26 @@ impl Facts {
             let is_definite = DEFINITE.contains(&before) && (ends || PREPOSITIONS.contains(&after));
             facts.substance |= says && !is_definite;
             let is_place = PLACE_PREPOSITIONS.contains(&before) && says && !is_definite;
-            facts.place |= is_place && !DATES.contains(&word.as_str());
+            let is_number = word.starts_with(|char: char| char.is_ascii_digit());
+            facts.places += usize::from(is_place && !is_number && !DATES.contains(&word.as_str()));
             begins_sentence = raw[at].ends_with(['.', '!', '?', ':']);
         }
-        facts.substance |= facts.quoted || facts.number || facts.mark || facts.path || facts.url;
+        facts.substance |=
+            facts.quoted || facts.numbers > 0 || facts.mark || facts.path || facts.url;
         facts
     }
 
-    /// What the spelling of a word tells.
-    fn shape(&mut self, raw: &str, word: &str, begins_sentence: bool) {
+    /// What the spelling of a word tells. Returns whether it is part of a name.
+    fn shape(&mut self, raw: &str, word: &str, begins_sentence: bool) -> bool {
         let raw = raw.trim_matches(|char: char| {
             matches!(char, '"' | '\'' | ',' | '!' | '?' | '(' | ')' | ';')
         });
         let raw = raw.trim_end_matches(['.', ':']);
-        self.number |= raw.contains(|char: char| char.is_ascii_digit()) || NUMBERS.contains(&word);
+        let digits = raw.split(|char: char| !char.is_ascii_digit() && char != '.');
+        let digits = digits.filter(|it| it.contains(|char: char| char.is_ascii_digit()));
+        // "two-bedroom" says a number too.
+        let said = word.split('-').filter(|it| NUMBERS.contains(it));
+        self.numbers += digits.count() + said.count();
         let is_email =
             raw.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
         self.email |= is_email;
@@ -125,10 +137,10 @@ impl Facts {
             || is_email;
         let is_capital =
             raw.starts_with(char::is_uppercase) && !raw.starts_with("I'") && raw != "I";
-        let is_upper =
-            raw.len() > 1 && raw.chars().all(|char| char.is_uppercase() || char.is_ascii_digit());
+        let is_upper = raw.len() > 1
+            && raw.contains(char::is_uppercase)
+            && raw.chars().all(|char| char.is_uppercase() || char.is_ascii_digit());
         let is_name = is_upper || (is_capital && !begins_sentence);
-        self.name |= is_name && !DATES.contains(&word) && !LANGUAGES.contains(&word);
         let has_time = raw.contains(':') && raw.starts_with(|char: char| char.is_ascii_digit());
         let is_ordinal = raw.starts_with(|char: char| char.is_ascii_digit())
             && (raw.ends_with("th") || raw.ends_with("pm") || raw.ends_with("am"));
@@ -136,6 +148,7 @@ impl Facts {
             raw.matches('-').count() == 2 && raw.starts_with(|char: char| char.is_ascii_digit());
         self.date |= has_time || is_ordinal || is_dashed;
         self.currency |= raw.starts_with(['$', '€', '£', '¥']);
+        is_name && !DATES.contains(&word) && !LANGUAGES.contains(&word)
     }
 
     fn word(&mut self, word: &str) {
@@ -146,20 +159,31 @@ impl Facts {
 
     /// Anything that names one particular thing.
     pub(super) fn particular(&self) -> bool {
-        self.number || self.email || self.url || self.path || self.quoted || self.name || self.mark
+        self.numbers + self.names > 0
+            || self.email
+            || self.url
+            || self.path
+            || self.quoted
+            || self.mark
     }
 }
 
 fn has_quotes(request: &str) -> bool {
     let quotes = request.matches(['"', '“', '”', '`']).count();
+    // An apostrophe stands inside a word, quotes before one and behind one.
+    let opens = |word: &str| word.starts_with(['\'', '‘']);
+    let closes =
+        |word: &str| word.trim_end_matches(['.', ',', '?', '!', ';', ')']).ends_with(['\'', '’']);
+    let single = request.split_whitespace().any(opens) && request.split_whitespace().any(closes);
     let payload = request.split_once(": ").is_some_and(|(_, rest)| !rest.trim().is_empty());
-    quotes >= 2 || payload
+    quotes >= 2 || single || payload
 }
 
 fn plain(word: &str) -> String {
     let mut folded = String::new();
     text::fold(word, &mut folded);
-    folded.trim_matches(|char: char| !char.is_alphanumeric()).to_owned()
+    let word = folded.trim_matches(|char: char| !char.is_alphanumeric());
+    word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word).to_owned()
 }
 
 fn says_something(word: &str) -> bool {

@@ -26,21 +26,38 @@ pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missin
         !stems.is_empty() && stems.iter().all(|word| entry.says(&word.stem))
     };
     let facts = Facts::new(request, own);
-    let lacks = |parameter: &&Parameter| !has(parameter, &facts, request);
-    let missing = entry.required.iter().filter(lacks);
+    let mut used = Used::default();
+    let missing = entry.required.iter().filter(|it| !has(it, &facts, request, &mut used));
     missing
         .map(|it| Missing { name: it.name.clone(), description: it.description.clone() })
         .collect()
 }
 
 /// What kind of value a parameter wants, told from its name.
-const KINDS: [(Wants, &[&str]); 10] = [
+const KINDS: [(Wants, &[&str]); 12] = [
     (Wants::Wording, &["question", "code", "sql", "script", "program"]),
     (Wants::Url, &["url", "uri", "link", "website"]),
     (Wants::Path, &["path", "file", "filename", "filepath", "folder", "directory"]),
     (
         Wants::Date,
-        &["date", "time", "start", "begin", "end", "when", "deadline", "check", "day", "datetime"],
+        &[
+            "date",
+            "dates",
+            "time",
+            "start",
+            "begin",
+            "end",
+            "when",
+            "deadline",
+            "check",
+            "day",
+            "datetime",
+            "period",
+            "frame",
+            "timeframe",
+            "month",
+            "year",
+        ],
     ),
     (Wants::Language, &["language", "lang", "locale"]),
     (
@@ -63,19 +80,11 @@ const KINDS: [(Wants, &[&str]); 10] = [
     (Wants::Text, &["text", "body", "content", "contents", "message", "note", "fields"]),
     (
         Wants::Thing,
-        &[
-            "id",
-            "key",
-            "symbol",
-            "ticker",
-            "ticket",
-            "container",
-            "service",
-            "username",
-            "selector",
-        ],
+        &["key", "symbol", "ticker", "ticket", "container", "service", "username", "selector"],
     ),
-    (Wants::Number, &["amount", "quantity", "price", "latitude", "longitude"]),
+    (Wants::Chosen, &["limit", "page", "offset"]),
+    (Wants::Id, &["id", "ids", "uuid", "identifier", "isbn"]),
+    (Wants::Number, &["amount", "quantity", "price", "latitude", "longitude", "numbers"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +97,12 @@ enum Wants {
     Place,
     Text,
     Thing,
+    /// Several values, in a list or under names.
+    Details,
+    /// How much to show: whoever calls chooses it.
+    Chosen,
+    /// What nobody guesses: a number, a name, a code.
+    Id,
     Number,
     /// Made from the request itself.
     Wording,
@@ -97,7 +112,21 @@ enum Wants {
 /// A request of this many words says what to do.
 const WORDING_WORDS_MIN: usize = 4;
 
-fn has(parameter: &Parameter, facts: &Facts, request: &str) -> bool {
+/// Ends of a way. A request that says one of them does not say the other.
+const ENDS: [&str; 8] =
+    ["origin", "destination", "from", "to", "departure", "arrival", "start", "end"];
+
+/// What was found for the parameters before: a number is the argument of one parameter, not of two.
+#[derive(Default)]
+struct Used {
+    numbers: usize,
+    ends: usize,
+}
+
+/// With so many commas there is a list.
+const LIST_COMMAS_MIN: usize = 2;
+
+fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> bool {
     if parameter.kind == "boolean" {
         return true;
     }
@@ -105,20 +134,39 @@ fn has(parameter: &Parameter, facts: &Facts, request: &str) -> bool {
     if parameter.choices.iter().any(|choice| lower.contains(&choice.to_lowercase())) {
         return true;
     }
-    let said = facts.substance || facts.name;
+    let said = facts.substance || facts.names > 0;
     match wants(parameter) {
         Wants::Url => facts.url || facts.path || facts.quoted,
         Wants::Path => facts.path || facts.quoted || said,
-        Wants::Date => facts.date || facts.number,
+        Wants::Date => facts.date || facts.numbers > 0,
         Wants::Language => facts.language || facts.quoted,
-        Wants::Person => facts.email || facts.mark || facts.name || facts.substance,
-        Wants::Place => facts.name || facts.place || facts.quoted,
+        Wants::Person => facts.email || facts.mark || said,
+        Wants::Place => {
+            used.ends += usize::from(is_end(&parameter.name));
+            facts.names.max(facts.places) >= used.ends.max(1) || facts.quoted
+        }
         Wants::Text => facts.substance,
         Wants::Thing => facts.particular() || said,
-        Wants::Number => facts.number,
+        Wants::Chosen => true,
+        Wants::Id => facts.particular(),
+        Wants::Details => facts.particular() || request.matches(',').count() >= LIST_COMMAS_MIN,
+        Wants::Number => {
+            used.numbers += 1;
+            facts.numbers >= used.numbers
+        }
         Wants::Wording => said || request.split_whitespace().count() >= WORDING_WORDS_MIN,
         Wants::Anything => said || facts.particular(),
     }
+}
+
+fn says_place(description: &str) -> bool {
+    let lower = description.to_lowercase();
+    ["location", "address", "city"].iter().any(|word| lower.contains(word))
+        && !lower.contains("date")
+}
+
+fn is_end(name: &str) -> bool {
+    split_name(name).to_lowercase().split_whitespace().any(|word| ENDS.contains(&word))
 }
 
 fn wants(parameter: &Parameter) -> Wants {
@@ -130,7 +178,10 @@ fn wants(parameter: &Parameter) -> Wants {
     let by_name = words.find_map(known);
     let is_number = matches!(parameter.kind.as_str(), "number" | "integer" | "float");
     match by_name {
+        // `start` may be the start of a day or of a way.
+        Some(Wants::Date) if says_place(&parameter.description) => Wants::Place,
         Some(kind) => kind,
+        None if matches!(parameter.kind.as_str(), "object" | "dict" | "array") => Wants::Details,
         None if is_number => Wants::Number,
         None => Wants::Anything,
     }

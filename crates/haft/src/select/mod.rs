@@ -9,6 +9,7 @@ mod index;
 mod meaning;
 mod missing;
 mod names;
+mod places;
 mod propose;
 mod rank;
 mod segment;
@@ -123,10 +124,10 @@ impl Selector {
             }
         };
         let best = scores.best(count).into_iter();
-        best.map(|tool| Ranked {
+        best.map(|(tool, score)| Ranked {
             tool: self.index.entries[tool].name.clone(),
             position: tool,
-            score: scores.total[tool],
+            score,
             why: why(tool),
         })
         .collect()

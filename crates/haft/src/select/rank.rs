@@ -1,5 +1,6 @@
 //! The order of the tools for a request: shared words and meaning, for the whole and for its parts.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use super::expand;
 use super::index::Index;
 use super::meaning::{Known, on_the_scale_of};
 use super::names::{self, Named};
+use super::places;
 use super::segment;
 use super::text::{self, Word};
 use super::vector::Vector;
@@ -15,6 +17,8 @@ use super::vector::Vector;
 /// What a request says for each tool.
 pub(super) struct Scores {
     pub(super) total: Vec<f32>,
+    /// What each part of a request for several things says for each tool. The best of it is in `total`.
+    pub(super) parts: Vec<Vec<f32>>,
     /// Shared words, against what a perfect match would share.
     pub(super) lexical: Vec<f32>,
     /// The cosine of the request and the tool or its nearest example.
@@ -38,31 +42,24 @@ impl Scores {
     pub(super) fn new(index: &Index, request: &str, known: Option<Known<'_>>) -> Self {
         let request = clip(request);
         let mut scores = one(index, request, known);
-        add_parts(index, &mut scores.total, &parts(index, request), known);
+        let parts = parts(index, request);
+        scores.parts = add_parts(index, &mut scores.total, &parts, known);
         add_siblings(index, &mut scores.total);
         scores.named = names::named(index, request);
         scores
     }
 
-    /// The best `count` tools, best first; those that the request names before all others. Equal ones keep the
-    /// order of the toolbox.
-    pub(super) fn best(&self, count: usize) -> Vec<usize> {
+    /// The best `count` tools with their scores, best first; those that the request names before all others. Equal
+    /// ones keep the order of the toolbox.
+    pub(super) fn best(&self, count: usize) -> Vec<(usize, f32)> {
+        places::places(self, count)
+    }
+
+    /// Which of two tools comes first, by scores that may be others than `total`.
+    pub(super) fn order(&self, scores: &[f32], a: usize, b: usize) -> Ordering {
         let naming = |tool: usize| self.named.iter().find(|it| it.0 == tool).map(|it| it.1);
-        let order = |a: &usize, b: &usize| {
-            let named = if self.named.is_empty() {
-                std::cmp::Ordering::Equal
-            } else {
-                naming(*b).cmp(&naming(*a))
-            };
-            named.then(self.total[*b].total_cmp(&self.total[*a])).then(a.cmp(b))
-        };
-        let mut tools: Vec<usize> = (0..self.total.len()).collect();
-        if count < tools.len() && count > 0 {
-            tools.select_nth_unstable_by(count - 1, order);
-        }
-        tools.truncate(count);
-        tools.sort_unstable_by(order);
-        tools
+        let named = if self.named.is_empty() { Ordering::Equal } else { naming(b).cmp(&naming(a)) };
+        named.then(scores[b].total_cmp(&scores[a])).then(a.cmp(&b))
     }
 }
 
@@ -81,26 +78,34 @@ fn parts<'a>(index: &Index, request: &'a str) -> Vec<&'a str> {
 }
 
 /// Adds to each tool what the part of the request that fits it best says. Parts are brought to one scale, so that
-/// each of them gets its tools among the first.
-fn add_parts(index: &Index, total: &mut [f32], parts: &[&str], known: Option<Known<'_>>) {
+/// each of them gets its tools among the first. Returns what each part says.
+fn add_parts(
+    index: &Index,
+    total: &mut [f32],
+    parts: &[&str],
+    known: Option<Known<'_>>,
+) -> Vec<Vec<f32>> {
     if parts.is_empty() {
-        return;
+        return Vec::new();
     }
     let weights = &index.weights;
     let scale =
         |scores: &[f32]| scores.iter().copied().fold(TOP_MIN, f32::max).powf(weights.part_scale);
-    let mut best = vec![f32::MIN; total.len()];
-    for part in parts {
-        let scores = one(index, part, known).total;
-        let scale = scale(&scores);
-        for (best, score) in best.iter_mut().zip(scores) {
-            *best = best.max(score / scale);
+    let part = |part: &&str| {
+        let mut scores = one(index, part, known).total;
+        let factor = weights.part / scale(&scores);
+        for score in &mut scores {
+            *score *= factor;
         }
-    }
+        scores
+    };
+    let parts: Vec<Vec<f32>> = parts.iter().map(part).collect();
     let scale = scale(total);
-    for (total, best) in total.iter_mut().zip(best) {
-        *total = *total / scale + weights.part * best;
+    for (tool, total) in total.iter_mut().enumerate() {
+        let best = parts.iter().map(|part| part[tool]).fold(f32::MIN, f32::max);
+        *total = *total / scale + best;
     }
+    parts
 }
 
 /// Whoever needs one tool of a server often needs another one of it.
@@ -118,6 +123,7 @@ fn add_siblings(index: &Index, total: &mut [f32]) {
 fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let weights = &index.weights;
     let mut words = index.words.of(request);
+    let expanded = expand::expand(request, &words);
     let mut seen: HashSet<String> = HashSet::new();
     words.retain(|word| seen.insert(word.stem.clone()));
     #[allow(clippy::cast_precision_loss, reason = "a request has at most thousands of words")]
@@ -126,7 +132,6 @@ fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let ramp = ((content - weights.ramp_begin) / weights.ramp_words).clamp(0.0, 1.0);
     let mut lexical = vec![0.0; index.entries.len()];
     let ideal: f32 = words.iter().map(|word| index.add(&word.stem, 1.0, &mut lexical)).sum();
-    let expanded = expand::expand(request);
     for word in index.words.of(&expanded) {
         if seen.insert(word.stem.clone()) {
             index.add(&word.stem, weights.expanded * (1.0 - ramp), &mut lexical);
@@ -152,7 +157,7 @@ fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     for shared in &mut lexical {
         *shared /= ideal;
     }
-    Scores { total, lexical, semantic, known, words, named: Vec::new() }
+    Scores { total, parts: Vec::new(), lexical, semantic, known, words, named: Vec::new() }
 }
 
 /// How many words say something.

@@ -46,7 +46,7 @@ pub(super) struct Weights {
 
 pub(super) const WEIGHTS: Weights = Weights {
     name: 2.0,
-    server: 1.0,
+    server: 1.5,
     parameter: 0.5,
     parameter_text: 0.3,
     example: 0.3,

@@ -5,4 +5,5 @@ mod embeddings;
 mod gold;
 mod learning;
 mod ranking;
+mod runtime70;
 mod toolbox;

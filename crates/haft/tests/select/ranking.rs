@@ -133,6 +133,23 @@ fn every_part_of_a_request_gets_its_tool() {
     assert_eq!(best, ["get_weather", "searchFlights", "send_email"]);
 }
 
+/// Proves S2-FR-004: one wish that many tools could grant does not take all the places.
+#[test]
+fn no_part_of_a_request_takes_all_the_places() {
+    let code = |at: usize| {
+        tool(&format!("qr_code_{at}"), "Generate a QR code image for a link or a text.", json!({}))
+    };
+    let mut tools: Vec<ToolText> = (0..8).map(code).collect();
+    tools.push(tool("captcha", "Make a captcha that tells people from programs.", json!({})));
+    let selector = Selector::new(&tools);
+    let request =
+        "Generate a QR code image with the link. Additionally, make a captcha for the form.";
+    let best = selector.select(request, 5);
+    assert!(best.iter().any(|it| it.tool == "captcha"), "{best:?}");
+    assert!(best.is_sorted_by(|a, b| a.score >= b.score), "{best:?}");
+    assert_eq!(best, selector.select(request, 9)[..5]);
+}
+
 /// Proves S2-SC-005 for the decision without a model: what is missing is named, what is said is not asked for.
 #[test]
 fn missing_arguments_are_asked_for() {
@@ -150,6 +167,31 @@ fn missing_arguments_are_asked_for() {
     assert_eq!(missing("What is the weather in Lima?"), "get_weather");
     assert_eq!(missing("Read the file."), "read_file: path");
     assert_eq!(missing("Read the file src/main.rs"), "read_file");
+}
+
+/// Proves S2-SC-005 for the decision without a model: one number is no two arguments, and a year is no place.
+#[test]
+fn what_is_said_once_is_one_argument() {
+    let number = json!({"type": "number"});
+    let place = json!({"type": "object", "properties": {"latitude": number, "longitude": number},
+        "required": ["latitude", "longitude"]});
+    let way = required(&["origin", "destination"]);
+    let selector = Selector::new(&[
+        tool("reverse_geocode", "Find the address for coordinates.", place),
+        tool("find_trains", "Find trains between two cities.", way),
+        tool("get_forecast", "Get the weather forecast for a city.", required(&["city"])),
+    ]);
+    let missing = |request: &str| match selector.decide(request, 1) {
+        Decision::AskHuman { missing, .. } => {
+            missing.into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
+        }
+        Decision::UseTool { .. } | Decision::NoTool => String::new(),
+    };
+    assert_eq!(missing("Find the address for the coordinates at latitude 40.7128"), "longitude");
+    assert_eq!(missing("Find the address for the coordinates 40.7128, -74.0060"), "");
+    assert_eq!(missing("Find trains to Salzburg between two cities"), "destination");
+    assert_eq!(missing("Find trains from Vienna to Salzburg"), "");
+    assert_eq!(missing("Get the weather forecast for 10 March 2027"), "city");
 }
 
 /// Small talk and questions that anybody can answer need no tool.

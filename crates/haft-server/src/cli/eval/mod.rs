@@ -91,10 +91,14 @@ fn show(paint: Paint, scores: &[Score], means: &score::Means) {
     ];
     console::table(paint, &head, &rows);
     console::line(&format!(
-        "\nmeans over select_* and multi_*: top-1 {}, recall@5 {}, hit@5 {}; over all: right decisions {}",
+        "\nmeans over select_* and multi_*: top-1 {}, recall@5 {} (of all right tools {}), hit@5 {}; over their \
+         requests: top-1 {}, recall@5 {}; over all sets: right decisions {}",
         percent(means.top_1),
         percent(means.recall_at_5),
+        percent(means.recall_at_5_of_all),
         percent(means.hit_at_5),
+        percent(means.top_1_over_requests),
+        percent(means.recall_at_5_over_requests),
         percent(means.decisions),
     ));
 }

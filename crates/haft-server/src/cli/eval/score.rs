@@ -15,8 +15,10 @@ pub(super) struct Score {
     pub(super) requests: usize,
     /// How often the first tool is right.
     pub(super) top_1: Option<f64>,
-    /// How many of the right tools are among the first five, on average.
+    /// How many of the right tools are among the first five, on average. Of more than five right tools, five are all.
     pub(super) recall_at_5: Option<f64>,
+    /// The same, where of six right tools five are five sixths.
+    pub(super) recall_at_5_of_all: Option<f64>,
     /// The same, among the first eight.
     pub(super) recall_at_8: Option<f64>,
     /// How often any right tool is among the first five.
@@ -39,12 +41,15 @@ pub(super) struct Told {
     pub(super) f1: f64,
 }
 
-/// Means over sets.
+/// Means over sets, in which a small set counts as much as a large one, and over their requests.
 #[derive(Debug, Serialize)]
 pub(super) struct Means {
     pub(super) top_1: Option<f64>,
     pub(super) recall_at_5: Option<f64>,
+    pub(super) recall_at_5_of_all: Option<f64>,
     pub(super) hit_at_5: Option<f64>,
+    pub(super) top_1_over_requests: Option<f64>,
+    pub(super) recall_at_5_over_requests: Option<f64>,
     pub(super) decisions: Option<f64>,
 }
 
@@ -69,6 +74,7 @@ struct Outcome {
     /// Of the ranking among all tools.
     is_top_right: bool,
     recall_at_5: f64,
+    recall_at_5_of_all: f64,
     recall_at_8: f64,
     micros: f64,
 }
@@ -108,10 +114,8 @@ fn outcome(row: &Row, all: &Toolbox, few: &Toolbox) -> Outcome {
     let begin = Instant::now();
     let ranked = all.selector.select(&row.query, COUNT);
     let micros = begin.elapsed().as_secs_f64() * 1e6;
-    let found = |count: usize| {
-        let found = all.ids(&ranked).take(count).filter(|id| gold.contains(id)).count();
-        share(found, gold.len().min(count))
-    };
+    let found = |count: usize| all.ids(&ranked).take(count).filter(|id| gold.contains(id)).count();
+    let recall = |count: usize| share(found(count), gold.len().min(count));
     let decision = few.selector.decide(&row.query, 1);
     let (decided, first) = match &decision {
         Decision::UseTool { ranked } => (Action::Tool, few.ids(ranked).next()),
@@ -119,15 +123,15 @@ fn outcome(row: &Row, all: &Toolbox, few: &Toolbox) -> Outcome {
         Decision::AskHuman { ranked, .. } => (Action::AskHuman, few.ids(ranked).next()),
     };
     let is_first_right = first.is_some_and(|first| gold.contains(&first));
-    let (recall_at_5, recall_at_8) = (found(5), found(COUNT));
     let is_top_right = all.ids(&ranked).next().is_some_and(|first| gold.contains(&first));
     Outcome {
         action: row.action,
         decided,
         is_first_right,
         is_top_right,
-        recall_at_5,
-        recall_at_8,
+        recall_at_5: recall(5),
+        recall_at_5_of_all: share(found(5), gold.len()),
+        recall_at_8: recall(COUNT),
         micros,
     }
 }
@@ -159,6 +163,7 @@ impl Score {
             requests: outcomes.len(),
             top_1: mean_of_tools(|it| f64::from(u8::from(it.is_top_right))),
             recall_at_5: mean_of_tools(|it| it.recall_at_5),
+            recall_at_5_of_all: mean_of_tools(|it| it.recall_at_5_of_all),
             recall_at_8: mean_of_tools(|it| it.recall_at_8),
             hit_at_5: mean_of_tools(|it| f64::from(u8::from(it.recall_at_5 > 0.0))),
             none: Told::new(outcomes, Action::None),
@@ -174,10 +179,18 @@ impl Score {
         let ranking = |value: fn(&Self) -> Option<f64>| {
             mean(scores.iter().filter(is_ranking).filter_map(value))
         };
+        let over_requests = |value: fn(&Self) -> Option<f64>| {
+            let sets = scores.iter().filter(is_ranking);
+            let all = sets.flat_map(|it| value(it).into_iter().cycle().take(it.requests));
+            mean(all)
+        };
         Means {
             top_1: ranking(|it| it.top_1),
             recall_at_5: ranking(|it| it.recall_at_5),
+            recall_at_5_of_all: ranking(|it| it.recall_at_5_of_all),
             hit_at_5: ranking(|it| it.hit_at_5),
+            top_1_over_requests: over_requests(|it| it.top_1),
+            recall_at_5_over_requests: over_requests(|it| it.recall_at_5),
             decisions: mean(scores.iter().map(|it| it.decisions)),
         }
     }

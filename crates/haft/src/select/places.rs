@@ -1,0 +1,65 @@
+//! Who gets the first places. Where a request wants several things, one of them with many tools that fit must not take
+//! all the places: whatever a part says counts less with each tool that was taken for it.
+
+use super::rank::Scores;
+
+/// For so many places parts take turns. Nobody looks at more.
+const TURNS_MAX: usize = 16;
+/// What is left of a part's say after each tool that was taken for it.
+const SAY_LEFT: f32 = 0.7;
+
+/// The first `count` tools with their scores, best first. Fewer places are always the beginning of more.
+pub(super) fn places(scores: &Scores, count: usize) -> Vec<(usize, f32)> {
+    let mut left: Vec<usize> = (0..scores.total.len()).collect();
+    let mut now = scores.total.clone();
+    let mut taken: Vec<(usize, f32)> = Vec::new();
+    if !scores.parts.is_empty() {
+        take_turns(scores, count.min(TURNS_MAX), &mut left, &mut now, &mut taken);
+    }
+    let count = count - taken.len();
+    let order = |a: &usize, b: &usize| scores.order(&now, *a, *b);
+    if count < left.len() && count > 0 {
+        left.select_nth_unstable_by(count - 1, order);
+    }
+    left.truncate(count);
+    left.sort_unstable_by(order);
+    taken.extend(left.into_iter().map(|tool| (tool, now[tool])));
+    taken
+}
+
+fn take_turns(
+    scores: &Scores,
+    turns: usize,
+    left: &mut Vec<usize>,
+    now: &mut [f32],
+    taken: &mut Vec<(usize, f32)>,
+) {
+    let parts = &scores.parts;
+    let mut says = vec![1.0; parts.len()];
+    // What the whole request and the tool's server say stays.
+    let whole: Vec<f32> =
+        now.iter().enumerate().map(|(tool, now)| now - nearest(parts, &says, tool).1).collect();
+    for _ in 0..turns {
+        let first = (0..left.len()).min_by(|a, b| scores.order(now, left[*a], left[*b]));
+        let Some(first) = first else { return };
+        let tool = left.swap_remove(first);
+        taken.push((tool, now[tool]));
+        let (part, _) = nearest(parts, &says, tool);
+        says[part] *= SAY_LEFT;
+        for tool in &*left {
+            now[*tool] = whole[*tool] + nearest(parts, &says, *tool).1;
+        }
+    }
+}
+
+/// The part that says most for a tool, and what it says.
+fn nearest(parts: &[Vec<f32>], says: &[f32], tool: usize) -> (usize, f32) {
+    let mut nearest = (0, f32::MIN);
+    for (part, (scores, say)) in parts.iter().zip(says).enumerate() {
+        let score = say * scores[tool];
+        if score > nearest.1 {
+            nearest = (part, score);
+        }
+    }
+    nearest
+}
