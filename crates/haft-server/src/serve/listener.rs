@@ -127,8 +127,9 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Whether it is encrypted up to here.
     pub is_tls: bool,
-    /// Cancelled when the server stops.
-    pub stopping: CancellationToken,
+    /// Cancelled when the server stops. Shared, because each clone of a token takes a lock that all
+    /// connections have in common.
+    pub stopping: Arc<CancellationToken>,
 }
 
 /// Put into the extensions of an answer that is an event stream: it ends by itself soon, such as the one
@@ -319,17 +320,19 @@ impl Service {
         let has_asked = Arc::new(AtomicBool::new(false));
         let pulse = Pulse::new();
         let connection =
-            Connection { peer, is_tls: self.tls.is_some(), stopping: self.stop.clone() };
+            Connection { peer, is_tls: self.tls.is_some(), stopping: Arc::new(self.stop.clone()) };
         let answer = {
             let (has_asked, router) = (Arc::clone(&has_asked), self.router.clone());
             let pulse = pulse.clone();
             hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
                 has_asked.store(true, Ordering::Relaxed);
                 let asked = pulse.asked();
-                let stop = connection.stopping.clone();
+                let stop = Arc::clone(&connection.stopping);
                 request.extensions_mut().insert(connection.clone());
                 let answering = router.clone().oneshot(request.map(Body::new));
-                async move { answering.await.map(|response| asked.until_sent(end_with(response, stop))) }
+                async move {
+                    answering.await.map(|response| asked.until_sent(end_with(response, &stop)))
+                }
             })
         };
         let stream = Felt { stream, pulse: pulse.clone() };
@@ -375,12 +378,12 @@ impl Service {
 }
 
 /// Event streams go on for as long as somebody listens, so they end with the server.
-fn end_with(response: Response, stop: CancellationToken) -> Response {
+fn end_with(response: Response, stop: &CancellationToken) -> Response {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
     if !is_stream || response.extensions().get::<EndsByItself>().is_some() {
         return response;
     }
-    response
-        .map(|body| Body::from_stream(body.into_data_stream().take_until(stop.cancelled_owned())))
+    let stopped = stop.clone().cancelled_owned();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopped)))
 }
