@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 
 use super::access::may_listen;
 use super::pulse::{Felt, Pulse};
+use super::share::{Share, Shares};
 use super::tls::{Tls, TlsError, TlsFiles};
 use crate::keys::Keyring;
 
@@ -199,14 +200,20 @@ impl Listener {
 
     async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
         let slots = Arc::new(Semaphore::new(self.settings.connections_max));
+        let shares = Shares::of(self.settings.connections_max);
         let mut trouble = Trouble::default();
         loop {
             // Nobody closes the semaphore.
             let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
+                    // Closed at once and not made to wait: waiting, it would hold up all others.
+                    let Some(share) = shares.take(peer.ip()) else {
+                        tracing::debug!(%peer, "a peer has its share of connections");
+                        continue;
+                    };
                     let service = Arc::clone(service);
-                    tasks.start(async move { service.hold(stream, peer, slot).await });
+                    tasks.start(async move { service.hold(stream, peer, (slot, share)).await });
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -285,6 +292,9 @@ fn http(settings: &ListenerSettings, tasks: Tasks) -> auto::Builder<Tasks> {
     http
 }
 
+/// A connection's place among all, and among those of its peer.
+type Place = (OwnedSemaphorePermit, Share);
+
 struct Service {
     http: auto::Builder<Tasks>,
     router: Router,
@@ -296,7 +306,7 @@ struct Service {
 
 impl Service {
     /// One connection from its first byte to its last.
-    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _slot: OwnedSemaphorePermit) {
+    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _place: Place) {
         // Without it small answers wait for more to come; a connection that cannot have it still works.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
