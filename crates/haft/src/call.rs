@@ -31,7 +31,8 @@ pub struct ToolCall {
     pub(crate) session: Option<String>,
     pub(crate) request: Option<String>,
     pub(crate) is_approved: bool,
-    pub(crate) cancel: CancellationToken,
+    /// Nothing where nobody outside may end the call.
+    pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) listeners: Listeners,
 }
@@ -53,7 +54,7 @@ impl ToolCall {
             session: None,
             request: None,
             is_approved: false,
-            cancel: CancellationToken::new(),
+            cancel: None,
             trace: None,
             listeners: Listeners::default(),
         }
@@ -90,7 +91,7 @@ impl ToolCall {
     /// Lets `cancel` end the call, also while it waits. Dropping the call's future does the same.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
-        self.cancel = cancel;
+        self.cancel = Some(cancel);
         self
     }
 

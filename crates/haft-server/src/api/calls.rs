@@ -3,11 +3,14 @@
 //! Every call is answered with its envelope, whatever became of it. The HTTP status says whether the
 //! tool had its turn: 200 if it had, also where it failed then; else why it had not.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json as JsonAnswer;
-use axum::extract::State;
-use axum::http::header::{ACCEPT, RETRY_AFTER};
+use axum::body::Body;
+use axum::extract::{FromRequestParts, State};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use haft::record::LogHealth;
@@ -25,6 +28,8 @@ use crate::serve::{Caller, Json, Path, Problem};
 
 /// How many calls a batch may have.
 const BATCH_MAX: usize = 100;
+/// What an ordinary answer has, so that it is not moved while it grows.
+const ANSWER_BYTES_USUAL: usize = 512;
 /// How long the name of a session may be, and what a person asked for.
 const SESSION_CHARS_MAX: usize = 256;
 const REQUEST_CHARS_MAX: usize = 4000;
@@ -128,17 +133,17 @@ async fn call(
     State(service): State<Arc<Service>>,
     Path(tool): Path<String>,
     caller: Caller,
-    headers: HeaderMap,
+    Wishes { trace, events }: Wishes,
     Json(request): Json<CallRequest>,
 ) -> Result<Response, Problem> {
     let CallRequest { arguments, session, request, approved } = request;
     let call = BatchCall { tool, arguments, session, request, approved };
-    let call = call.prepare(&service, &caller, trace(&headers))?;
-    if wants_events(&headers) {
+    let call = call.prepare(&service, &caller, trace)?;
+    if events {
         return Ok(call_events::stream(service.live.runtime().clone(), call));
     }
     let envelope = service.live.runtime().call(call).await;
-    Ok(answer(&service, envelope))
+    Ok(answer(&service, &envelope))
 }
 
 /// Calls several tools.
@@ -159,7 +164,7 @@ async fn call(
 async fn batch(
     State(service): State<Arc<Service>>,
     caller: Caller,
-    headers: HeaderMap,
+    Wishes { trace, .. }: Wishes,
     Json(BatchRequest { calls }): Json<BatchRequest>,
 ) -> Result<JsonAnswer<BatchAnswer>, Problem> {
     if calls.len() > BATCH_MAX {
@@ -169,7 +174,6 @@ async fn batch(
         ))
         .remedy("send several batches"));
     }
-    let trace = trace(&headers);
     let calls: Result<Vec<ToolCall>, Problem> =
         calls.into_iter().map(|call| call.prepare(&service, &caller, trace.clone())).collect();
     let results = service.live.runtime().call_batch(calls?).await;
@@ -216,6 +220,21 @@ fn limit(field: &str, text: &str, chars_max: usize) -> Result<(), Problem> {
     Err(Problem::bad_request(format!("`{field}` has more than {chars_max} characters")))
 }
 
+/// What the headers of a call ask for. Read where they lie: a handler that takes the headers themselves
+/// gets a copy of all of them.
+struct Wishes {
+    trace: Option<TraceContext>,
+    events: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Wishes {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self { trace: trace(&parts.headers), events: wants_events(&parts.headers) })
+    }
+}
+
 /// The trace of a request, where its headers follow the rules. One that does not is no reason to refuse.
 fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all("traceparent").iter();
@@ -235,11 +254,20 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn answer(service: &Service, envelope: Envelope) -> Response {
-    let log = service.live.runtime().log_health();
-    let can_log = log.as_ref().is_none_or(LogHealth::is_working);
-    let (status, retry) = status(&envelope, can_log);
-    let mut response = (status, JsonAnswer(envelope)).into_response();
+fn answer(service: &Service, envelope: &Envelope) -> Response {
+    let can_log = || {
+        let log = service.live.runtime().log_health();
+        log.as_ref().is_none_or(LogHealth::is_working)
+    };
+    let (status, retry) = status(envelope, can_log);
+    let mut body = Vec::with_capacity(ANSWER_BYTES_USUAL);
+    // Texts and JSON always serialize.
+    if serde_json::to_writer(&mut body, envelope).is_err() {
+        return Problem::internal().into_response();
+    }
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(secs) = retry {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
     }
@@ -247,7 +275,7 @@ fn answer(service: &Service, envelope: Envelope) -> Response {
 }
 
 /// The HTTP status of a call, and when to come again.
-fn status(envelope: &Envelope, can_log: bool) -> (StatusCode, Option<u64>) {
+fn status(envelope: &Envelope, can_log: impl FnOnce() -> bool) -> (StatusCode, Option<u64>) {
     let Some(error) = &envelope.error else { return (StatusCode::OK, None) };
     match error.code {
         Code::UnknownTool => (StatusCode::NOT_FOUND, None),
@@ -260,7 +288,7 @@ fn status(envelope: &Envelope, can_log: bool) -> (StatusCode, Option<u64>) {
         Code::Stopping => (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS)),
         // Refused because it could not be recorded: the tool did not run. A tool that found its server
         // out of reach did.
-        Code::ServiceUnavailable if !can_log && error.details.is_null() => {
+        Code::ServiceUnavailable if error.details.is_null() && !can_log() => {
             (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS))
         }
         Code::ServiceUnavailable

@@ -42,7 +42,7 @@ impl Caller {
     }
 
     fn holder(holder: &Holder) -> Self {
-        Self { name: format!("key:{}", holder.name).into(), scope: holder.scope }
+        Self { name: ["key:", &holder.name].concat().into(), scope: holder.scope }
     }
 
     /// Whether it is anybody who reaches a server without keys.

@@ -54,7 +54,7 @@ fn make_room(counts: &mut HashMap<IpAddr, Count>, now: Instant) {
 }
 
 /// One household of IPv6 has 2^64 addresses to fail from, so its network counts as one.
-fn network(peer: IpAddr) -> IpAddr {
+pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let prefix = address.to_bits() & !u128::from(u64::MAX);

@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 
 use super::access::may_listen;
 use super::pulse::{Felt, Pulse};
+use super::share::{Share, Shares};
 use super::tls::{Tls, TlsError, TlsFiles};
 use crate::keys::Keyring;
 
@@ -127,8 +128,9 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Whether it is encrypted up to here.
     pub is_tls: bool,
-    /// Cancelled when the server stops.
-    pub stopping: CancellationToken,
+    /// Cancelled when the server stops. Shared, because each clone of a token takes a lock that all
+    /// connections have in common.
+    pub stopping: Arc<CancellationToken>,
 }
 
 /// Put into the extensions of an answer that is an event stream: it ends by itself soon, such as the one
@@ -198,14 +200,20 @@ impl Listener {
 
     async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
         let slots = Arc::new(Semaphore::new(self.settings.connections_max));
+        let shares = Shares::of(self.settings.connections_max);
         let mut trouble = Trouble::default();
         loop {
             // Nobody closes the semaphore.
             let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
+                    // Closed at once and not made to wait: waiting, it would hold up all others.
+                    let Some(share) = shares.take(peer.ip()) else {
+                        tracing::debug!(%peer, "a peer has its share of connections");
+                        continue;
+                    };
                     let service = Arc::clone(service);
-                    tasks.start(async move { service.hold(stream, peer, slot).await });
+                    tasks.start(async move { service.hold(stream, peer, (slot, share)).await });
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -284,6 +292,9 @@ fn http(settings: &ListenerSettings, tasks: Tasks) -> auto::Builder<Tasks> {
     http
 }
 
+/// A connection's place among all, and among those of its peer.
+type Place = (OwnedSemaphorePermit, Share);
+
 struct Service {
     http: auto::Builder<Tasks>,
     router: Router,
@@ -295,7 +306,7 @@ struct Service {
 
 impl Service {
     /// One connection from its first byte to its last.
-    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _slot: OwnedSemaphorePermit) {
+    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _place: Place) {
         // Without it small answers wait for more to come; a connection that cannot have it still works.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
@@ -319,17 +330,19 @@ impl Service {
         let has_asked = Arc::new(AtomicBool::new(false));
         let pulse = Pulse::new();
         let connection =
-            Connection { peer, is_tls: self.tls.is_some(), stopping: self.stop.clone() };
+            Connection { peer, is_tls: self.tls.is_some(), stopping: Arc::new(self.stop.clone()) };
         let answer = {
             let (has_asked, router) = (Arc::clone(&has_asked), self.router.clone());
             let pulse = pulse.clone();
             hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
                 has_asked.store(true, Ordering::Relaxed);
                 let asked = pulse.asked();
-                let stop = connection.stopping.clone();
+                let stop = Arc::clone(&connection.stopping);
                 request.extensions_mut().insert(connection.clone());
                 let answering = router.clone().oneshot(request.map(Body::new));
-                async move { answering.await.map(|response| asked.until_sent(end_with(response, stop))) }
+                async move {
+                    answering.await.map(|response| asked.until_sent(end_with(response, &stop)))
+                }
             })
         };
         let stream = Felt { stream, pulse: pulse.clone() };
@@ -375,12 +388,12 @@ impl Service {
 }
 
 /// Event streams go on for as long as somebody listens, so they end with the server.
-fn end_with(response: Response, stop: CancellationToken) -> Response {
+fn end_with(response: Response, stop: &CancellationToken) -> Response {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
     if !is_stream || response.extensions().get::<EndsByItself>().is_some() {
         return response;
     }
-    response
-        .map(|body| Body::from_stream(body.into_data_stream().take_until(stop.cancelled_owned())))
+    let stopped = stop.clone().cancelled_owned();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopped)))
 }

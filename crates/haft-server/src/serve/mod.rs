@@ -11,6 +11,7 @@ mod listener;
 mod problem;
 mod pulse;
 mod request_id;
+mod share;
 mod tls;
 
 pub use access::{Caller, may_listen};

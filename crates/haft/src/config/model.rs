@@ -386,7 +386,7 @@ pub struct ToolEntry {
 #[derive(Debug, Clone)]
 pub struct LocalTool {
     /// What callers see.
-    pub definition: ToolDefinition,
+    pub definition: Arc<ToolDefinition>,
     /// What its entry sets; the entry counts as the tool's configuration.
     pub settings: ToolSettings,
     /// What runs it.

@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
             file: node.variable.clone().unwrap_or_else(|| self.file.clone()),
             line: node.mark.line,
             column: node.mark.column,
-            path: self.path.join(".").replace(".[", "["),
+            path: joined(&self.path),
         }
     }
 
@@ -173,6 +173,18 @@ impl<'a> Reader<'a> {
             ),
         }
     }
+}
+
+/// `servers.customers.args[0]`. Written at once: every value of every file has a place.
+fn joined(steps: &[String]) -> String {
+    let mut path = String::with_capacity(steps.iter().map(|step| step.len() + 1).sum());
+    for (at, step) in steps.iter().enumerate() {
+        if at > 0 && !step.starts_with('[') {
+            path.push('.');
+        }
+        path.push_str(step);
+    }
+    path
 }
 
 /// The known word nearest to a mistyped one, if it is near enough to be meant.

@@ -63,6 +63,14 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.0
 }
 
+/// The values of the service that offers the toolbox: `api` and `telemetry`.
+pub(crate) fn service_rows(config: &Config) -> Vec<Row> {
+    let mut rows = Rows(Vec::new());
+    rows.service(config);
+    rows.0.retain(|row| row.path.starts_with("api.") || row.path.starts_with("telemetry."));
+    rows.0
+}
+
 struct Rows(Vec<Row>);
 
 impl Rows {

@@ -29,6 +29,8 @@ const LOCK_LOOK_EVERY: Duration = Duration::from_millis(5);
 pub struct FolderStore {
     dir: Arc<Path>,
     watched: Arc<Mutex<Watched>>,
+    /// What was last read or written, so that what did not change is not hashed again.
+    last: Arc<Mutex<Option<Stored>>>,
 }
 
 impl FolderStore {
@@ -36,7 +38,8 @@ impl FolderStore {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let dir: PathBuf = dir.into();
         let files = [TOOLS_FILE, SERVERS_FILE].map(|name| (dir.join(name), None));
-        Self { dir: dir.into(), watched: Arc::new(Mutex::new(Watched::new(files))) }
+        let watched = Arc::new(Mutex::new(Watched::new(files)));
+        Self { dir: dir.into(), watched, last: Arc::default() }
     }
 
     fn read(&self) -> Result<Stored, StoreError> {
@@ -46,7 +49,19 @@ impl FolderStore {
                 .map_err(|cause| StoreError::Read { what: path.display().to_string(), cause })
         };
         let documents = Documents { tools: text(TOOLS_FILE)?, servers: text(SERVERS_FILE)? };
-        Ok(Stored { revision: Revision::of(&documents), documents })
+        Ok(Stored { revision: self.revision_of(&documents), documents })
+    }
+
+    fn revision_of(&self, documents: &Documents) -> Revision {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(last) if last.documents == *documents => last.revision.clone(),
+            _ => {
+                let (documents, revision) = (documents.clone(), Revision::of(documents));
+                *last = Some(Stored { documents, revision: revision.clone() });
+                revision
+            }
+        }
     }
 
     fn write(&self, expected: &Revision, new: &Documents) -> Result<Revision, StoreError> {
@@ -61,7 +76,7 @@ impl FolderStore {
             replace(&self.dir.join(name), new).map_err(|error| self.unwritable(name, &error))?;
         }
         drop(lock);
-        Ok(Revision::of(new))
+        Ok(self.revision_of(new))
     }
 
     fn lock(&self) -> io::Result<File> {

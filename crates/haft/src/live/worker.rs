@@ -10,7 +10,7 @@ use super::edit::{Edit, EditError, Edited, Made};
 use super::permit::permit;
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
 use super::{ReloadError, Shared};
-use crate::config::show::{self, Row};
+use crate::config::show;
 use crate::config::{Config, ConfigError, Problem, Severity};
 
 /// How many edits are checked and written in one step.
@@ -260,11 +260,7 @@ impl Shared {
 
 /// Settings that are read only at the start and say something else now.
 fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
-    let service = |config| {
-        let is_of_service =
-            |row: &Row| row.path.starts_with("api.") || row.path.starts_with("telemetry.");
-        show::rows(config).into_iter().filter(is_of_service).map(|row| (row.path, row.value))
-    };
+    let service = |config| show::service_rows(config).into_iter().map(|row| (row.path, row.value));
     let (before, now): (Vec<_>, Vec<_>) = (service(at_start).collect(), service(now).collect());
     let missing = |of: &[(String, Value)], row: &(String, Value)| !of.contains(row);
     let changed = now.iter().filter(|row| missing(&before, row));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use jiff::civil::Date;
 use serde::Serialize;
+use serde::ser::Error as _;
 use serde_json::value::RawValue;
 
 use super::compact::one_line;
@@ -14,6 +15,9 @@ use super::redact::Redactor;
 use super::shorten::shorten;
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
+
+/// What an ordinary line has beside its payload, so that it is not moved while it grows.
+const FRAME_BYTES_USUAL: usize = 640;
 
 /// A finished line and the date whose file it belongs to.
 #[derive(Debug)]
@@ -33,8 +37,7 @@ impl Line {
     pub(super) fn within(bytes_max: usize, entry: &Entry<'_>, redactor: &Redactor) -> Self {
         // Names, ids and JSON always serialize; were that ever to change, the log would still
         // hold an entry that says which call is missing.
-        let text = serde_json::to_string(&Wire::from(entry))
-            .unwrap_or_else(|error| unrecordable(entry, &error));
+        let text = serialized(entry).unwrap_or_else(|error| unrecordable(entry, &error));
         let text = one_line(text);
         let redacted = match redactor.json(&text) {
             Cow::Owned(redacted) => Some(redacted),
@@ -47,6 +50,13 @@ impl Line {
         text.push('\n');
         Self { date: utc_date(entry.timestamp), text }
     }
+}
+
+fn serialized(entry: &Entry<'_>) -> Result<String, serde_json::Error> {
+    let payload = entry.input.get().len() + entry.data.map_or(0, |data| data.get().len());
+    let mut line = Vec::with_capacity(FRAME_BYTES_USUAL + payload);
+    serde_json::to_writer(&mut line, &Wire::from(entry))?;
+    String::from_utf8(line).map_err(serde_json::Error::custom)
 }
 
 fn unrecordable(entry: &Entry<'_>, error: &serde_json::Error) -> String {

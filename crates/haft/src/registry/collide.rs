@@ -1,5 +1,7 @@
 //! Two tools, one name: the switch decides, and a WARNING names both.
 
+use std::collections::HashSet;
+
 use super::{Level, Record, RegisteredTool, Source};
 use crate::config::choices::NameCollision;
 use crate::name::{distinct, prefixed};
@@ -13,6 +15,9 @@ pub(super) struct Names {
     /// Names that tools gave up for one with a prefix. Nobody else gets them: a model that knew
     /// the name would reach another server.
     given_up: Vec<String>,
+    /// Every name that some tool is offered under or has of its own, and some that none has any
+    /// more: whoever has none of them collides with nobody.
+    seen: HashSet<String>,
 }
 
 impl Names {
@@ -22,7 +27,7 @@ impl Names {
             if self.given_up.contains(&new.name) {
                 self.add_prefixed(new, log);
             } else {
-                self.tools.push(new);
+                self.push(new);
             }
             return;
         };
@@ -38,7 +43,7 @@ impl Names {
                 let text = format!("{both}: the latter is used (on_name_collision: last_wins)");
                 log.push(warning(text));
                 self.tools.remove(at);
-                self.tools.push(new);
+                self.push(new);
             }
             NameCollision::FirstWins => {
                 let text = format!("{both}: the former is used (on_name_collision: first_wins)");
@@ -64,8 +69,16 @@ impl Names {
         }
     }
 
+    fn push(&mut self, new: RegisteredTool) {
+        self.seen.extend([new.name.clone(), new.definition.name.clone()]);
+        self.tools.push(new);
+    }
+
     /// The tool that a new one collides with: itself, listed before, or one of the same name.
     fn rival(&self, new: &RegisteredTool) -> Option<usize> {
+        if !self.seen.contains(&new.name) && !self.seen.contains(&new.definition.name) {
+            return None;
+        }
         let itself = self.tools.iter().position(|known| is_same(known, new));
         itself.or_else(|| self.tools.iter().position(|known| known.name == new.name))
     }
@@ -86,6 +99,7 @@ impl Names {
             if let Some(wanted) = with_prefix(known) {
                 let name = self.free(wanted, Some(at));
                 self.given_up.push(new.name.clone());
+                self.seen.insert(name.clone());
                 self.tools[at].name = name;
             }
             if let Some(wanted) = with_prefix(&new) {
@@ -96,7 +110,7 @@ impl Names {
             "{both}: they are offered as '{}' and '{}' (on_name_collision: prefix)",
             self.tools[at].name, new.name
         )));
-        self.tools.push(new);
+        self.push(new);
     }
 
     /// Adds a tool whose name others gave up.
@@ -110,7 +124,7 @@ impl Names {
             place(&new),
             new.name
         )));
-        self.tools.push(new);
+        self.push(new);
     }
 
     /// `wanted`, or a name made from it that no tool has, but for the one at `own`.

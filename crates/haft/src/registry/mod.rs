@@ -30,7 +30,7 @@ pub struct RegisteredTool {
     /// The name under which it is offered.
     pub name: String,
     /// The tool as its source defines it, under its own name.
-    pub definition: ToolDefinition,
+    pub definition: Arc<ToolDefinition>,
     /// Where it comes from.
     pub source: Source,
     /// Its settings.
@@ -69,7 +69,7 @@ pub struct Discovered {
 #[derive(Debug, Clone)]
 pub struct LocalDiscovery {
     /// What it is.
-    pub definition: ToolDefinition,
+    pub definition: Arc<ToolDefinition>,
     /// Its own entry in `tools.json`, which counts as its configuration; a function has none.
     pub settings: Option<ToolSettings>,
 }
@@ -88,7 +88,7 @@ pub struct Registration {
 }
 
 /// One log line, possibly of several lines of text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     /// How bad it is.
     pub level: Level,
@@ -97,7 +97,7 @@ pub struct Record {
 }
 
 /// The levels the texts speak of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
     /// For those who look closely.
     Debug,

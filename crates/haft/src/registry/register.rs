@@ -1,6 +1,8 @@
 //! The rules: local tools are always strict; a strict server's tools all need an entry; a dynamic
 //! server's tools use its default where they have none.
 
+use std::sync::Arc;
+
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
@@ -67,7 +69,7 @@ impl<'a> Run<'a> {
         let text = texts::explicit(&definition.name, &settings.details());
         self.add(
             offered(&definition.name),
-            definition,
+            Arc::clone(definition),
             Source::Local,
             settings,
             vec![(Level::Debug, text)],
@@ -147,7 +149,7 @@ impl<'a> Run<'a> {
             }
         };
         let source = Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
-        self.add(name, tool, source, settings, lines);
+        self.add(name, Arc::new(tool.clone()), source, settings, lines);
     }
 
     /// Adds a tool whose arguments can be checked. The lines that say how it is registered are said
@@ -155,7 +157,7 @@ impl<'a> Run<'a> {
     fn add(
         &mut self,
         name: String,
-        definition: &ToolDefinition,
+        definition: Arc<ToolDefinition>,
         source: Source,
         effective: super::Effective,
         lines: Vec<(Level, String)>,
@@ -186,7 +188,6 @@ impl<'a> Run<'a> {
         for (level, text) in lines {
             self.say(level, text);
         }
-        let definition = definition.clone();
         let tool = RegisteredTool { name, definition, source, effective, input, output };
         let rule = self.config.defaults.on_name_collision.value;
         self.names.add(tool, rule, &mut self.log);

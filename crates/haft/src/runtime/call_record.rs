@@ -1,5 +1,6 @@
 //! The guard around one call that leaves exactly one log entry, however the call ends.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ pub(crate) struct CallRecord<'a> {
     /// The call's place among those under way.
     underway: Option<Underway<'a>>,
     /// The arguments as they came; what is not JSON is kept as a JSON string.
-    input: Box<RawValue>,
+    input: Cow<'a, RawValue>,
     started: Instant,
     timestamp: Timestamp,
     source: Source,
@@ -300,9 +301,10 @@ fn cut(mut content: Vec<Content>, bytes_max: usize, execution_id: &str) -> Vec<C
     content
 }
 
-fn as_json(arguments: &str) -> Box<RawValue> {
+fn as_json(arguments: &str) -> Cow<'_, RawValue> {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments.trim() };
-    RawValue::from_string(text.to_owned())
-        .or_else(|_| to_raw_value(arguments))
-        .unwrap_or_else(|_| RawValue::NULL.to_owned())
+    match serde_json::from_str(text) {
+        Ok(json) => Cow::Borrowed(json),
+        Err(_) => to_raw_value(arguments).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned),
+    }
 }

@@ -13,7 +13,7 @@ use crate::tool::{BoxFuture, Tool, ToolDefinition};
 
 /// A script or command together with what it was made from.
 pub(super) struct Script {
-    definition: ToolDefinition,
+    definition: Arc<ToolDefinition>,
     runner: Runner,
 }
 
@@ -58,13 +58,13 @@ impl Script {
                 Runner::Command(CommandTool::new(settings, warm.household()))
             }
         };
-        Self { definition: tool.definition.clone(), runner }
+        Self { definition: Arc::clone(&tool.definition), runner }
     }
 }
 
 impl Tool for Script {
     fn definition(&self) -> ToolDefinition {
-        self.definition.clone()
+        ToolDefinition::clone(&self.definition)
     }
 
     fn invoke<'a>(

@@ -70,11 +70,12 @@ struct Call {
 impl RunningCalls {
     /// Lists a call for as long as the guard lives.
     pub(super) fn enter(&self, id: Uuid, call: &Arc<ToolCall>, started: Timestamp) -> Underway<'_> {
+        let cancel = call.cancel.as_ref().map(CancellationToken::child_token);
         let entry = Arc::new(Call {
             asked: Arc::clone(call),
             started,
             is_admitted: AtomicBool::new(false),
-            cancel: call.cancel.child_token(),
+            cancel: cancel.unwrap_or_default(),
         });
         self.calls().insert(id, Arc::clone(&entry));
         Underway { calls: self, id, entry }

@@ -1,6 +1,6 @@
 //! From a configuration to a snapshot: connect, register, refuse to start where the rules say so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::choice::Choice;
@@ -10,13 +10,13 @@ use super::snapshot::{Offered, Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
 use crate::config::Config;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
-use crate::config::model::LocalProgram;
+use crate::config::model::{LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
 };
 use crate::registry::{
-    Discovered, KnownTools, LocalDiscovery, RegisteredTool, Registration, Source, register,
+    Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, Source, register,
 };
 use crate::tool::Tool;
 
@@ -112,7 +112,8 @@ pub(super) fn rebuild(config: Config, parts: &Parts, old: &Snapshot) -> Result<S
 
 /// Says what registration has to say now and did not say before.
 pub(super) fn tell_news(old: &Snapshot, new: &Snapshot) {
-    for record in new.said.iter().filter(|record| !old.said.contains(record)) {
+    let said: HashSet<&Record> = old.said.iter().collect();
+    for record in new.said.iter().filter(|record| !said.contains(record)) {
         record.emit();
     }
 }
@@ -195,9 +196,9 @@ fn discover(config: &Config, parts: &Parts, fleet: &Fleet) -> Discovered {
     let functions = parts
         .functions
         .iter()
-        .map(|tool| LocalDiscovery { definition: tool.definition(), settings: None });
+        .map(|tool| LocalDiscovery { definition: Arc::new(tool.definition()), settings: None });
     let scripts = config.local.iter().map(|tool| LocalDiscovery {
-        definition: tool.definition.clone(),
+        definition: Arc::clone(&tool.definition),
         settings: Some(tool.settings.clone()),
     });
     Discovered { local: functions.chain(scripts).collect(), servers: fleet.discovered() }
@@ -220,18 +221,21 @@ fn backends(
         }
     }
     let python = config.defaults.python.value.expose();
+    // By name, for a registry may have very many. Of two with one name, the first counts.
+    let registered: HashMap<&str, &RegisteredTool> =
+        tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
+    let before = old.map(|old| old.config.local.iter().rev());
+    let before: HashMap<&str, &LocalTool> =
+        before.into_iter().flatten().map(|tool| (tool.definition.name.as_str(), tool)).collect();
     for local in &config.local {
         let name = &local.definition.name;
         if first_wins && backends.contains_key(name) {
             continue;
         }
-        let Some(registered) = tools.iter().find(|tool| tool.definition.name == *name) else {
-            continue;
-        };
+        let Some(registered) = registered.get(name.as_str()) else { continue };
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
-            let before = old.config.local.iter().find(|before| before.definition.name == *name);
-            let same_program = before.is_some_and(|before| {
+            let same_program = before.get(name.as_str()).is_some_and(|before| {
                 before.program == local.program && before.tools_dir == local.tools_dir
             });
             same_program && old.config.defaults.python.value.expose() == python

@@ -1,5 +1,7 @@
 //! What a server says is not to be trusted: names that forge lines, schemas that lead elsewhere.
 
+use std::sync::Arc;
+
 use haft::registry::{Discovered, register};
 use serde_json::{Value, json};
 
@@ -141,7 +143,7 @@ fn a_schema_that_is_too_large_is_not_compiled() {
 fn a_local_tool_with_an_unusable_schema_is_not_registered_either() {
     let config = toolbox("{name: sum}", &[]);
     let mut found = found(&["sum"], &[]);
-    found.local[0].definition.input_schema = json!([]);
+    Arc::make_mut(&mut found.local[0].definition).input_schema = json!([]);
     let registration = register(&config, &found, None);
     assert_eq!(
         log(&registration),

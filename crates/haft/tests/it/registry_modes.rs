@@ -302,7 +302,7 @@ fn the_definition_of_a_tool_is_what_its_server_said() {
     let registration = register(&config, &found, None);
     assert_eq!(registration.tools.len(), 1);
     assert_eq!(registration.tools[0].name, "get-customer");
-    assert_eq!(registration.tools[0].definition, tool);
+    assert_eq!(registration.tools[0].definition, tool.into());
     assert!(registration.tools[0].output.is_some());
 }
 

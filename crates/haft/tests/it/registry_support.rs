@@ -58,7 +58,7 @@ pub fn definition(name: &str) -> ToolDefinition {
 
 /// A Rust function: a local tool without settings of its own.
 pub fn function(name: &str) -> LocalDiscovery {
-    LocalDiscovery { definition: definition(name), settings: None }
+    LocalDiscovery { definition: definition(name).into(), settings: None }
 }
 
 /// What was found: functions, then servers with the names of their tools.

@@ -1,5 +1,7 @@
 //! One local tool: its schemas must compile and its script must lie inside the tools directory.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
@@ -14,7 +16,7 @@ use crate::schema::Schema;
 use crate::tool::ToolDefinition;
 
 pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
-    let LocalSource { raw, folder } = source;
+    let LocalSource { mut raw, folder } = source;
     let place = raw.place.clone();
     let Some(name) = raw.name.clone().filter(|name| !name.value.is_empty()) else {
         if raw.broken.contains(&"name") {
@@ -38,7 +40,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
             "say what it does and when to use it: the choice of tools rests on it",
         );
     }
-    let definition = definition(&name.value, &raw, problems);
+    let definition = Arc::new(definition(&name.value, &mut raw, problems));
     let program = program(&name.value, &raw, problems);
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
@@ -47,8 +49,8 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
 }
 
-fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDefinition {
-    let mut schema = |key: &str, schema: Option<&At<crate::config::dialect::RawSchema>>| {
+fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> ToolDefinition {
+    let mut schema = |key: &str, schema: Option<At<crate::config::dialect::RawSchema>>| {
         let at = schema?;
         if let Err(problem) = Schema::shared(&at.value.0) {
             problems.error(
@@ -57,14 +59,14 @@ fn definition(name: &str, raw: &RawLocalTool, problems: &mut Problems) -> ToolDe
                 "write a JSON Schema (2020-12) without references to other documents",
             );
         }
-        Some(at.value.0.clone())
+        Some(at.value.0)
     };
-    let input = schema("input_schema", raw.input_schema.as_ref());
-    let output_schema = schema("output_schema", raw.output_schema.as_ref());
+    let input = schema("input_schema", raw.input_schema.take());
+    let output_schema = schema("output_schema", raw.output_schema.take());
     ToolDefinition {
         name: name.to_owned(),
         title: None,
-        description: raw.description.as_ref().map(|at| at.value.clone()).unwrap_or_default(),
+        description: raw.description.take().map(|at| at.value).unwrap_or_default(),
         input_schema: input.unwrap_or_else(any_object),
         output_schema,
     }
