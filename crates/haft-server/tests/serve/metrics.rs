@@ -47,7 +47,7 @@ async fn start(yaml: &str) -> (Inside, Arc<Semaphore>) {
     (Inside::start(workspace, tools(&gate)).await, gate)
 }
 
-/// S0-76: `tool_usage_count` rises by one for each call and `tool_usage_sum` by its duration, and nothing else
+/// Proves S0-76: `tool_usage_count` rises by one for each call and `tool_usage_sum` by its duration, and nothing else
 /// of any tool does. A name that somebody invents counts as an outcome only.
 #[tokio::test]
 async fn each_call_counts_once_for_its_tool_and_its_outcome() {
@@ -93,7 +93,7 @@ async fn each_call_counts_once_for_its_tool_and_its_outcome() {
     assert_eq!(rise("haft_call_duration_seconds_bucket{le=\"+Inf\"}"), 6.0);
 }
 
-/// what runs and what waits is visible, for the whole and for each tool, with the limits; and how long
+/// Proves X-10: what runs and what waits is visible, for the whole and for each tool, with the limits; and how long
 /// calls waited, once they are over.
 #[tokio::test]
 async fn what_runs_and_what_waits_is_visible() {
