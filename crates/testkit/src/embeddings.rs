@@ -16,6 +16,10 @@ use tokio_util::task::TaskTracker;
 pub enum EmbeddingAnswer {
     /// A direction for each of its topics: a text points to those whose words it has.
     Vectors,
+    /// The same with so many more numbers: another model.
+    Longer(usize),
+    /// Vectors, unless one of the texts has more characters.
+    Limited(usize),
     /// This status and text.
     Refusal(u16, &'static str),
     /// This body.
@@ -92,10 +96,16 @@ async fn embed(
     });
     let answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match answer {
-        EmbeddingAnswer::Vectors => {
+        EmbeddingAnswer::Limited(chars_max)
+            if input.iter().any(|text| text.chars().count() > chars_max) =>
+        {
+            (StatusCode::BAD_REQUEST, "too long").into_response()
+        }
+        EmbeddingAnswer::Vectors | EmbeddingAnswer::Longer(_) | EmbeddingAnswer::Limited(_) => {
+            let more = if let EmbeddingAnswer::Longer(more) = answer { more } else { 0 };
             // Backwards: the order is in `index`.
             let data = input.iter().enumerate().rev().map(|(index, text)| {
-                json!({"object": "embedding", "index": index, "embedding": shared.vector(text)})
+                json!({"object": "embedding", "index": index, "embedding": shared.vector(text, more)})
             });
             let data: Vec<Value> = data.collect();
             Json(json!({"object": "list", "data": data, "model": question["model"],
@@ -111,11 +121,11 @@ async fn embed(
 }
 
 impl Shared {
-    fn vector(&self, text: &str) -> Vec<f32> {
+    fn vector(&self, text: &str, more: usize) -> Vec<f32> {
         let text = text.to_lowercase();
         let has = |words: &Vec<&str>| words.iter().any(|word| text.contains(word));
         let topics = self.topics.iter().map(|words| if has(words) { 1.0 } else { 0.0 });
         // What is about nothing points nowhere else.
-        std::iter::once(0.1).chain(topics).collect()
+        std::iter::once(0.1).chain(topics).chain(std::iter::repeat_n(0.0, more)).collect()
     }
 }

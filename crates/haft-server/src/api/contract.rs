@@ -116,7 +116,7 @@ async fn put(
     ),
     responses((status = 204, description = "It is gone."), EditProblems)
 )]
-async fn remove(
+pub(super) async fn remove(
     state: State<Arc<Service>>,
     name: Path<String>,
     precondition: Precondition,

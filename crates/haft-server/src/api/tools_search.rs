@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::routing::put;
 use haft::select::{Decision, Missing, Ranked};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Routes, Service, tools};
+use super::{Routes, Service, contract, tools};
 use crate::serve::{Path, Problem, Query};
 
 /// How many tools one answer holds.
@@ -22,7 +23,19 @@ const SEARCH: &str = "search";
 
 pub(super) fn routes() -> Routes {
     let reading = OpenApiRouter::new().routes(routes!(search)).routes(routes!(short));
-    Routes { reading, ..Routes::default() }
+    // A tool may have the name of this path. What is not a search is about that tool, as on `/api/v1/tools/{name}`,
+    // where it is documented.
+    let named = || Path(SEARCH.to_owned());
+    let change =
+        put(move |state, precondition, entry| tools::put(state, named(), precondition, entry))
+            .delete(move |state, precondition| tools::remove(state, named(), precondition));
+    let change_short =
+        put(move |state, precondition, entry| tools::put(state, named(), precondition, entry))
+            .delete(move |state, precondition| contract::remove(state, named(), precondition));
+    let admin = OpenApiRouter::new()
+        .route("/api/v1/tools/search", change)
+        .route("/tools/search", change_short);
+    Routes { reading, admin, ..Routes::default() }
 }
 
 /// What is wanted.

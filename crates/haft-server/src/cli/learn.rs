@@ -105,7 +105,9 @@ fn as_yaml(proposals: &[Proposal]) -> String {
     lines.join("\n")
 }
 
-/// A text in YAML and JSON alike, on one line and without signs that steer a terminal.
+/// A text in YAML and JSON alike, on one line and without signs that steer a terminal. What somebody asked for must
+/// not become a variable of the configuration.
 fn quoted(text: &str) -> String {
+    let text = text.replace("${", "$${");
     haft::text::printable_json(&serde_json::Value::from(text).to_string()).into_owned()
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use haft::select::{Decision, Ranked};
 
 use super::toolbox::{Purpose, Toolbox};
-use super::{Global, block_on, configuration, print_json};
+use super::{EXIT_CONFIG, Failure, Global, block_on, configuration, print_json};
 use crate::console::{self, Paint};
 
 #[derive(Debug, clap::Args)]
@@ -19,25 +19,41 @@ pub(super) struct SelectArgs {
     /// What is wanted, in plain words
     request: String,
     /// How many tools to show
-    #[arg(short = 'k', long, value_name = "NUMBER", default_value_t = 8)]
+    #[arg(short = 'k', long, value_name = "NUMBER", default_value_t = 8, value_parser = at_least_one)]
     count: usize,
     /// Decide too: use a tool, use none, or ask for what is missing
     #[arg(long)]
     decide: bool,
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "it is not a number above zero".to_owned())
+}
+
 pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode> {
     let SelectArgs { request, count, decide } = args;
+    if request.trim().is_empty() {
+        return Err(
+            Failure::new(EXIT_CONFIG, "the request says nothing", "say what is wanted").into()
+        );
+    }
     let config = configuration(global)?;
     let (ranked, decision) = block_on(async {
         let toolbox = Toolbox::open(config, Purpose::Look).await?;
         let ask = async |runtime: &haft::Runtime| {
             runtime.discover().await;
-            let decision = match decide {
-                true => Some(runtime.decide(request, *count).await),
-                false => None,
+            if !decide {
+                return Ok((runtime.select(request, *count).await, None));
+            }
+            let decision = runtime.decide(request, *count).await;
+            let ranked = match &decision {
+                Decision::UseTool { ranked } | Decision::AskHuman { ranked, .. } => ranked.clone(),
+                Decision::NoTool => runtime.select(request, *count).await,
             };
-            Ok((runtime.select(request, *count).await, decision))
+            Ok((ranked, Some(decision)))
         };
         toolbox.work(ask).await
     })?;

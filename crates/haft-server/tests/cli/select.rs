@@ -39,6 +39,15 @@ fn tools_are_ranked_for_a_request() {
     assert_eq!(ranked[0]["why"]["words"], json!(["holiday", "left"]));
 }
 
+/// What cannot be chosen for is refused.
+#[test]
+fn a_request_says_something() {
+    let workspace = toolbox();
+    for args in [["select", "", "--json"], ["select", " ", "--json"], ["select", "x", "-k=0"]] {
+        assert_eq!(run(&workspace, &args).code, 2, "{args:?}");
+    }
+}
+
 /// Proves S2-SC-005 for the decision without a model.
 #[test]
 fn a_decision_can_be_asked_for() {
@@ -111,6 +120,8 @@ fn examples_are_learned_from_the_log() {
     for _ in 0..2 {
         call("the forecast of my salary: up or down?");
     }
+    // What somebody wrote stays a text: no key, no variable.
+    call("weather: \"${HOME}\"\nname: # ${NOT_THERE}");
     let learned = learn();
     assert_eq!(learned.code, 0, "{}", learned.stderr);
     insta::assert_snapshot!("learn_an_example", learned.stdout);

@@ -57,6 +57,12 @@ async fn wrong_searches_are_refused_and_hide_no_tool() {
     let entry = HR.replace("\"hr\"", "\"search\"");
     assert_eq!(served.post("/api/v1/tools", &entry).await.status, 201);
     assert_eq!(served.get("/api/v1/tools/search").await.json()["name"], "search");
+    for path in ["/api/v1/tools/search", "/tools/search"] {
+        assert_eq!(served.put(path, &entry).await.json()["outcome"], "replaced", "{path}");
+    }
+    assert_eq!(served.delete("/tools/search").await.status, 204);
+    assert_eq!(served.put("/api/v1/tools/search", &entry).await.status, 201);
+    assert_eq!(served.delete("/api/v1/tools/search").await.status, 204);
 }
 
 /// What a person asked for is in the log only where the configuration says so, and secrets are not.

@@ -12,6 +12,14 @@ pub struct SelectConfig {
     pub embeddings: Option<EmbeddingsConfig>,
 }
 
+impl EmbeddingsConfig {
+    /// What must not be shown.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let key = self.api_key.iter().map(|key| key.value.expose().to_owned());
+        self.url.value.secrets().into_iter().chain(key).collect()
+    }
+}
+
 /// An OpenAI-compatible service of embeddings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingsConfig {

@@ -288,10 +288,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     }
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
-    if let Some(EmbeddingsConfig { url, api_key, .. }) = &config.select.embeddings {
-        secrets.extend(url.value.secrets());
-        secrets.extend(api_key.iter().map(|key| key.value.expose().to_owned()));
-    }
+    secrets.extend(config.select.embeddings.iter().flat_map(EmbeddingsConfig::secrets));
     let telemetry = &config.telemetry;
     secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(telemetry.otlp_headers.iter().map(|(_, value)| value.expose().to_owned()));

@@ -3,7 +3,8 @@
 //! `HEV1`, the count of numbers in a vector, then hash and numbers of each text, little endian.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -15,6 +16,8 @@ pub(super) type TextHash = [u8; 32];
 const MAGIC: &[u8; 4] = b"HEV1";
 /// More than this is not kept of tools that are gone.
 const TEXTS_MAX: usize = 20_000;
+/// A longer file was not written here: so many texts with vectors of 4,096 numbers.
+const FILE_BYTES_MAX: u64 = 512 << 20;
 
 pub(super) struct Kept {
     file: PathBuf,
@@ -36,12 +39,14 @@ impl Kept {
     /// What an earlier run kept. What cannot be read is asked for again.
     pub(super) async fn load(file: PathBuf) -> Self {
         let path = file.clone();
-        let read = tokio::task::spawn_blocking(move || std::fs::read(path)).await;
-        let directions = match read {
-            Ok(Ok(bytes)) => parse(&bytes).unwrap_or_default(),
-            Ok(Err(_)) | Err(_) => HashMap::new(),
-        };
+        let read = tokio::task::spawn_blocking(move || read(&path)).await;
+        let directions = read.ok().flatten().and_then(|bytes| parse(&bytes)).unwrap_or_default();
         Self { file, directions }
+    }
+
+    /// Nothing is known any more.
+    pub(super) fn forget(&mut self) {
+        self.directions.clear();
     }
 
     pub(super) fn has(&self, hash: &TextHash) -> bool {
@@ -81,11 +86,27 @@ impl Kept {
             let dir = file.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(dir)?;
             let draft = file.with_extension(format!("bin.{}", std::process::id()));
-            std::fs::write(&draft, bytes)?;
-            std::fs::rename(&draft, &file)
+            let mut open = std::fs::OpenOptions::new();
+            open.write(true).create(true).truncate(true).mode(0o600);
+            let saved = open
+                .open(&draft)
+                .and_then(|mut open| open.write_all(&bytes))
+                .and_then(|()| std::fs::rename(&draft, &file));
+            if saved.is_err() {
+                // What is left of it helps nobody; the error of the saving is the one to tell.
+                let _ = std::fs::remove_file(&draft);
+            }
+            saved
         });
         saved.await.map_err(io::Error::other)?
     }
+}
+
+/// Whatever else lies at the path is not ours to wait for.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let metadata = std::fs::metadata(path).ok()?;
+    let is_ours = metadata.is_file() && metadata.len() <= FILE_BYTES_MAX;
+    if is_ours { std::fs::read(path).ok() } else { None }
 }
 
 fn bytes(directions: &HashMap<TextHash, Direction>) -> Vec<u8> {

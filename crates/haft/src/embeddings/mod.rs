@@ -6,20 +6,22 @@ mod service;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::config::select::EmbeddingsConfig;
-use crate::select::{Direction, Meanings, ToolText};
+use crate::select::{CHARS_MAX, Direction, Meanings, ToolText};
 use kept::{Kept, TextHash, hash};
-use service::Service;
+use service::{Refusal, Service};
 
 /// How long a service that failed is left alone: nobody waits for its timeout at every request.
 const PAUSE: Duration = Duration::from_secs(30);
 /// How many texts one request holds. Some services take no more.
 const BATCH_TEXTS_MAX: usize = 32;
+/// What is sent of a text that the service does not take whole.
+const SHORT_CHARS_MAX: usize = 300;
 
 /// A service of embeddings, and what it said.
 pub(crate) struct Embeddings {
@@ -32,16 +34,9 @@ pub(crate) struct Embeddings {
     failed: Mutex<Option<Instant>>,
 }
 
-/// Why there are no embeddings.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EmbeddingsError {
-    /// The service failed a moment ago.
-    #[error("it failed a moment ago")]
-    Paused,
-    /// The service failed.
-    #[error("{0}")]
-    Failed(String),
-}
+/// There are no embeddings now. Why was logged.
+#[derive(Debug)]
+pub(crate) struct Without;
 
 impl Embeddings {
     /// The service before is used again where the settings are the same.
@@ -74,101 +69,142 @@ impl Embeddings {
         }))
     }
 
-    /// What the service says of tools. Only what it was never asked about is asked for.
-    pub(crate) async fn tools(&self, tools: &[ToolText]) -> Result<Meanings, EmbeddingsError> {
-        let texts: Vec<Vec<String>> = tools.iter().map(Meanings::texts).collect();
-        let mut guard = self.kept.lock().await;
-        let mut kept = match guard.take() {
-            Some(kept) => kept,
-            None => Kept::load(self.file()).await,
-        };
-        let learned = self.learn(&mut kept, &texts).await;
-        let meanings = learned.and_then(|()| kept.meanings(&texts).ok_or_else(mixed));
-        *guard = Some(kept);
-        meanings
+    /// What the service says of tools. Only what it was never asked about is asked for. A toolbox that takes longer than
+    /// the setting allows for one request is gone through over several.
+    pub(crate) async fn tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
+        let limit = self.config.timeout.value;
+        let learned = tokio::time::timeout(limit, self.learn_tools(tools)).await;
+        learned.unwrap_or_else(|_| {
+            tracing::warn!(
+                "{} has not seen all tools after {limit:?} (`select.embeddings.timeout`); this time they are chosen by \
+                 the table in the binary",
+                self.service.shown
+            );
+            Err(Without)
+        })
+    }
+
+    /// Forgets what is known of tools: it cannot be compared with what the service says now.
+    pub(crate) async fn forget(&self) {
+        tracing::warn!(
+            "the vectors from {} have another length than before: the tools are asked about again",
+            self.service.shown
+        );
+        if let Some(kept) = &mut *self.kept.lock().await {
+            kept.forget();
+        }
     }
 
     /// What the service says of a request and its parts.
     pub(crate) async fn request(
         &self,
         texts: Vec<String>,
-    ) -> Result<Vec<(String, Direction)>, EmbeddingsError> {
-        let directions = self.ask(&texts).await?;
+    ) -> Result<Vec<(String, Direction)>, Without> {
+        let sent: Vec<&str> = texts.iter().map(|text| beginning(text, CHARS_MAX)).collect();
+        // What one person wrote is no reason to do without the service for all others.
+        let directions = self.ask_each(&sent).await?.map_err(|problem| {
+            tracing::debug!("{problem}; this request is compared by the table");
+            Without
+        })?;
         Ok(texts.into_iter().zip(directions).collect())
     }
 
-    async fn learn(&self, kept: &mut Kept, texts: &[Vec<String>]) -> Result<(), EmbeddingsError> {
-        let missing: HashMap<TextHash, &String> = texts
+    async fn learn_tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
+        let texts: Vec<Vec<String>> = tools.iter().map(Meanings::texts).collect();
+        let mut guard = self.kept.lock().await;
+        if guard.is_none() {
+            *guard = Some(Kept::load(self.file()).await);
+        }
+        let Some(kept) = &mut *guard else { return Err(Without) };
+        let missing: HashMap<TextHash, &str> = texts
             .iter()
             .flatten()
-            .map(|text| (hash(text), text))
+            .map(|text| (hash(text), text.as_str()))
             .filter(|(hash, _)| !kept.has(hash))
             .collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let missing: Vec<(TextHash, &String)> = missing.into_iter().collect();
-        let mut asked = Ok(());
+        let missing: Vec<(TextHash, &str)> = missing.into_iter().collect();
         for batch in missing.chunks(BATCH_TEXTS_MAX) {
-            let texts: Vec<&str> = batch.iter().map(|(_, text)| text.as_str()).collect();
-            match self.ask(&texts).await {
-                Ok(directions) => {
-                    kept.add(batch.iter().map(|(hash, _)| *hash).zip(directions));
-                }
-                Err(error) => {
-                    asked = Err(error);
-                    break;
-                }
+            let asked: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
+            let directions = self.ask_each(&asked).await?;
+            let directions = directions.map_err(|problem| self.fails(&problem))?;
+            kept.add(batch.iter().map(|(hash, _)| *hash).zip(directions));
+            // At once, so that it is not asked for again whatever comes.
+            if let Err(error) = kept.save(texts.iter().flatten().map(|text| hash(text))).await {
+                let file = self.file();
+                tracing::warn!("embeddings cannot be kept in `{}`: {error}", file.display());
             }
         }
-        // Also where it failed half-way: what is known is not asked for again.
-        if let Err(error) = kept.save(texts.iter().flatten().map(|text| hash(text))).await {
-            let file = self.file();
-            tracing::warn!("embeddings cannot be kept in `{}`: {error}", file.display());
-        }
-        asked
+        let meanings = kept.meanings(&texts);
+        meanings.ok_or_else(|| self.fails("its vectors do not all have one length"))
     }
 
-    async fn ask<T: AsRef<str> + serde::Serialize + Sync>(
-        &self,
-        texts: &[T],
-    ) -> Result<Vec<Direction>, EmbeddingsError> {
-        if self.failed().is_some_and(|since| since.elapsed() < PAUSE) {
-            return Err(EmbeddingsError::Paused);
+    /// Asks for texts at once; where the service does not take one of them, for each alone, and of that one for its
+    /// beginning. The inner error is that it does not take that either.
+    async fn ask_each(&self, texts: &[&str]) -> Result<Result<Vec<Direction>, String>, Without> {
+        match self.ask(texts).await? {
+            Ok(directions) => return Ok(Ok(directions)),
+            Err(problem) => tracing::debug!("{problem}; the texts are sent one by one"),
         }
+        let mut directions = Vec::with_capacity(texts.len());
+        for text in texts {
+            let direction = match self.ask(&[text]).await? {
+                Ok(direction) => Ok(direction),
+                Err(_) => self.ask(&[beginning(text, SHORT_CHARS_MAX)]).await?,
+            };
+            match direction {
+                Ok(direction) => directions.extend(direction),
+                Err(problem) => return Ok(Err(problem)),
+            }
+        }
+        Ok(Ok(directions))
+    }
+
+    /// Asks once. The inner error is one of the texts, and not of the service.
+    async fn ask(&self, texts: &[&str]) -> Result<Result<Vec<Direction>, String>, Without> {
+        self.may_ask()?;
         match self.service.ask(texts).await {
             Ok(directions) => {
                 self.works();
-                Ok(directions)
+                Ok(Ok(directions))
             }
-            Err(problem) => {
-                self.fails(&problem);
-                Err(EmbeddingsError::Failed(problem))
-            }
+            Err(Refusal::Text(problem)) => Ok(Err(problem)),
+            Err(Refusal::Down(problem)) => Err(self.fails(&problem)),
         }
     }
 
-    fn failed(&self) -> Option<Instant> {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    /// After a pause one request finds out whether the service is back; nobody else waits for that.
+    fn may_ask(&self) -> Result<(), Without> {
+        let mut failed = self.failed();
+        match *failed {
+            Some(since) if since.elapsed() < PAUSE => Err(Without),
+            Some(_) => {
+                *failed = Some(Instant::now());
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     fn works(&self) {
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if failed.is_some() {
+        if self.failed().take().is_some() {
             tracing::info!("embeddings come again from {}", self.service.shown);
         }
     }
 
     /// Says so once for each outage.
-    fn fails(&self, problem: &str) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if failed.is_none() {
+    fn fails(&self, problem: &str) -> Without {
+        let before = self.failed().replace(Instant::now());
+        if before.is_none() {
             tracing::warn!(
                 "no embeddings from {}: {problem}; tools are chosen by the table in the binary until it answers",
                 self.service.shown
             );
         }
-        *failed = Some(Instant::now());
+        Without
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -176,7 +212,6 @@ impl Embeddings {
     }
 }
 
-/// Vectors of two lengths cannot be compared; the next time all are asked for anew.
-fn mixed() -> EmbeddingsError {
-    EmbeddingsError::Failed("its vectors do not all have one length".to_owned())
+fn beginning(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }

@@ -1,11 +1,13 @@
 //! One request to the service, and whether its answer can be used.
 
+use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::select::EmbeddingsConfig;
 use crate::error::innermost;
+use crate::record::Redactor;
 use crate::select::Direction;
 use crate::text::printable;
 
@@ -14,6 +16,21 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// How much of an error's text is shown.
 const SHOWN_CHARS_MAX: usize = 200;
 
+/// Why there was no answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The service cannot be used now.
+    Down(String),
+    /// It does not take these texts: one of them is too long, or says what it must not.
+    Text(String),
+}
+
+impl From<String> for Refusal {
+    fn from(problem: String) -> Self {
+        Self::Down(problem)
+    }
+}
+
 pub(super) struct Service {
     client: reqwest::Client,
     address: Url,
@@ -21,6 +38,8 @@ pub(super) struct Service {
     model: String,
     /// The address without secrets.
     pub(super) shown: String,
+    /// A service may repeat what it was sent.
+    redactor: Redactor,
 }
 
 #[derive(Serialize)]
@@ -59,6 +78,7 @@ impl Service {
             headers,
             model: config.model.value.clone(),
             shown: config.url.value.to_string(),
+            redactor: Redactor::new(config.secrets()),
         })
     }
 
@@ -66,7 +86,7 @@ impl Service {
     pub(super) async fn ask<T: Serialize + Sync>(
         &self,
         texts: &[T],
-    ) -> Result<Vec<Direction>, String> {
+    ) -> Result<Vec<Direction>, Refusal> {
         let question = Question { model: &self.model, input: texts, encoding_format: "float" };
         let question = serde_json::to_vec(&question).map_err(|error| error.to_string())?;
         let request = self.client.post(self.address.clone()).headers(self.headers.clone());
@@ -79,12 +99,24 @@ impl Service {
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body);
             let text: String = printable(text.trim()).chars().take(SHOWN_CHARS_MAX).collect();
-            return Err(format!("it answered {status}: {text}"));
+            let problem = format!("it answered {status}: {}", self.redactor.text(&text));
+            return Err(if is_about_the_text(status) {
+                Refusal::Text(problem)
+            } else {
+                Refusal::Down(problem)
+            });
         }
         let answer: Answer = serde_json::from_slice(&body)
             .map_err(|error| format!("its answer is not one of embeddings: {error}"))?;
-        in_order(answer.data, texts.len())
+        Ok(in_order(answer.data, texts.len())?)
     }
+}
+
+fn is_about_the_text(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY
+    )
 }
 
 /// The base address with the path of embeddings, which may be there already.

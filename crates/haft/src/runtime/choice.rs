@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "mcp")]
+use arc_swap::ArcSwapOption;
+
 use super::Runtime;
 use super::snapshot::{Offered, Snapshot};
 use crate::config::Config;
 #[cfg(feature = "mcp")]
-use crate::embeddings::{Embeddings, EmbeddingsError};
+use crate::embeddings::{Embeddings, Without};
 use crate::registry::Source;
 use crate::select::{Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
 
@@ -18,7 +21,7 @@ pub(crate) struct Choice {
     embeddings: Option<Arc<Embeddings>>,
     /// What the service of embeddings says of the tools.
     #[cfg(feature = "mcp")]
-    meanings: tokio::sync::OnceCell<Meanings>,
+    meanings: ArcSwapOption<Meanings>,
 }
 
 impl Choice {
@@ -39,13 +42,13 @@ impl Choice {
                 old.and_then(|old| old.embeddings.as_ref()),
             ),
             #[cfg(feature = "mcp")]
-            meanings: tokio::sync::OnceCell::new(),
+            meanings: ArcSwapOption::empty(),
         }
     }
 }
 
 /// What a service says of the tools and of a request.
-type Answers<'a> = (&'a Meanings, Vec<(String, Direction)>);
+type Answers = (Arc<Meanings>, Vec<(String, Direction)>);
 
 impl Runtime {
     /// The best `count` tools for a request in plain words, best first, and what each rests on. Needs no model, and
@@ -54,7 +57,7 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load_full();
         let selector = selector(&snapshot).await;
         match meanings(&snapshot, &selector, request).await {
-            Some((tools, request)) => selector.select_by(tools, &request, count),
+            Some((tools, request)) => selector.select_by(&tools, &request, count),
             None => selector.select(request, count),
         }
     }
@@ -64,7 +67,7 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load_full();
         let selector = selector(&snapshot).await;
         match meanings(&snapshot, &selector, request).await {
-            Some((tools, request)) => selector.decide_by(tools, &request, count),
+            Some((tools, request)) => selector.decide_by(&tools, &request, count),
             None => selector.decide(request, count),
         }
     }
@@ -100,23 +103,39 @@ fn make_selector(snapshot: &Snapshot) -> Arc<Selector> {
 
 /// What the service of embeddings says, where there is one and it answers. That it does not is logged there.
 #[cfg(feature = "mcp")]
-async fn meanings<'a>(
-    snapshot: &'a Snapshot,
-    selector: &Selector,
-    request: &str,
-) -> Option<Answers<'a>> {
-    let Choice { embeddings, meanings, .. } = &snapshot.choice;
-    let embeddings = embeddings.as_ref().filter(|_| !request.trim().is_empty())?;
+async fn meanings(snapshot: &Snapshot, selector: &Selector, request: &str) -> Option<Answers> {
+    let embeddings = snapshot.choice.embeddings.as_ref();
+    let embeddings = embeddings.filter(|_| !request.trim().is_empty())?;
     let answers = async {
-        let tools = meanings.get_or_try_init(|| async { embeddings.tools(&texts(snapshot)).await });
-        let tools = tools.await?;
-        Ok::<_, EmbeddingsError>((tools, embeddings.request(selector.texts(request)).await?))
+        let tools = tools_meaning(snapshot, embeddings).await?;
+        let request = embeddings.request(selector.texts(request)).await?;
+        if tools.fits(&request) {
+            return Ok((tools, request));
+        }
+        embeddings.forget().await;
+        snapshot.choice.meanings.store(None);
+        let tools = tools_meaning(snapshot, embeddings).await?;
+        if tools.fits(&request) { Ok((tools, request)) } else { Err(Without) }
     };
     answers.await.ok()
 }
 
+#[cfg(feature = "mcp")]
+async fn tools_meaning(
+    snapshot: &Snapshot,
+    embeddings: &Embeddings,
+) -> Result<Arc<Meanings>, Without> {
+    let known = &snapshot.choice.meanings;
+    if let Some(known) = known.load_full() {
+        return Ok(known);
+    }
+    let meanings = Arc::new(embeddings.tools(&texts(snapshot)).await?);
+    known.store(Some(Arc::clone(&meanings)));
+    Ok(meanings)
+}
+
 #[cfg(not(feature = "mcp"))]
-async fn meanings<'a>(_: &'a Snapshot, _: &Selector, _: &str) -> Option<Answers<'a>> {
+async fn meanings(_: &Snapshot, _: &Selector, _: &str) -> Option<Answers> {
     None
 }
 

@@ -6,6 +6,7 @@ use super::calibrate::{self, Evidence};
 use super::meaning::Known;
 use super::missing::{self, Missing};
 use super::rank::Scores;
+use super::text;
 use super::{Ranked, Selector};
 
 /// What a request calls for.
@@ -39,6 +40,11 @@ pub(super) fn decide(
     let Some(&(best, _)) = scores.best(1).first() else {
         return Decision::NoTool;
     };
+    // "for a" says nothing, whatever it comes near to.
+    let says_something = scores.words.iter().any(|word| !text::is_stop_word(&word.text));
+    if scores.named.is_empty() && !says_something {
+        return Decision::NoTool;
+    }
     if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {
         return Decision::NoTool;
     }

@@ -204,6 +204,7 @@ fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn clip(text: &str, chars_max: usize) -> &str {
+/// The beginning of a text.
+pub(super) fn clip(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::entry::{ToolText, both};
+use super::entry::{ToolText, both, clip};
 use super::weights::Weights;
+
+/// Models of embeddings read a few hundred words; what is longer, some services refuse.
+pub(crate) const CHARS_MAX: usize = 1500;
 
 /// A direction in the space of some service, of length one.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +53,20 @@ impl Meanings {
     /// What a service has to be asked about a tool: what is said of it, and each example.
     pub fn texts(tool: &ToolText) -> Vec<String> {
         // Services refuse texts that say nothing.
-        let examples = tool.looked_at().iter().filter(|it| !it.trim().is_empty()).cloned();
-        std::iter::once(tool.said()).chain(examples).collect()
+        let examples = tool.looked_at().iter().filter(|it| !it.trim().is_empty());
+        let said = tool.said();
+        std::iter::once(&said)
+            .chain(examples)
+            .map(|text| clip(text, CHARS_MAX).to_owned())
+            .collect()
+    }
+
+    /// Whether directions of a request can be compared with those of the tools.
+    pub fn fits(&self, request: &[(String, Direction)]) -> bool {
+        let length = |direction: &Direction| direction.numbers().len();
+        let mut lengths = request.iter().map(|(_, direction)| length(direction));
+        let wanted = self.tools.first().map(|tool| length(&tool.said));
+        wanted.is_none_or(|wanted| lengths.all(|length| length == wanted))
     }
 
     /// From the answers for [`texts`](Self::texts) of each tool.
@@ -68,11 +83,6 @@ impl Known<'_> {
     /// How near each tool is to a text; nothing where the service was not asked about it.
     pub(super) fn cosines(&self, text: &str, weights: &Weights) -> Option<Vec<f32>> {
         let (_, direction) = self.request.iter().find(|(asked, _)| asked == text)?;
-        let length = direction.numbers().len();
-        let is_comparable = |tool: &ToolMeaning| tool.said.numbers().len() == length;
-        if !self.tools.tools.iter().all(is_comparable) {
-            return None;
-        }
         let near = |tool: &ToolMeaning| {
             let examples = tool.examples.iter().map(|example| example.cosine(direction));
             both(tool.said.cosine(direction), examples, weights)

@@ -22,6 +22,8 @@ use serde::Serialize;
 
 pub use decide::Decision;
 pub use entry::ToolText;
+#[cfg(feature = "mcp")]
+pub(crate) use meaning::CHARS_MAX;
 pub use meaning::{Direction, Meanings};
 pub use missing::Missing;
 pub use propose::{Proposal, ProposedExample};

@@ -99,7 +99,7 @@ async fn only_what_is_new_is_asked_about() {
 #[tokio::test]
 async fn a_service_that_fails_is_done_without() {
     let answers = [
-        EmbeddingAnswer::Refusal(401, "no such key"),
+        EmbeddingAnswer::Refusal(401, "no such key: sesame"),
         EmbeddingAnswer::Refusal(500, ""),
         EmbeddingAnswer::Body(json!({"data": []})),
         EmbeddingAnswer::Body(json!({"object": "list"})),
@@ -136,6 +136,45 @@ async fn a_service_that_fails_is_done_without() {
     }
 }
 
+/// A service that begins to answer with another model is asked about the tools again, and said to have done so.
+#[tokio::test]
+async fn another_model_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = EmbeddingServer::start(&TOPICS).await;
+    let (heard, _guard) = Heard::start();
+    let runtime = start(&server, dir.path()).await;
+    assert_eq!(best(&runtime).await, "second");
+    server.answers(EmbeddingAnswer::Longer(3));
+    server.asked();
+    assert_eq!(best(&runtime).await, "second");
+    assert_eq!(inputs(&server.asked()), [1, 2], "the request, then the tools");
+    assert_eq!(heard.count("have another length than before"), 1);
+    assert_eq!(best(&runtime).await, "second");
+    assert_eq!(inputs(&server.asked()), [1]);
+    runtime.shutdown(Duration::ZERO).await;
+}
+
+/// A text that the service does not take is shortened, and nobody else does without the service for it.
+#[tokio::test]
+async fn a_text_that_is_refused_concerns_only_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = EmbeddingServer::start(&TOPICS).await;
+    server.answers(EmbeddingAnswer::Limited(400));
+    let (heard, _guard) = Heard::start();
+    let long = format!("Does the brimble. {}", "and more of it ".repeat(60));
+    let builder = Runtime::builder(config(&server, dir.path())).tool(function("first", &long));
+    let runtime = builder.tool(function("second", "Does the florble.")).start().await.unwrap();
+    assert_eq!(best(&runtime).await, "second");
+    let request = format!("please zanth {}", "with all the rest ".repeat(60));
+    assert_eq!(runtime.select(&request, 1).await[0].tool, "second");
+    server.answers(EmbeddingAnswer::Limited(1));
+    best(&runtime).await;
+    server.answers(EmbeddingAnswer::Vectors);
+    assert_eq!(best(&runtime).await, "second", "at once");
+    assert_eq!(heard.from("WARNING"), [""; 0]);
+    runtime.shutdown(Duration::ZERO).await;
+}
+
 /// Silence is waited for once, and not longer than the setting says.
 #[tokio::test]
 async fn a_service_that_is_silent_is_done_without() {
@@ -168,6 +207,13 @@ async fn a_broken_file_is_made_anew() {
     assert_eq!(inputs(&server.asked()), [2, 1]);
     assert_eq!(std::fs::read(&kept).unwrap().len(), bytes.len());
     runtime.shutdown(Duration::ZERO).await;
+    // Nobody will ever write to this one.
+    std::fs::remove_file(&kept).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&kept).status().unwrap().success());
+    let runtime = start(&server, dir.path()).await;
+    assert_eq!(best(&runtime).await, "second");
+    assert_eq!(std::fs::read(&kept).unwrap().len(), bytes.len());
+    runtime.shutdown(Duration::ZERO).await;
 }
 
 /// Settings that cannot be used are refused, and what is shown hides the key.
@@ -179,6 +225,9 @@ fn settings_are_checked_and_shown() {
     };
     assert!(wrong("{url: 'http://h/v1'}").contains("needs both `url` and `model`"));
     assert!(wrong("{url: 'ftp://h', model: m}").contains("is not an address of a service"));
+    assert!(wrong("{url: 'http://u:p@h/v1', model: m}").contains("`url` has a name or password"));
+    assert!(wrong("{url: 'http://h/v1', model: ' '}").contains("`model` names no model"));
+    assert!(wrong("{url: 'http://h/v1', model: m, api_key: ''}").contains("`api_key` is empty"));
     assert!(wrong("{url: 'http://h', model: m, timeout: 0}").contains("timeout"));
     assert!(wrong("{url: 'http://h', model: m, key: x}").contains("key"));
     let text = "select: {embeddings: {url: 'http://h/v1', model: m, api_key: sesame}}\n";

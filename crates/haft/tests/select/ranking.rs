@@ -203,6 +203,9 @@ fn no_tool_is_an_answer() {
     {
         assert_eq!(selector.decide(request, 3), Decision::NoTool, "{request}");
     }
+    for filler in ["a", "the", "to", "for a"] {
+        assert_eq!(selector.decide(filler, 3), Decision::NoTool, "{filler}");
+    }
 }
 
 /// Proves S2-FR-004: examples decide where descriptions do not.
