@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::config::select::EmbeddingsConfig;
+use crate::error::human;
 use crate::select::{CHARS_MAX, Direction, Meanings, ToolText};
 use kept::{Kept, TextHash, hash};
 use service::{Refusal, Service};
@@ -69,21 +70,6 @@ impl Embeddings {
         }))
     }
 
-    /// What the service says of tools. Only what it was never asked about is asked for. A toolbox that takes longer than
-    /// the setting allows for one request is gone through over several.
-    pub(crate) async fn tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
-        let limit = self.config.timeout.value;
-        let learned = tokio::time::timeout(limit, self.learn_tools(tools)).await;
-        learned.unwrap_or_else(|_| {
-            tracing::warn!(
-                "{} has not seen all tools after {limit:?} (`select.embeddings.timeout`); this time they are chosen by \
-                 the table in the binary",
-                self.service.shown
-            );
-            Err(Without)
-        })
-    }
-
     /// Forgets what is known of tools: it cannot be compared with what the service says now.
     pub(crate) async fn forget(&self) {
         tracing::warn!(
@@ -109,9 +95,14 @@ impl Embeddings {
         Ok(texts.into_iter().zip(directions).collect())
     }
 
-    async fn learn_tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
+    /// What the service says of tools. Only what it was never asked about is asked for. A toolbox that takes longer than
+    /// the setting allows for one request is gone through over several.
+    pub(crate) async fn tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
         let texts: Vec<Vec<String>> = tools.iter().map(Meanings::texts).collect();
-        let mut guard = self.kept.lock().await;
+        let (started, limit) = (Instant::now(), self.config.timeout.value);
+        // Somebody else who asks about the tools says what comes of it.
+        let locked = tokio::time::timeout(limit, self.kept.lock()).await;
+        let mut guard = locked.map_err(|_| Without)?;
         if guard.is_none() {
             *guard = Some(Kept::load(self.file()).await);
         }
@@ -123,7 +114,16 @@ impl Embeddings {
             .filter(|(hash, _)| !kept.has(hash))
             .collect();
         let missing: Vec<(TextHash, &str)> = missing.into_iter().collect();
-        for batch in missing.chunks(BATCH_TEXTS_MAX) {
+        for (at, batch) in missing.chunks(BATCH_TEXTS_MAX).enumerate() {
+            if at > 0 && started.elapsed() >= limit {
+                tracing::warn!(
+                    "{} has not seen all tools after {} (`select.embeddings.timeout`); this time they are chosen by the \
+                     table in the binary",
+                    self.service.shown,
+                    human(limit)
+                );
+                return Err(Without);
+            }
             let asked: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
             let directions = self.ask_each(&asked).await?;
             let directions = directions.map_err(|problem| self.fails(&problem))?;

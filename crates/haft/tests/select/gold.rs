@@ -1,43 +1,11 @@
 //! The score on the half of the gold set that nothing was tuned on.
 
-use haft::select::{Decision, Selector, ToolText};
-use serde::Deserialize;
-use serde_json::Value;
+use haft::select::{Decision, Selector};
+
+use crate::set::{Row, rows, tools};
 
 const TOOLS: &str = include_str!("../data/gold/tools.jsonl");
 const GOLD: &str = include_str!("../data/gold/gold.jsonl");
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-    description: String,
-    parameters: Value,
-    examples: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    query: String,
-    action: String,
-    gold: Value,
-    half: String,
-}
-
-fn selector() -> Selector {
-    let tools = lines::<Tool>(TOOLS).into_iter().map(|tool| ToolText {
-        name: tool.name,
-        server: None,
-        title: None,
-        description: tool.description,
-        input_schema: tool.parameters,
-        examples: tool.examples,
-    });
-    Selector::new(&tools.collect::<Vec<_>>())
-}
-
-fn lines<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 /// What was decided, as the set writes it, and the tool it is about.
 fn decided(decision: &Decision) -> (&'static str, Option<&str>) {
@@ -52,8 +20,8 @@ fn decided(decision: &Decision) -> (&'static str, Option<&str>) {
 /// least 90 % right decisions, pairs that only the description tells apart among them. `--nocapture` shows the score.
 #[test]
 fn at_least_nine_of_ten_decisions_are_right() {
-    let selector = selector();
-    let rows: Vec<Row> = lines(GOLD);
+    let selector = Selector::new(&tools(TOOLS));
+    let rows = rows(GOLD);
     assert!(rows.len() >= 80);
     for half in ["tune", "judge"] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.half == half).collect();

@@ -6,4 +6,5 @@ mod gold;
 mod learning;
 mod ranking;
 mod runtime70;
+mod set;
 mod toolbox;

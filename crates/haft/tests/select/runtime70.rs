@@ -1,28 +1,13 @@
 //! How often the right tool of a realistic toolbox is on the short list.
 
-use haft::select::{Selector, ToolText};
-use serde::Deserialize;
-use serde_json::Value;
+use haft::select::Selector;
+
+use crate::set::{Row, rows, tools};
 
 const TOOLS: &str = include_str!("../data/runtime70/tools.jsonl");
 const REQUESTS: &str = include_str!("../data/runtime70/requests.jsonl");
 /// As many tools as a model is shown.
 const COUNT: usize = 8;
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-    description: String,
-    parameters: Value,
-    examples: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    query: String,
-    action: String,
-    gold: Value,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Examples {
@@ -30,26 +15,16 @@ enum Examples {
     Given,
 }
 
-fn selector(examples: Examples) -> Selector {
-    let tools = lines::<Tool>(TOOLS).into_iter().map(|tool| ToolText {
-        name: tool.name,
-        server: None,
-        title: None,
-        description: tool.description,
-        input_schema: tool.parameters,
-        examples: if examples == Examples::Given { tool.examples } else { Vec::new() },
-    });
-    Selector::new(&tools.collect::<Vec<_>>())
-}
-
-fn lines<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// Requests whose right tool is among the first eight, and all that have one.
 fn found(examples: Examples) -> (usize, usize) {
-    let selector = selector(examples);
-    let rows: Vec<Row> = lines(REQUESTS);
+    let mut tools = tools(TOOLS);
+    if examples == Examples::LeftOut {
+        for tool in &mut tools {
+            tool.examples.clear();
+        }
+    }
+    let selector = Selector::new(&tools);
+    let rows = rows(REQUESTS);
     let rows: Vec<&Row> = rows.iter().filter(|row| row.action == "tool").collect();
     // Which ones are missed is not shown: whoever tunes must not see it.
     let is_found = |row: &&&Row| {
