@@ -55,7 +55,8 @@ faults! {
     };
 
     /// Many small messages that nobody asked for are no sign of life.
-    a_flood_of_notices over [stdio, http_json, http_sse, sse, websocket]
+    // Over stdio a fast machine reaches the limit of the next test before the call's time is over.
+    a_flood_of_notices over [http_json, http_sse, sse, websocket]
         Fault::times_out(json!({}), "notification_flood")
             .with(json!({"count": 10_000_000}))
             .cancelled();
