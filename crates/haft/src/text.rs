@@ -2,6 +2,11 @@
 
 use std::borrow::Cow;
 
+/// At most so many characters from the beginning of a text.
+pub(crate) fn beginning(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
+}
+
 /// Shows control characters, bidirectional overrides, zero-width and tag characters as escapes,
 /// so that a name cannot forge a log line or hide what it says.
 pub fn printable(text: &str) -> Cow<'_, str> {

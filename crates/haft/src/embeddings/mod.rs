@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::config::select::EmbeddingsConfig;
 use crate::error::human;
 use crate::select::{CHARS_MAX, Direction, Meanings, ToolText};
+use crate::text::beginning;
 use kept::{Kept, TextHash, hash};
 use service::{Refusal, Service};
 
@@ -210,8 +211,4 @@ impl Embeddings {
     fn file(&self) -> std::path::PathBuf {
         kept::file(&self.state_dir, &self.service.shown, &self.config.model.value)
     }
-}
-
-fn beginning(text: &str, chars_max: usize) -> &str {
-    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::text::{Words, split_name};
 use super::vector::Vector;
 use super::weights::Weights;
+use crate::text::beginning;
 
 /// What the choice of a tool rests on.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +68,7 @@ impl ToolText {
         let name = split_name(&self.name);
         let title = self.title.as_deref().filter(|title| !title.is_empty());
         let title = title.map(|title| format!(" {title}.")).unwrap_or_default();
-        let description = clip(&self.description, DESCRIPTION_CHARS_MAX);
+        let description = beginning(&self.description, DESCRIPTION_CHARS_MAX);
         format!("{name}.{title} {description}")
     }
 
@@ -92,7 +93,7 @@ impl Entry {
         words: &Words,
         weights: &Weights,
     ) -> Self {
-        let description = clip(&tool.description, DESCRIPTION_CHARS_MAX);
+        let description = beginning(&tool.description, DESCRIPTION_CHARS_MAX);
         let mut terms: BTreeMap<String, (f32, bool)> = BTreeMap::new();
         let mut add = |text: &str, weight: f32, is_own: bool| {
             for word in words.of(text) {
@@ -202,9 +203,4 @@ fn required(schema: &Value) -> Box<[Parameter]> {
 
 fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// The beginning of a text.
-pub(super) fn clip(text: &str, chars_max: usize) -> &str {
-    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::entry::{ToolText, both, clip};
+use super::entry::{ToolText, both};
 use super::weights::Weights;
+use crate::text::beginning;
 
 /// Models of embeddings read a few hundred words; what is longer, some services refuse.
 pub(crate) const CHARS_MAX: usize = 1500;
@@ -57,7 +58,7 @@ impl Meanings {
         let said = tool.said();
         std::iter::once(&said)
             .chain(examples)
-            .map(|text| clip(text, CHARS_MAX).to_owned())
+            .map(|text| beginning(text, CHARS_MAX).to_owned())
             .collect()
     }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::entry::{Entry, clip};
+use super::entry::Entry;
 use super::expand;
 use super::index::Index;
 use super::meaning::{Known, on_the_scale_of};
@@ -13,6 +13,7 @@ use super::places;
 use super::segment;
 use super::text::{self, Word};
 use super::vector::Vector;
+use crate::text::beginning;
 
 /// What a request says for each tool.
 pub(super) struct Scores {
@@ -40,7 +41,7 @@ const TOP_MIN: f32 = 0.01;
 impl Scores {
     /// The scores of every tool for a request.
     pub(super) fn new(index: &Index, request: &str, known: Option<Known<'_>>) -> Self {
-        let request = clip(request, REQUEST_CHARS_MAX);
+        let request = beginning(request, REQUEST_CHARS_MAX);
         let mut scores = one(index, request, known);
         let parts = parts(index, request);
         scores.parts = add_parts(index, &mut scores.total, &parts, known);
@@ -65,7 +66,7 @@ impl Scores {
 
 /// The request and its parts, as they are compared with tools.
 pub(super) fn texts(index: &Index, request: &str) -> Vec<String> {
-    let request = clip(request, REQUEST_CHARS_MAX);
+    let request = beginning(request, REQUEST_CHARS_MAX);
     std::iter::once(request).chain(parts(index, request)).map(ToOwned::to_owned).collect()
 }
 
