@@ -17,6 +17,7 @@ mod handler;
 mod inbox;
 mod limits;
 pub mod oauth;
+pub mod server;
 mod session;
 mod tls;
 mod tool;

@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::transport::Era;
 
 /// The protocol version of the modern era.
-pub(super) const MODERN_VERSION: &str = "2026-07-28";
+pub(crate) const MODERN_VERSION: &str = "2026-07-28";
 /// The versions of the legacy era, newest first. The first is the one we offer.
-pub(super) const LEGACY_VERSIONS: [&str; 4] =
+pub(crate) const LEGACY_VERSIONS: [&str; 4] =
     ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// What a server said about itself at the beginning.

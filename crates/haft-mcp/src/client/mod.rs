@@ -24,6 +24,7 @@ use crate::transport::Era;
 
 pub use connect::{ConnectError, Protocol};
 pub use identity::Identity;
+pub(crate) use identity::{LEGACY_VERSIONS, MODERN_VERSION};
 pub use lists::Listed;
 use mirror::Mirror;
 use params::Params;

@@ -1,0 +1,91 @@
+//! The era of `initialize`: what the protocol itself wants to have answered.
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::About;
+use super::peer::ClientFacts;
+use crate::client::LEGACY_VERSIONS;
+use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::transport::Era;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialize {
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Value,
+    #[serde(default)]
+    client_info: Value,
+}
+
+/// Agrees on a version: the client's where it is known here, else our newest, which the client may
+/// turn down.
+pub(super) fn initialize(
+    params: Option<&RawValue>,
+    about: &About,
+) -> Result<(ClientFacts, Box<RawValue>), RpcError> {
+    let params = params.unwrap_or(RawValue::NULL);
+    let Initialize { protocol_version, capabilities, client_info } =
+        serde_json::from_str(params.get()).map_err(|error| {
+            RpcError::new(INVALID_PARAMS, format!("`initialize` cannot be read: {error}"))
+        })?;
+    let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
+    let version = known.unwrap_or(LEGACY_VERSIONS[0]);
+    let mut result = json!({
+        "protocolVersion": version,
+        "capabilities": announcing(&about.capabilities),
+        "serverInfo": { "name": about.name, "version": about.version },
+    });
+    if let Some(instructions) = &about.instructions {
+        result["instructions"] = json!(instructions);
+    }
+    let facts = ClientFacts {
+        era: Era::Legacy,
+        protocol_version: version.to_owned(),
+        name: client_info.get("name").and_then(Value::as_str).map(ToOwned::to_owned),
+        capabilities,
+    };
+    let result =
+        to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+    Ok((facts, result))
+}
+
+/// The capabilities with what the connection adds: changes of the tools are announced.
+fn announcing(capabilities: &Value) -> Value {
+    let mut capabilities = capabilities.clone();
+    if let Some(tools) = capabilities.get_mut("tools").and_then(Value::as_object_mut) {
+        tools.insert("listChanged".to_owned(), Value::Bool(true));
+    }
+    capabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(asked: &str) -> String {
+        let about = About {
+            name: "haft".into(),
+            version: "1".into(),
+            capabilities: json!({"tools": {}}),
+            instructions: None,
+        };
+        let params = to_raw_value(&json!({"protocolVersion": asked})).unwrap();
+        let (facts, result) = initialize(Some(&params), &about).unwrap();
+        let result: Value = serde_json::from_str(result.get()).unwrap();
+        assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+        assert_eq!(result["protocolVersion"], facts.protocol_version);
+        facts.protocol_version
+    }
+
+    #[test]
+    fn the_version_of_the_client_is_taken_where_it_is_known() {
+        assert_eq!(version("2024-11-05"), "2024-11-05");
+        assert_eq!(version("2025-11-25"), "2025-11-25");
+        assert_eq!(version("1999-01-01"), "2025-11-25");
+        // The modern era has no `initialize`.
+        assert_eq!(version("2026-07-28"), "2025-11-25");
+    }
+}

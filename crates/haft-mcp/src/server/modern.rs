@@ -1,0 +1,179 @@
+//! The era without sessions: what every request says about its client, and what every result says
+//! about itself.
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::About;
+use super::peer::ClientFacts;
+use crate::client::{LEGACY_VERSIONS, MODERN_VERSION};
+use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, UNSUPPORTED_VERSION};
+use crate::transport::Era;
+
+#[derive(Default, Deserialize)]
+struct Params {
+    #[serde(default, rename = "_meta")]
+    meta: Meta,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta {
+    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<String>,
+    #[serde(default, rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<Value>,
+    #[serde(default, rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: Option<Value>,
+}
+
+/// Whether a request is one of this era: it says so itself.
+pub(super) fn is_modern(method: &str, params: Option<&RawValue>) -> bool {
+    method == "server/discover"
+        || params
+            .is_some_and(|params| params.get().contains("io.modelcontextprotocol/protocolVersion"))
+}
+
+/// What the request says about its client, or why it cannot be answered.
+pub(super) fn client(params: Option<&RawValue>) -> Result<ClientFacts, RpcError> {
+    let params = params.map_or("{}", RawValue::get);
+    let Params { meta } = serde_json::from_str(params).map_err(|error| {
+        RpcError::new(INVALID_PARAMS, format!("the parameters cannot be read: {error}"))
+    })?;
+    let missing = |key: &str| {
+        let text =
+            format!("`_meta` lacks `io.modelcontextprotocol/{key}`, which every request has");
+        RpcError::new(INVALID_PARAMS, text)
+    };
+    let version = meta.protocol_version.ok_or_else(|| missing("protocolVersion"))?;
+    if version != MODERN_VERSION {
+        return Err(unsupported(&version));
+    }
+    let capabilities = meta.capabilities.ok_or_else(|| missing("clientCapabilities"))?;
+    if !capabilities.is_object() {
+        let text = "`io.modelcontextprotocol/clientCapabilities` is no object";
+        return Err(RpcError::new(INVALID_PARAMS, text));
+    }
+    let name = meta.client_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str);
+    Ok(ClientFacts {
+        era: Era::Modern,
+        protocol_version: version,
+        name: name.map(ToOwned::to_owned),
+        capabilities,
+    })
+}
+
+/// A version that is not spoken here, with those that are.
+fn unsupported(version: &str) -> RpcError {
+    let data = json!({ "supported": supported(), "requested": version });
+    RpcError {
+        data: to_raw_value(&data).ok(),
+        ..RpcError::new(UNSUPPORTED_VERSION, format!("Unsupported protocol version: {version}"))
+    }
+}
+
+fn supported() -> Vec<&'static str> {
+    std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect()
+}
+
+/// The answer to `server/discover`.
+pub(super) fn discover(about: &About) -> Result<Box<RawValue>, RpcError> {
+    let info = json!({ "name": about.name, "version": about.version });
+    let mut result = json!({
+        "supportedVersions": supported(),
+        "capabilities": about.capabilities,
+        "_meta": { "io.modelcontextprotocol/serverInfo": info },
+    });
+    if let Some(instructions) = &about.instructions {
+        result["instructions"] = json!(instructions);
+    }
+    to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+}
+
+/// A result with what this era wants to see in it. What is there already stays, and so does the text
+/// of everything else.
+pub(super) fn complete(method: &str, result: Box<RawValue>) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Known {
+        #[serde(default)]
+        result_type: Option<Value>,
+        #[serde(default)]
+        ttl_ms: Option<Value>,
+        #[serde(default)]
+        cache_scope: Option<Value>,
+    }
+    // A result that is no object is not made better by adding to it.
+    let Ok(known) = serde_json::from_str::<Known>(result.get()) else { return result };
+    let Some(rest) = result.get().trim_start().strip_prefix('{') else { return result };
+    let mut fields = Vec::new();
+    if known.result_type.is_none() {
+        fields.push(r#""resultType":"complete""#);
+    }
+    if is_cacheable(method) {
+        if known.ttl_ms.is_none() {
+            fields.push(r#""ttlMs":0"#);
+        }
+        if known.cache_scope.is_none() {
+            fields.push(r#""cacheScope":"private""#);
+        }
+    }
+    if fields.is_empty() {
+        return result;
+    }
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    let text = format!("{{{}{comma}{rest}", fields.join(","));
+    RawValue::from_string(text).unwrap_or(result)
+}
+
+fn is_cacheable(method: &str) -> bool {
+    matches!(
+        method,
+        "server/discover"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn results_say_that_they_are_complete_and_keep_their_text() {
+        let completed = |method: &str, json: &str| complete(method, raw(json)).get().to_owned();
+        assert_eq!(
+            completed("tools/call", r#"{"b": 1e400, "a":[]}"#),
+            r#"{"resultType":"complete","b": 1e400, "a":[]}"#
+        );
+        assert_eq!(completed("tools/call", "{ }"), r#"{"resultType":"complete" }"#);
+        let whole = r#"{"resultType":"input_required"}"#;
+        assert_eq!(completed("tools/call", whole), whole);
+        assert_eq!(
+            completed("tools/list", r#"{"tools":[],"ttlMs":5}"#),
+            r#"{"resultType":"complete","cacheScope":"private","tools":[],"ttlMs":5}"#
+        );
+        assert_eq!(completed("tools/call", "7"), "7");
+    }
+
+    #[test]
+    fn a_request_says_who_asks() {
+        let meta = |version: &str, rest: &str| {
+            let version = format!(r#""io.modelcontextprotocol/protocolVersion":"{version}""#);
+            client(Some(&raw(&format!(r#"{{"_meta":{{{version}{rest}}}}}"#))))
+        };
+        let capable = r#","io.modelcontextprotocol/clientCapabilities":{}"#;
+        let facts = meta("2026-07-28", capable).unwrap();
+        assert_eq!((facts.era, facts.protocol_version.as_str()), (Era::Modern, "2026-07-28"));
+        assert_eq!(meta("2026-07-28", "").unwrap_err().code, INVALID_PARAMS);
+        assert_eq!(meta("2099-01-01", capable).unwrap_err().code, UNSUPPORTED_VERSION);
+        assert_eq!(client(None).unwrap_err().code, INVALID_PARAMS);
+    }
+}
