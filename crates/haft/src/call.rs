@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::content::ToolOutput;
@@ -123,6 +124,11 @@ impl ToolCall {
 impl Inner {
     /// Runs one call to its end and records it, however it ends.
     pub(crate) async fn call(&self, call: ToolCall) -> Envelope {
+        self.call_raw(call).await.0
+    }
+
+    /// The same, with what an MCP server answered as it wrote it.
+    pub(crate) async fn call_raw(&self, call: ToolCall) -> (Envelope, Option<Box<RawValue>>) {
         // Token first, then the check: the other way round, `shutdown` could return between them.
         let _running = self.tasks.token();
         let snapshot = self.snapshot.load_full();

@@ -37,7 +37,7 @@ pub use content::{Content, Message, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
 #[cfg(feature = "mcp")]
-pub use haft_mcp::{http_client_builder, oauth};
+pub use haft_mcp::{RpcError, ToolDescription, http_client_builder, oauth, server as mcp_server};
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{

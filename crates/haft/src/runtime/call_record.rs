@@ -107,12 +107,13 @@ impl<'a> CallRecord<'a> {
         self.output.insert(output)
     }
 
-    /// Writes the entry, waits until it has reached the operating system, and makes the answer.
+    /// Writes the entry, waits until it has reached the operating system, and makes the answer: the
+    /// envelope, and what an MCP server wrote, as it wrote it.
     pub(crate) async fn close(
         mut self,
         outcome: Result<(), CallError>,
         output_bytes_max: usize,
-    ) -> Envelope {
+    ) -> (Envelope, Option<Box<RawValue>>) {
         self.leave();
         let failed = self.output.as_ref().filter(|output| output.is_error);
         let error = match &outcome {
@@ -133,7 +134,7 @@ impl<'a> CallRecord<'a> {
         // An answer that was refused stays in the log.
         let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
         let execution_id = std::mem::take(&mut self.context.execution_id);
-        Envelope {
+        let envelope = Envelope {
             tool: self.call.tool.clone(),
             status: status(error.as_ref()),
             data: output.data,
@@ -143,7 +144,8 @@ impl<'a> CallRecord<'a> {
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
-        }
+        };
+        (envelope, output.raw)
     }
 
     /// The call is over: nobody can end it any more, and nobody hears of its progress.

@@ -26,7 +26,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 #[cfg(feature = "mcp")]
 use haft_mcp::oauth::Authorizer;
-use tokio::sync::Notify;
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -75,6 +76,8 @@ pub(crate) struct Inner {
     background: TaskTracker,
     /// One configuration is applied at a time.
     applying: Arc<tokio::sync::Mutex<()>>,
+    /// How often the snapshot was replaced.
+    changes: watch::Sender<u64>,
 }
 
 impl Inner {
@@ -89,6 +92,7 @@ impl Inner {
             parts,
             background: TaskTracker::new(),
             applying: Arc::default(),
+            changes: watch::Sender::new(0),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
         inner
@@ -96,8 +100,7 @@ impl Inner {
 
     /// Puts a new state in place of the old one.
     fn publish(self: &Arc<Self>, new: Snapshot, old: Arc<Snapshot>) {
-        new.set_limits();
-        self.snapshot.store(Arc::new(new));
+        self.replace(new);
         // Calls under way may still use what the new configuration has dropped.
         let inner = Arc::clone(self);
         self.background.spawn(async move {
@@ -116,18 +119,25 @@ impl Inner {
         let old = self.snapshot.load_full();
         if !old.fleet.is_current() {
             let new = start::refresh(&self.parts, &old).await;
-            new.set_limits();
-            self.snapshot.store(Arc::new(new));
+            self.replace(new);
         }
+    }
+
+    fn replace(&self, new: Snapshot) {
+        new.set_limits();
+        self.snapshot.store(Arc::new(new));
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Asks the servers that start late and were never asked. True if the toolbox may have grown.
     pub(crate) async fn discover(&self) -> bool {
         let has_answers = self.snapshot.load_full().fleet.ask_unlisted().await;
-        if has_answers {
+        // A server that was listed a moment ago may not be in use yet.
+        let has_news = has_answers || !self.snapshot.load().fleet.is_current();
+        if has_news {
             self.refresh().await;
         }
-        has_answers
+        has_news
     }
 }
 
@@ -214,6 +224,18 @@ impl Runtime {
     /// cancels the call.
     pub async fn call(&self, call: ToolCall) -> Envelope {
         self.inner.call(call).await
+    }
+
+    /// The same, with the whole answer of an MCP server as it wrote it, for those who hand it on
+    /// untouched. Nothing for a tool of another kind, and for an answer that was refused.
+    pub async fn call_raw(&self, call: ToolCall) -> (Envelope, Option<Box<RawValue>>) {
+        self.inner.call_raw(call).await
+    }
+
+    /// Counts how often the toolbox became another one: by a new configuration, or because a server
+    /// offers something else.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
     }
 
     /// Runs several calls, in parallel only where every tool concerned is `parallel_capable`.

@@ -1,13 +1,14 @@
 //! What servers offer beside tools: prompts and resources.
 
-use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
+use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate, ToolDescription};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Runtime;
+use super::{Offered, Runtime};
 use crate::backend::mcp::Connection;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
+use crate::registry::Source;
 use std::sync::Arc;
 
 /// A prompt and the server that has it.
@@ -49,6 +50,32 @@ pub enum ResourceInfo {
 }
 
 impl Runtime {
+    /// The tools that are offered, in their fixed order, as `tools/list` shows them: under the names
+    /// they have here, with everything else their servers say about them.
+    pub fn tool_descriptions(&self) -> Vec<ToolDescription> {
+        let snapshot = self.inner.snapshot.load();
+        let describe = |tool: &Arc<Offered>| {
+            let definition = &tool.registered.definition;
+            let rest = match &tool.registered.source {
+                Source::Local => None,
+                Source::Mcp { mcp_name, .. } => snapshot.fleet.find(mcp_name).and_then(|server| {
+                    let lists = server.lists()?;
+                    let own = lists.tools.iter().find(|own| own.name == definition.name)?;
+                    Some(own.rest.clone())
+                }),
+            };
+            ToolDescription {
+                name: tool.registered.name.clone(),
+                title: definition.title.clone(),
+                description: definition.description.clone(),
+                input_schema: definition.input_schema.clone(),
+                output_schema: definition.output_schema.clone(),
+                rest: rest.unwrap_or_default(),
+            }
+        };
+        snapshot.tools().map(describe).collect()
+    }
+
     /// The prompts of every server that could be asked.
     pub fn prompts(&self) -> Vec<PromptInfo> {
         let snapshot = self.inner.snapshot.load();
