@@ -3,6 +3,7 @@
 pub mod api;
 mod cli;
 mod console;
+pub mod gateway;
 pub mod keys;
 mod logging;
 mod moment;

@@ -13,6 +13,7 @@ mod load;
 mod log;
 mod log_output;
 mod login;
+mod mcp;
 mod prompts;
 mod resources;
 mod select;
@@ -140,6 +141,8 @@ enum Command {
     Logout(login::LogoutArgs),
     /// Serve the toolbox over HTTP: calls, registry, log, metrics
     Serve(serve::ServeArgs),
+    /// Offer the tools to an MCP client, over stdin and stdout
+    Mcp(mcp::McpArgs),
     /// Create, list and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -171,6 +174,7 @@ impl Command {
             | Self::Config(_)
             | Self::Keys(_)
             | Self::Serve(_)
+            | Self::Mcp(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Log(_)
@@ -207,6 +211,7 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Login(args) => login::run(global, &args),
         Command::Logout(args) => login::logout(global, &args),
         Command::Serve(args) => serve::run(global, &args),
+        Command::Mcp(args) => mcp::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {

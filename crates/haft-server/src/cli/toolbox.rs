@@ -19,6 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) enum Purpose<'a> {
     /// To run this tool.
     Call(&'a str),
+    /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
+    Serve,
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
     /// To see its servers. Every one is connected, and none stops the command.
@@ -49,6 +51,7 @@ impl Toolbox {
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
             Purpose::Call(tool) => builder.for_tool(tool),
+            Purpose::Serve => builder.without_waiting(),
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };

@@ -1,0 +1,8 @@
+//! Haft as an MCP server, seen by its clients.
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
+
+mod broken;
+mod eras;
+mod servers;
+mod support;
+mod tools;
