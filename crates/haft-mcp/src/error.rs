@@ -12,6 +12,10 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: the receiver failed.
 pub const INTERNAL_ERROR: i64 = -32603;
+/// 2026-07-28: a header and the body say different things.
+pub const HEADER_MISMATCH: i64 = -32020;
+/// 2026-07-28: the client lacks a capability that the request needs.
+pub const MISSING_CAPABILITY: i64 = -32021;
 /// 2026-07-28: the protocol version is not spoken here.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 

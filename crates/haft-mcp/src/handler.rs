@@ -14,6 +14,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// same ones arrive inside input-required results and come through here too.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
+    /// What the server calls it, where it stands inside a result that asks back.
+    pub name: Option<String>,
     /// Such as `sampling/createMessage`.
     pub method: String,
     /// As the server sent them.
@@ -25,6 +27,11 @@ pub trait Handler: Send + Sync + 'static {
     /// The client capabilities to declare. What is not declared is not asked by a decent server.
     fn capabilities(&self) -> Value {
         json!({})
+    }
+
+    /// From which level on log messages are wanted, where that is not for the connection to say.
+    fn log_level(&self) -> Option<&'static str> {
+        None
     }
 
     /// Answers a request. Dropped when the server cancels it or the connection ends.

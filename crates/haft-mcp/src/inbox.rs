@@ -49,6 +49,7 @@ pub(crate) struct Shared {
 pub(crate) struct Waiter {
     pub(crate) answer: oneshot::Sender<Result<Box<RawValue>, RequestError>>,
     pub(crate) progress: Option<ProgressFn>,
+    pub(crate) handler: Option<Arc<dyn Handler>>,
     pub(crate) last_sign: Instant,
 }
 
@@ -107,8 +108,12 @@ impl Inbox {
                 // Whoever gave up in the meantime does not mind.
                 let _ = waiter.answer.send(outcome.map(ToOwned::to_owned));
             }
-            Step::Notification { method, params } => self.notification(&method, params),
-            Step::Request { id, method, params } => self.serve(id, &method, params),
+            Step::Notification { method, params } => {
+                self.notification(&self.handler_in(exchange), &method, params);
+            }
+            Step::Request { id, method, params } => {
+                self.serve(self.handler_in(exchange), id, &method, params);
+            }
             Step::Broken(waiters, why) => {
                 self.trouble(&why);
                 for waiter in waiters {
@@ -231,13 +236,20 @@ impl Inbox {
         let _ = self.0.transport.set(Arc::downgrade(transport));
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>) {
+    /// Who hears what comes in the exchange of a request.
+    fn handler_in(&self, exchange: Option<u64>) -> Arc<dyn Handler> {
+        let core = exchange.map(|id| (id, self.core()));
+        let own = core.and_then(|(id, core)| core.waiter(id)?.handler.clone());
+        own.unwrap_or_else(|| Arc::clone(&self.0.handler))
+    }
+
+    fn notification(&self, handler: &Arc<dyn Handler>, method: &str, params: Option<&RawValue>) {
         match (method, params) {
             ("notifications/progress", Some(params)) => self.progress(params),
             ("notifications/cancelled", Some(params)) => self.cancelled(params),
             _ => {}
         }
-        self.0.handler.notification(method, params);
+        handler.notification(method, params);
     }
 
     /// A sign of life of one request: its time starts anew, up to its absolute limit.
@@ -273,7 +285,13 @@ impl Inbox {
     }
 
     /// Answers a request of the server in a task of its own, so that nothing else waits for it.
-    fn serve(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+    fn serve(
+        &self,
+        handler: Arc<dyn Handler>,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
         if method == "ping" {
             self.reply(wire::empty_response(id));
             return;
@@ -289,14 +307,17 @@ impl Inbox {
             }
             serving.insert(id.get().into(), token.clone());
         }
-        let request =
-            ServerRequest { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+        let request = ServerRequest {
+            name: None,
+            method: method.to_owned(),
+            params: params.map(ToOwned::to_owned),
+        };
         let (inbox, id) = (self.clone(), id.to_owned());
         self.spawn(async move {
             let answer = tokio::select! {
                 biased;
                 () = token.cancelled() => return,
-                answer = inbox.handler().request(request) => answer,
+                answer = handler.request(request) => answer,
             };
             inbox.serving().remove(id.get());
             inbox.reply(match answer {

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::error::{Failure, RequestError, TransportError};
+use crate::handler::Handler;
 use crate::inbox::{Inbox, ProgressFn, Waiter};
 use crate::trace::Trace;
 use crate::transport::{Kind, Outgoing, Transport};
@@ -47,6 +48,9 @@ pub struct RequestOptions {
     pub name: Option<String>,
     /// Arguments that travel as headers too.
     pub mirrored: Vec<(String, String)>,
+    /// Answers and hears what the server says in the exchange of this very request, where the transport
+    /// has such a thing, in place of the connection's handler.
+    pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to, for transports that have headers. `params` hold it too.
     pub trace: Option<Trace>,
 }
@@ -83,9 +87,10 @@ impl Session {
         params: &str,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
-        let RequestOptions { timeout, timeout_max, progress, name, mirrored, trace } = options;
+        let RequestOptions { timeout, timeout_max, progress, name, mirrored, handler, trace } =
+            options;
         let (answer, mut answered) = oneshot::channel();
-        let waiter = Waiter { answer, progress, last_sign: Instant::now() };
+        let waiter = Waiter { answer, progress, handler, last_sign: Instant::now() };
         self.inbox().core().wait(id, waiter)?;
         let mut abandon = Abandon { session: self, id, method, is_sent: false };
         let message = Outgoing {

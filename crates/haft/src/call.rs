@@ -19,6 +19,7 @@ use crate::json::Arguments;
 use crate::policy::{Admitted, Policy};
 use crate::progress::{Listeners, Progress};
 use crate::registry::Source;
+use crate::requester::{Behind, Requester};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
 use crate::tool::BoxFuture;
 use crate::trace::TraceContext;
@@ -36,6 +37,7 @@ pub struct ToolCall {
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) listeners: Listeners,
+    pub(crate) requester: Behind,
 }
 
 impl ToolCall {
@@ -58,6 +60,7 @@ impl ToolCall {
             cancel: None,
             trace: None,
             listeners: Listeners::default(),
+            requester: Behind::default(),
         }
     }
 
@@ -101,6 +104,13 @@ impl ToolCall {
     #[must_use]
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Says who can be asked and told something by the tool's server while it works on the call.
+    #[must_use]
+    pub fn on_behalf_of(mut self, requester: Arc<dyn Requester>) -> Self {
+        self.requester = Behind(Some(requester));
         self
     }
 

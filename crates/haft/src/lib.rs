@@ -19,6 +19,7 @@ mod policy;
 mod progress;
 pub mod record;
 pub mod registry;
+mod requester;
 mod runtime;
 pub mod schema;
 pub mod select;
@@ -29,7 +30,7 @@ pub mod tool;
 mod trace;
 
 #[cfg(feature = "mcp")]
-pub use backend::mcp::{CLIENT_NAME, Health, Refusal, ServerHandler};
+pub use backend::mcp::{CLIENT_NAME, Health, Resources, ServerHandler};
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;
@@ -37,15 +38,19 @@ pub use content::{Content, Message, ToolOutput};
 pub use envelope::{Envelope, Status};
 pub use error::{CallError, Code, ToolFailure};
 #[cfg(feature = "mcp")]
-pub use haft_mcp::{RpcError, ToolDescription, http_client_builder, oauth, server as mcp_server};
+pub use haft_mcp::{
+    Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
+    http_client_builder, oauth, server as mcp_server,
+};
 pub use policy::Admitted;
 pub use progress::Progress;
+pub use requester::{Question, Refusal, Requester};
 pub use runtime::{
     CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
     RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
-pub use runtime::{PromptInfo, ResourceInfo};
+pub use runtime::{Offer, PromptInfo, ResourceInfo};
 pub use server_state::ServerState;
 pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
 pub use trace::TraceContext;

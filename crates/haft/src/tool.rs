@@ -13,6 +13,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::progress::{Progress, Reporter};
+use crate::requester::Behind;
 use crate::trace::TraceContext;
 
 /// A boxed future, because tools of every kind live in one registry.
@@ -49,6 +50,8 @@ pub struct CallContext {
     /// The trace the call belongs to.
     pub trace: Option<TraceContext>,
     pub(crate) reporter: Reporter,
+    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers ask back"))]
+    pub(crate) requester: Behind,
 }
 
 impl CallContext {

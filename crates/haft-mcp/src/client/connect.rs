@@ -136,8 +136,8 @@ impl Opening<'_> {
     async fn legacy(self, or_modern: bool) -> Result<Client, ConnectError> {
         let params = json!({
             "protocolVersion": LEGACY_VERSIONS[0],
-            "capabilities": self.capabilities(),
-            "clientInfo": self.client_info(),
+            "capabilities": capabilities(self.options, &**self.handler),
+            "clientInfo": client_info(self.options),
         });
         let id = self.session.next_id();
         let answer = self
@@ -173,7 +173,7 @@ impl Opening<'_> {
     /// `server/discover`.
     async fn modern(self, probe_timeout: Option<Duration>) -> Result<Client, ConnectError> {
         self.session.transport().negotiated(MODERN_VERSION, Era::Modern);
-        let meta = self.meta();
+        let meta = meta(self.options, &**self.handler);
         let params = Params::new().json(&meta, None);
         let discover = || {
             let options = RequestOptions { timeout: probe_timeout, ..RequestOptions::default() };
@@ -209,36 +209,37 @@ impl Opening<'_> {
             options: self.options.clone(),
             meta,
             mirrors: Mutex::new(HashMap::new()),
+            watched: Mutex::default(),
         }
     }
+}
 
-    /// What we can do, and the configuration the server is to get with it.
-    fn capabilities(&self) -> Value {
-        let mut capabilities = self.handler.capabilities();
-        if let (Some(config), Value::Object(map)) = (&self.options.config, &mut capabilities) {
-            map.entry("experimental").or_insert_with(|| json!({}))["config"] = config.clone();
-        }
-        capabilities
-    }
+fn client_info(options: &ClientOptions) -> Value {
+    json!({"name": options.name, "version": options.version})
+}
 
-    fn client_info(&self) -> Value {
-        json!({"name": self.options.name, "version": self.options.version})
+/// What we can do, and the configuration the server is to get with it.
+fn capabilities(options: &ClientOptions, handler: &dyn Handler) -> Value {
+    let mut capabilities = handler.capabilities();
+    if let (Some(config), Value::Object(map)) = (&options.config, &mut capabilities) {
+        map.entry("experimental").or_insert_with(|| json!({}))["config"] = config.clone();
     }
+    capabilities
+}
 
-    /// The fields of `_meta` that every request of the modern era carries.
-    fn meta(&self) -> String {
-        let mut meta = format!(
-            r#""io.modelcontextprotocol/protocolVersion":"{MODERN_VERSION}","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{}"#,
-            self.capabilities(),
-            self.client_info()
-        );
-        if let Some(level) = self.options.log_level {
-            meta.push_str(r#","io.modelcontextprotocol/logLevel":""#);
-            meta.push_str(level);
-            meta.push('"');
-        }
-        meta
+/// The fields of `_meta` that every request of the modern era carries.
+pub(super) fn meta(options: &ClientOptions, handler: &dyn Handler) -> String {
+    let mut meta = format!(
+        r#""io.modelcontextprotocol/protocolVersion":"{MODERN_VERSION}","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{}"#,
+        capabilities(options, handler),
+        client_info(options)
+    );
+    if let Some(level) = handler.log_level().or(options.log_level) {
+        meta.push_str(r#","io.modelcontextprotocol/logLevel":""#);
+        meta.push_str(level);
+        meta.push('"');
     }
+    meta
 }
 
 impl Client {

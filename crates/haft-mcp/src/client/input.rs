@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Client, Params};
 use crate::error::{RequestError, RpcError};
-use crate::handler::ServerRequest;
+use crate::handler::{Handler, ServerRequest};
 use crate::session::RequestOptions;
 
 /// How often a server may ask back in one request.
@@ -41,13 +42,15 @@ impl Client {
         params: Params,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
+        let handler = options.handler.clone();
+        let handler = handler.as_ref().unwrap_or_else(|| self.session.inbox().handler());
         let mut again = params.clone();
         for _ in 0..ROUNDS_MAX {
             let result = self.send(method, &again, options.clone()).await?;
             let Some(asked) = read(&result)? else { return Ok(result) };
             again = params.clone();
             if let Some(requests) = &asked.input_requests {
-                again = again.raw("inputResponses", &self.answers(requests).await?);
+                again = again.raw("inputResponses", &self.answers(requests, &**handler).await?);
             }
             if let Some(state) = asked.request_state {
                 again = again.raw("requestState", state.get());
@@ -58,27 +61,28 @@ impl Client {
         )))
     }
 
-    /// The answers to what the server wants to know, as a JSON object.
+    /// The answers to what the server wants to know, as a JSON object. All are asked for at once.
     async fn answers(
         &self,
         requests: &BTreeMap<String, InputRequest<'_>>,
+        handler: &dyn Handler,
     ) -> Result<String, RequestError> {
-        let mut answers = BTreeMap::new();
-        for (key, InputRequest { method, params }) in requests {
+        let asking = requests.iter().map(async |(key, InputRequest { method, params })| {
             let request = ServerRequest {
+                name: Some(key.clone()),
                 method: method.clone().into_owned(),
                 params: params.map(ToOwned::to_owned),
             };
-            let answer = self.session.inbox().handler().request(request).await;
-            let answer = answer.map_err(|refusal| RpcError {
+            let answer = handler.request(request).await.map_err(|refusal| RpcError {
                 message: format!(
                     "the server wants `{method}`, which was refused: {}",
                     refusal.message
                 ),
                 ..refusal
             })?;
-            answers.insert(key.as_str(), answer);
-        }
+            Ok::<_, RpcError>((key.as_str(), answer))
+        });
+        let answers: BTreeMap<_, _> = try_join_all(asking).await?.into_iter().collect();
         serde_json::to_string(&answers).map_err(|error| RequestError::protocol(error.to_string()))
     }
 }

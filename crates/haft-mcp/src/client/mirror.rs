@@ -11,15 +11,22 @@ const KEYWORD: &str = "x-mcp-header";
 
 /// One argument and the header it is mirrored in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mirror {
+pub(crate) struct Mirror {
     /// Where the argument is: the names of properties, from the outermost in.
     path: Vec<String>,
     /// The part of the header's name behind `Mcp-Param-`.
     header: String,
 }
 
+impl Mirror {
+    /// The part of the header's name behind `Mcp-Param-`.
+    pub(crate) fn header(&self) -> &str {
+        &self.header
+    }
+}
+
 /// Which properties of an input schema are mirrored, or why the schema says it wrongly.
-pub(super) fn of_schema(schema: &Value) -> Result<Vec<Mirror>, String> {
+pub(crate) fn of_schema(schema: &Value) -> Result<Vec<Mirror>, String> {
     let mut found = Found::default();
     found.schema(schema, Place::Property, &mut Vec::new())?;
     Ok(found.mirrors)
@@ -27,7 +34,7 @@ pub(super) fn of_schema(schema: &Value) -> Result<Vec<Mirror>, String> {
 
 /// Header names behind `Mcp-Param-` and their values for these arguments. What is absent, null or
 /// not plain has no header.
-pub(super) fn values(mirrors: &[Mirror], arguments: &RawValue) -> Vec<(String, String)> {
+pub(crate) fn values(mirrors: &[Mirror], arguments: &RawValue) -> Vec<(String, String)> {
     let value = |mirror: &Mirror| {
         let mut value = arguments;
         for name in &mirror.path {

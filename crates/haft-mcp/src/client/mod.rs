@@ -5,17 +5,20 @@ mod identity;
 mod input;
 mod listen;
 mod lists;
-mod mirror;
+pub(crate) mod mirror;
 mod params;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio_util::sync::DropGuard;
 
 use crate::error::{Failure, RequestError, TransportError};
+use crate::handler::Handler;
 use crate::inbox::ProgressFn;
 use crate::limits::Limits;
 use crate::session::{RequestOptions, Session};
@@ -38,6 +41,8 @@ pub struct Client {
     meta: String,
     /// Which arguments of which tool travel as headers too.
     mirrors: Mutex<HashMap<String, Vec<Mirror>>>,
+    /// Resources whose updates are listened for, in the era in which that takes a request that lasts.
+    watched: Mutex<HashMap<String, DropGuard>>,
 }
 
 /// How to be a client.
@@ -68,6 +73,9 @@ pub struct ClientOptions {
 pub struct CallOptions {
     /// Hears progress. Servers send it only to those who ask for it.
     pub progress: Option<ProgressFn>,
+    /// Who answers and hears what the server says while it works on this call, and what it can do, in
+    /// place of the connection's handler.
+    pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to.
     pub trace: Option<Trace>,
 }
@@ -130,9 +138,10 @@ impl Client {
             Some(mirrors) => mirror::values(mirrors, arguments),
             None => Vec::new(),
         };
-        let CallOptions { progress, trace } = call;
+        let CallOptions { progress, handler, trace } = call;
         let options = RequestOptions {
             progress,
+            handler,
             trace,
             name: Some(name.to_owned()),
             mirrored,
@@ -167,13 +176,16 @@ impl Client {
         self.ask(method, Params::new(), self.limited(None)).await.map(drop)
     }
 
-    /// Any other request. `params` is a JSON object without `_meta`.
+    /// Any other request. `params` is a JSON object without `_meta`, `name` what the method is about.
     pub async fn request(
         &self,
         method: &str,
+        name: Option<&str>,
         params: &RawValue,
+        handler: Option<Arc<dyn Handler>>,
     ) -> Result<Box<RawValue>, RequestError> {
-        self.ask(method, Params::from_object(params), self.limited(None)).await
+        let options = RequestOptions { handler, ..self.limited(name) };
+        self.ask(method, Params::from_object(params), options).await
     }
 
     /// Ends the connection and waits until nothing of it is left.
@@ -203,9 +215,13 @@ impl Client {
     ) -> Result<Box<RawValue>, RequestError> {
         let id = self.session.next_id();
         let token = options.progress.is_some().then_some(id);
+        let meta = match (&options.handler, self.identity.era) {
+            (Some(handler), Era::Modern) => Cow::Owned(connect::meta(&self.options, &**handler)),
+            (Some(_), Era::Legacy) | (None, _) => Cow::Borrowed(&*self.meta),
+        };
         let params = match &options.trace {
-            Some(trace) => params.json(&trace.added_to(&self.meta), token),
-            None => params.json(&self.meta, token),
+            Some(trace) => params.json(&trace.added_to(&meta), token),
+            None => params.json(&meta, token),
         };
         self.session.request(id, method, &params, options).await
     }
@@ -217,9 +233,10 @@ impl Client {
             timeout: Some(timeout),
             timeout_max: Some(timeout.saturating_mul(STRETCH_MAX)),
             // Servers send progress only to those who ask for it.
-            progress: Some(std::sync::Arc::new(|_| {})),
+            progress: Some(Arc::new(|_| {})),
             name: name.map(ToOwned::to_owned),
             mirrored: Vec::new(),
+            handler: None,
             trace: None,
         }
     }

@@ -1,11 +1,13 @@
 //! The era of `initialize`: what the protocol itself wants to have answered.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::About;
-use super::peer::ClientFacts;
+use super::peer::{ClientFacts, new_client_id};
 use crate::client::LEGACY_VERSIONS;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::transport::Era;
@@ -25,6 +27,7 @@ struct Initialize {
 pub(super) fn initialize(
     params: Option<&RawValue>,
     about: &About,
+    principal: Arc<str>,
 ) -> Result<(ClientFacts, Box<RawValue>), RpcError> {
     let params = params.unwrap_or(RawValue::NULL);
     let Initialize { protocol_version, capabilities, client_info } =
@@ -35,13 +38,15 @@ pub(super) fn initialize(
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let mut result = json!({
         "protocolVersion": version,
-        "capabilities": announcing(&about.capabilities),
+        "capabilities": about.capabilities,
         "serverInfo": { "name": about.name, "version": about.version },
     });
     if let Some(instructions) = &about.instructions {
         result["instructions"] = json!(instructions);
     }
     let facts = ClientFacts {
+        id: new_client_id(),
+        principal,
         era: Era::Legacy,
         protocol_version: version.to_owned(),
         name: client_info.get("name").and_then(Value::as_str).map(ToOwned::to_owned),
@@ -52,13 +57,16 @@ pub(super) fn initialize(
     Ok((facts, result))
 }
 
-/// The capabilities with what the connection adds: changes of the tools are announced.
-fn announcing(capabilities: &Value) -> Value {
-    let mut capabilities = capabilities.clone();
-    if let Some(tools) = capabilities.get_mut("tools").and_then(Value::as_object_mut) {
-        tools.insert("listChanged".to_owned(), Value::Bool(true));
+/// The id of the request that `notifications/cancelled` names.
+pub(super) fn cancelled(params: &RawValue) -> Option<&str> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
     }
-    capabilities
+    let cancelled = serde_json::from_str::<Cancelled<'_>>(params.get()).ok()?;
+    Some(cancelled.request_id.get())
 }
 
 #[cfg(test)]
@@ -73,9 +81,9 @@ mod tests {
             instructions: None,
         };
         let params = to_raw_value(&json!({"protocolVersion": asked})).unwrap();
-        let (facts, result) = initialize(Some(&params), &about).unwrap();
+        let (facts, result) = initialize(Some(&params), &about, "me".into()).unwrap();
         let result: Value = serde_json::from_str(result.get()).unwrap();
-        assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+        assert_eq!(result["capabilities"], about.capabilities);
         assert_eq!(result["protocolVersion"], facts.protocol_version);
         facts.protocol_version
     }

@@ -1,21 +1,37 @@
 //! The other side of the wire: Haft as a server, for clients of both eras.
 //!
-//! A [`Service`] says what is offered and knows no transport; [`stdio`] carries its messages. What a
-//! service answers goes to the client as it is, so that results of other servers pass untouched.
+//! A [`Service`] says what is offered and knows no transport; [`stdio`] and [`HttpEndpoint`] carry its
+//! messages. What a service answers goes to the client as it is, so that results of other servers pass
+//! untouched.
 
+mod ask;
+mod change;
+mod desk;
+mod http;
+mod input;
 mod legacy;
+mod level;
+mod listen;
+mod meta;
 mod modern;
 mod peer;
+mod seal;
 mod stdio;
+
+use std::any::Any;
+use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use crate::error::RpcError;
 use crate::handler::BoxFuture;
 use crate::limits::Limits;
 
+pub use change::Change;
+pub use http::{Events, HttpEndpoint, HttpOptions, Reply, ReplyBody};
+pub use level::Level;
 pub use peer::Peer;
 pub use stdio::stdio;
 
@@ -26,16 +42,34 @@ pub const INVALID_REQUEST: i64 = -32600;
 
 /// What is offered to clients.
 pub trait Service: Send + Sync + 'static {
-    /// Who answers, and what it can do. Asked once for each client.
+    /// Who answers, and what it can do. Asked for each client.
     fn about(&self) -> About;
 
     /// Answers one request. Dropped when the client cancels it or goes away, and the work must end
-    /// with it. The protocol's own methods (`initialize`, `ping`, `server/discover`) never come here.
-    fn request(&self, request: ClientRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
+    /// with it. What the protocol itself answers (`initialize`, `ping`, `server/discover`,
+    /// `logging/setLevel`, subscriptions) never comes here.
+    fn request(
+        self: Arc<Self>,
+        request: ClientRequest,
+    ) -> BoxFuture<'static, Result<Box<RawValue>, RpcError>>;
 
-    /// Counts the changes of the list of tools.
-    fn tool_changes(&self) -> watch::Receiver<u64>;
+    /// Sees to it that updates of a resource are among the changes, for as long as the subscription
+    /// is kept.
+    fn subscribe(
+        self: Arc<Self>,
+        uri: String,
+        peer: Peer,
+    ) -> BoxFuture<'static, Result<Subscription, RpcError>>;
+
+    /// What changes from now on.
+    fn changes(&self) -> broadcast::Receiver<Change>;
+
+    /// The schema of a tool's arguments: some of them may have to travel as headers too.
+    fn input_schema(&self, tool: &str) -> Option<Value>;
 }
+
+/// Ends when it is dropped.
+pub type Subscription = Box<dyn Any + Send + Sync>;
 
 /// Who answers, and what it can do.
 #[derive(Debug, Clone)]
@@ -44,8 +78,7 @@ pub struct About {
     pub name: String,
     /// The server's version.
     pub version: String,
-    /// Its capabilities, such as `{"tools": {}}`. Whether changes of lists are announced is added where
-    /// the era and the transport can.
+    /// Its capabilities, such as `{"tools": {"listChanged": true}}`.
     pub capabilities: Value,
     /// How it wants to be used.
     pub instructions: Option<String>,
@@ -61,7 +94,7 @@ pub struct ClientRequest {
     pub peer: Peer,
 }
 
-/// How to serve one client.
+/// How to serve one client over pipes.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// Who the client is, for the log.

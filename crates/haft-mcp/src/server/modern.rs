@@ -1,64 +1,54 @@
 //! The era without sessions: what every request says about its client, and what every result says
 //! about itself.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::About;
+use super::meta::Meta;
 use super::peer::ClientFacts;
 use crate::client::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, UNSUPPORTED_VERSION};
 use crate::transport::Era;
 
-#[derive(Default, Deserialize)]
-struct Params {
-    #[serde(default, rename = "_meta")]
-    meta: Meta,
-}
-
-#[derive(Default, Deserialize)]
-struct Meta {
-    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
-    protocol_version: Option<String>,
-    #[serde(default, rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: Option<Value>,
-    #[serde(default, rename = "io.modelcontextprotocol/clientInfo")]
-    client_info: Option<Value>,
-}
-
-/// Whether a request is one of this era: it says so itself.
-pub(super) fn is_modern(method: &str, params: Option<&RawValue>) -> bool {
-    method == "server/discover"
-        || params
-            .is_some_and(|params| params.get().contains("io.modelcontextprotocol/protocolVersion"))
+#[derive(Deserialize)]
+struct Info {
+    #[serde(default)]
+    name: Option<String>,
 }
 
 /// What the request says about its client, or why it cannot be answered.
-pub(super) fn client(params: Option<&RawValue>) -> Result<ClientFacts, RpcError> {
-    let params = params.map_or("{}", RawValue::get);
-    let Params { meta } = serde_json::from_str(params).map_err(|error| {
-        RpcError::new(INVALID_PARAMS, format!("the parameters cannot be read: {error}"))
-    })?;
+pub(super) fn client(
+    meta: &Meta<'_>,
+    id: u64,
+    principal: Arc<str>,
+) -> Result<ClientFacts, RpcError> {
     let missing = |key: &str| {
-        let text =
-            format!("`_meta` lacks `io.modelcontextprotocol/{key}`, which every request has");
+        let text = format!(
+            "Invalid params: `_meta` lacks `io.modelcontextprotocol/{key}`, which every request has"
+        );
         RpcError::new(INVALID_PARAMS, text)
     };
-    let version = meta.protocol_version.ok_or_else(|| missing("protocolVersion"))?;
+    let version = meta.protocol_version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
     if version != MODERN_VERSION {
-        return Err(unsupported(&version));
+        return Err(unsupported(version));
     }
     let capabilities = meta.capabilities.ok_or_else(|| missing("clientCapabilities"))?;
+    let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
     if !capabilities.is_object() {
-        let text = "`io.modelcontextprotocol/clientCapabilities` is no object";
+        let text = "Invalid params: `io.modelcontextprotocol/clientCapabilities` is no object";
         return Err(RpcError::new(INVALID_PARAMS, text));
     }
-    let name = meta.client_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str);
+    let info = meta.client_info.and_then(|info| serde_json::from_str::<Info>(info.get()).ok());
     Ok(ClientFacts {
+        id,
+        principal,
         era: Era::Modern,
-        protocol_version: version,
-        name: name.map(ToOwned::to_owned),
+        protocol_version: version.to_owned(),
+        name: info.and_then(|info| info.name),
         capabilities,
     })
 }
@@ -167,13 +157,15 @@ mod tests {
     fn a_request_says_who_asks() {
         let meta = |version: &str, rest: &str| {
             let version = format!(r#""io.modelcontextprotocol/protocolVersion":"{version}""#);
-            client(Some(&raw(&format!(r#"{{"_meta":{{{version}{rest}}}}}"#))))
+            let params = raw(&format!(r#"{{"_meta":{{{version}{rest}}}}}"#));
+            client(&Meta::read(Some(&params)).unwrap(), 1, "me".into())
         };
         let capable = r#","io.modelcontextprotocol/clientCapabilities":{}"#;
         let facts = meta("2026-07-28", capable).unwrap();
         assert_eq!((facts.era, facts.protocol_version.as_str()), (Era::Modern, "2026-07-28"));
         assert_eq!(meta("2026-07-28", "").unwrap_err().code, INVALID_PARAMS);
         assert_eq!(meta("2099-01-01", capable).unwrap_err().code, UNSUPPORTED_VERSION);
-        assert_eq!(client(None).unwrap_err().code, INVALID_PARAMS);
+        let nothing = client(&Meta::default(), 1, "me".into());
+        assert_eq!(nothing.unwrap_err().code, INVALID_PARAMS);
     }
 }

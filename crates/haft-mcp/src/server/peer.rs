@@ -1,69 +1,137 @@
 //! The client behind one request.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::ask::{Asks, Questions};
+use super::level::Level;
+use crate::error::{METHOD_NOT_FOUND, RpcError};
 use crate::transport::Era;
 use crate::wire;
 
-/// The client behind one request: who it is, and the way to tell it something before the answer.
+/// The client behind one request: who it is, and the way to tell and ask it something before the answer.
 #[derive(Clone)]
 pub struct Peer {
-    pub(super) client: Arc<ClientFacts>,
-    pub(super) principal: Arc<str>,
-    /// The client's own name for the progress of this request, if it wants to hear of it.
-    pub(super) progress_token: Option<Box<RawValue>>,
-    pub(super) out: mpsc::Sender<String>,
+    pub(super) facts: Arc<ClientFacts>,
+    pub(super) line: Arc<Line>,
+    pub(super) asking: Asking,
+    /// From which level on the client wants log messages.
+    pub(super) level: Option<Level>,
 }
 
-/// What a client said about itself.
+/// What is known of a client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientFacts {
+    /// No other client has it, as long as the program runs.
+    pub(super) id: u64,
+    pub(super) principal: Arc<str>,
     pub(super) era: Era,
     pub(super) protocol_version: String,
     pub(super) name: Option<String>,
     pub(super) capabilities: Value,
 }
 
+/// An id for a client that was not seen before.
+pub(super) fn new_client_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// How a client is asked something.
+#[derive(Clone)]
+pub(super) enum Asking {
+    /// By a request of ours.
+    Legacy(Arc<Asks>),
+    /// By a result that asks back.
+    Modern(Arc<Questions>),
+}
+
+/// Where messages before the answer go. That changes when a request that asked back is sent again.
+pub(super) struct Line(Mutex<LineState>);
+
+struct LineState {
+    out: mpsc::Sender<String>,
+    /// The client's own name for the progress of this request, if it wants to hear of it.
+    progress_token: Option<Box<RawValue>>,
+}
+
+impl Line {
+    pub(super) fn new(
+        out: mpsc::Sender<String>,
+        progress_token: Option<Box<RawValue>>,
+    ) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(LineState { out, progress_token })))
+    }
+
+    /// Goes on where the other one goes.
+    pub(super) fn follow(&self, other: &Self) {
+        let (out, progress_token) = {
+            let other = other.state();
+            (other.out.clone(), other.progress_token.clone())
+        };
+        *self.state() = LineState { out, progress_token };
+    }
+
+    pub(super) fn out(&self) -> mpsc::Sender<String> {
+        self.state().out.clone()
+    }
+
+    /// Tells something that may be left out where the client reads too slowly.
+    fn tell(&self, message: String) {
+        drop(self.state().out.try_send(message));
+    }
+
+    fn state(&self) -> MutexGuard<'_, LineState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Peer {
+    /// A number that only this client has: a session, a connection, or in the era without either, a
+    /// request.
+    pub fn client_id(&self) -> u64 {
+        self.facts.id
+    }
+
     /// Which era the client speaks.
     pub fn era(&self) -> Era {
-        self.client.era
+        self.facts.era
     }
 
     /// The protocol version that was agreed on.
     pub fn protocol_version(&self) -> &str {
-        &self.client.protocol_version
+        &self.facts.protocol_version
     }
 
     /// What the client calls itself. It can say anything.
     pub fn client_name(&self) -> Option<&str> {
-        self.client.name.as_deref()
+        self.facts.name.as_deref()
     }
 
     /// What the client says it can do.
     pub fn client_capabilities(&self) -> &Value {
-        &self.client.capabilities
+        &self.facts.capabilities
     }
 
     /// Who the client is, as whoever let it in knows it.
     pub fn principal(&self) -> &str {
-        &self.principal
+        &self.facts.principal
     }
 
     /// Whether the client wants to hear how far the request is.
     pub fn wants_progress(&self) -> bool {
-        self.progress_token.is_some()
+        self.line.state().progress_token.is_some()
     }
 
     /// Says how far the request is. Left out where the client reads too slowly: a later report says
     /// more.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = &self.progress_token else { return };
+        let Some(token) = self.line.state().progress_token.clone() else { return };
         let mut params = json!({ "progressToken": token, "progress": progress });
         if let Some(total) = total {
             params["total"] = json!(total);
@@ -71,48 +139,77 @@ impl Peer {
         if let Some(message) = message {
             params["message"] = json!(message);
         }
-        let message = wire::notification("notifications/progress", &params.to_string());
-        drop(self.out.try_send(message));
+        self.line.tell(wire::notification("notifications/progress", &params.to_string()));
     }
-}
 
-/// The parts of a request's parameters that belong to the protocol.
-#[derive(Default, Deserialize)]
-struct Meta<'a> {
-    #[serde(borrow, default, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
-}
-
-/// The token under which a request wants to hear of its progress. Only texts and numbers are such.
-pub(super) fn progress_token(params: Option<&RawValue>) -> Option<Box<RawValue>> {
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow, default, rename = "_meta")]
-        meta: Option<Meta<'a>>,
+    /// From which level on the client wants log messages, if it wants any.
+    pub fn log_level(&self) -> Option<Level> {
+        self.level
     }
-    let params: Params<'_> = serde_json::from_str(params?.get()).ok()?;
-    let token = params.meta?.progress_token?;
-    token
-        .get()
-        .starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-        .then(|| token.to_owned())
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Hands on a log message (the parameters of `notifications/message`) if it is serious enough.
+    pub fn log(&self, params: &RawValue) {
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            level: std::borrow::Cow<'a, str>,
+        }
+        let Some(wanted) = self.level else { return };
+        let message = serde_json::from_str::<Message<'_>>(params.get()).ok();
+        let level = message.and_then(|message| Level::named(&message.level));
+        if level.is_some_and(|level| level >= wanted) {
+            self.line.tell(wire::notification("notifications/message", params.get()));
+        }
+    }
 
-    #[test]
-    fn a_token_is_a_text_or_a_number() {
-        let token = |json: &str| {
-            let params: Box<RawValue> = serde_json::from_str(json).unwrap();
-            progress_token(Some(&params)).map(|token| token.get().to_owned())
+    /// Whether the client says that it can answer such a request: `sampling/createMessage`,
+    /// `elicitation/create`, `roots/list`.
+    pub fn can_answer(&self, method: &str, params: Option<&RawValue>) -> bool {
+        let Some(needed) = capability(method) else { return false };
+        let Some(found) = self.facts.capabilities.get(needed).filter(|it| !it.is_null()) else {
+            return false;
         };
-        assert_eq!(token(r#"{"_meta":{"progressToken":"a"}}"#).as_deref(), Some("\"a\""));
-        assert_eq!(token(r#"{"_meta":{"progressToken":7},"x":1}"#).as_deref(), Some("7"));
-        assert_eq!(token(r#"{"_meta":{"progressToken":null}}"#), None);
-        assert_eq!(token(r#"{"_meta":{"progressToken":{}}}"#), None);
-        assert_eq!(token(r"{}"), None);
-        assert_eq!(token(r"[]"), None);
+        // A page to visit is more than a form to fill in, and has to be declared as such.
+        let is_page =
+            needed == "elicitation" && params.is_some_and(|params| asks_for_page(params.get()));
+        !is_page || found.get("url").is_some()
     }
+
+    /// Asks the client something and waits for its answer. `name` is what a server of the modern era
+    /// calls the question.
+    pub async fn ask(
+        &self,
+        name: Option<&str>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        if !self.can_answer(method, params) {
+            let text = format!("the client does not say that it can answer `{method}`");
+            return Err(RpcError::new(METHOD_NOT_FOUND, text));
+        }
+        match &self.asking {
+            Asking::Legacy(asks) => asks.ask(&self.line, method, params).await,
+            Asking::Modern(questions) => questions.ask(name, method, params).await,
+        }
+    }
+}
+
+/// The capability a client declares that can answer `method`.
+fn capability(method: &str) -> Option<&'static str> {
+    match method {
+        "sampling/createMessage" => Some("sampling"),
+        "elicitation/create" => Some("elicitation"),
+        "roots/list" => Some("roots"),
+        _ => None,
+    }
+}
+
+fn asks_for_page(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Elicitation {
+        #[serde(default)]
+        mode: Option<String>,
+    }
+    let asked = serde_json::from_str::<Elicitation>(params).ok();
+    asked.and_then(|asked| asked.mode).as_deref() == Some("url")
 }

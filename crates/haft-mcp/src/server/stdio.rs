@@ -5,19 +5,17 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use super::peer::{ClientFacts, Peer, progress_token};
-use super::{
-    About, ClientRequest, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, legacy, modern,
-};
+use super::desk::{Answer, Asked, Client, Desk, on_one_line};
+use super::meta::{Meta, Wishes};
+use super::peer::{ClientFacts, new_client_id};
+use super::{Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern};
 use crate::error::{INTERNAL_ERROR, RpcError};
-use crate::transport::Era;
 use crate::wire::{self, Incoming};
 
 /// How many messages may wait for a slow reader.
@@ -36,11 +34,11 @@ pub async fn stdio(
 ) -> io::Result<()> {
     let (out, queue) = mpsc::channel(WAITING_MAX);
     let connection = Connection {
-        about: service.about(),
-        changes: service.tool_changes(),
+        changes: service.changes(),
         principal: options.principal.as_str().into(),
-        service,
+        desk: Desk::new(service),
         options,
+        id: new_client_id(),
         client: None,
         out,
         running: JoinSet::new(),
@@ -76,13 +74,14 @@ async fn write(
 }
 
 struct Connection {
-    service: Arc<dyn Service>,
-    about: About,
-    changes: watch::Receiver<u64>,
+    desk: Arc<Desk>,
+    changes: broadcast::Receiver<Change>,
     principal: Arc<str>,
     options: ServeOptions,
+    /// The one who speaks the modern era here.
+    id: u64,
     /// Who `initialize` introduced.
-    client: Option<Arc<ClientFacts>>,
+    client: Option<Arc<Client>>,
     out: mpsc::Sender<String>,
     /// The requests under way. Dropping them cancels them.
     running: JoinSet<()>,
@@ -110,7 +109,7 @@ impl Connection {
                     line.clear();
                 }
                 Some(ended) = self.running.join_next() => self.ended(ended).await,
-                Ok(()) = self.changes.changed() => self.announce().await,
+                Some(news) = change::next(&mut self.changes) => self.announce(&news).await,
             }
         }
         let finishing = async { while self.running.join_next().await.is_some() {} };
@@ -133,12 +132,15 @@ impl Connection {
         }
         match wire::parse(line, self.options.limits.depth_max) {
             Ok(Incoming::Request { id, method, params }) => {
-                self.request(id, &method, params).await;
+                self.request(Asked { id, method: &method, params }).await;
             }
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
-            // We ask nothing of clients, so there is nothing they could answer.
-            Ok(Incoming::Result { .. } | Incoming::Error { .. }) => {
-                tracing::debug!("a client answered what nobody asked");
+            Ok(Incoming::Result { id, result }) => self.answered(id, Ok(result.to_owned())),
+            Ok(Incoming::Error { id, error }) => {
+                let error = serde_json::from_str(error.get()).unwrap_or_else(|error| {
+                    RpcError::new(INTERNAL_ERROR, format!("its error cannot be read: {error}"))
+                });
+                self.answered(id.unwrap_or(RawValue::NULL), Err(error));
             }
             Err(wire::Malformed(why)) => {
                 let is_json = serde_json::from_slice::<&RawValue>(line).is_ok();
@@ -148,22 +150,24 @@ impl Connection {
         }
     }
 
-    async fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>) {
-        let answer = match self.begin(id, method, params) {
-            Ok(Begun::Answered(result)) => wire::response(id, &result),
-            Ok(Begun::Running) => return,
-            Err(error) => wire::error_response(id, &error),
-        };
-        self.send(answer).await;
+    /// The client answered a question of ours.
+    fn answered(&self, id: &RawValue, answer: Answer) {
+        if !self.client.as_ref().is_some_and(|client| client.asks.answer(id, answer)) {
+            tracing::debug!("a client answered what nobody asked");
+        }
     }
 
-    /// Answers what the protocol asks, and starts everything else.
-    fn begin(
-        &mut self,
-        id: &RawValue,
-        method: &str,
-        params: Option<&RawValue>,
-    ) -> Result<Begun, RpcError> {
+    async fn request(&mut self, asked: Asked<'_>) {
+        match self.begin(asked) {
+            Ok(None) => {}
+            Ok(Some(result)) => self.send(wire::response(asked.id, &result)).await,
+            Err(error) => self.refuse(Some(asked.id), &error).await,
+        }
+    }
+
+    /// Shakes hands, or starts a request.
+    fn begin(&mut self, asked: Asked<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
+        let Asked { id, method, params } = asked;
         if !id.get().starts_with(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
             return Err(RpcError::new(INVALID_REQUEST, "an id is a text or a number"));
         }
@@ -171,30 +175,23 @@ impl Connection {
             let text = format!("a request with the id {id} is under way already");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
-        let client = if modern::is_modern(method, params) {
-            let client = modern::client(params)?;
-            if method == "server/discover" {
-                return modern::discover(&self.about)
-                    .map(|result| Begun::Answered(modern::complete(method, result)));
-            }
-            Arc::new(client)
+        let meta = Meta::read(params)?;
+        let speaker = if meta.protocol_version.is_some() || method == "server/discover" {
+            let facts = modern::client(&meta, self.id, Arc::clone(&self.principal))?;
+            Speaker::Modern(facts, meta.wishes()?)
         } else {
             match (method, &self.client) {
                 ("initialize", None) => {
-                    let (client, result) = legacy::initialize(params, &self.about)?;
-                    self.client = Some(Arc::new(client));
-                    return Ok(Begun::Answered(result));
+                    let about = self.desk.service.about();
+                    let (facts, result) =
+                        legacy::initialize(params, &about, Arc::clone(&self.principal))?;
+                    self.client = Some(Client::new(facts));
+                    return Ok(Some(result));
                 }
                 ("initialize", Some(_)) => {
                     return Err(RpcError::new(INVALID_REQUEST, "`initialize` comes only once"));
                 }
-                ("ping", _) => {
-                    // Two characters that are JSON.
-                    let empty = RawValue::from_string("{}".to_owned());
-                    let empty = empty.unwrap_or_else(|_| RawValue::NULL.to_owned());
-                    return Ok(Begun::Answered(empty));
-                }
-                (_, Some(client)) => Arc::clone(client),
+                (_, Some(client)) => Speaker::Legacy(Arc::clone(client)),
                 (_, None) => {
                     let text = format!("`{method}` comes after `initialize`");
                     return Err(RpcError::new(INVALID_REQUEST, text));
@@ -205,65 +202,42 @@ impl Connection {
             let text = format!("{} requests are under way already", self.options.requests_max);
             return Err(RpcError::new(INTERNAL_ERROR, text));
         }
-        self.start(id, method, params, client);
-        Ok(Begun::Running)
+        self.start(asked, speaker);
+        Ok(None)
     }
 
-    fn start(
-        &mut self,
-        id: &RawValue,
-        method: &str,
-        params: Option<&RawValue>,
-        client: Arc<ClientFacts>,
-    ) {
-        let peer = Peer {
-            client,
-            principal: Arc::clone(&self.principal),
-            progress_token: progress_token(params),
-            out: self.out.clone(),
-        };
-        let era = peer.era();
-        let request = ClientRequest {
-            method: method.to_owned(),
-            params: params.map(ToOwned::to_owned),
-            peer,
-        };
-        let (service, out) = (Arc::clone(&self.service), self.out.clone());
-        let (method, answer_to) = (method.to_owned(), id.to_owned());
+    fn start(&mut self, asked: Asked<'_>, speaker: Speaker) {
+        let (desk, out) = (Arc::clone(&self.desk), self.out.clone());
+        let (id, method) = (asked.id.to_owned(), asked.method.to_owned());
+        let params = asked.params.map(ToOwned::to_owned);
         let (ids, key) = (Arc::clone(&self.ids), id.get().to_owned());
         // Held until the request is in there: it may end before this goes on.
         let mut known = lock(&self.ids);
         let handle = self.running.spawn(async move {
-            let answer = match service.request(request).await {
-                Ok(result) => {
-                    let result = match era {
-                        Era::Legacy => result,
-                        Era::Modern => modern::complete(&method, result),
-                    };
-                    wire::response(&answer_to, &on_one_line(result))
+            let asked = Asked { id: &id, method: &method, params: params.as_deref() };
+            let answer = match speaker {
+                Speaker::Legacy(client) => desk.legacy(&client, asked, out.clone()).await,
+                Speaker::Modern(facts, wishes) => {
+                    desk.modern(facts, wishes, asked, out.clone()).await
                 }
-                Err(error) => wire::error_response(&answer_to, &error),
             };
-            lock(&ids).remove(&key);
-            // Nobody is left to answer where this fails.
+            let answer = match answer {
+                Ok(result) => wire::response(&id, &on_one_line(result)),
+                Err(error) => wire::error_response(&id, &error),
+            };
+            lock(&ids).remove(id.get());
+            // The writer is gone only when the connection ends.
             let _ = out.send(answer).await;
         });
-        known.insert(id.get().to_owned(), handle);
+        known.insert(key, handle);
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Cancelled<'a> {
-            #[serde(borrow)]
-            request_id: &'a RawValue,
-        }
         if method != "notifications/cancelled" {
             return;
         }
-        let cancelled = params.and_then(|it| serde_json::from_str::<Cancelled<'_>>(it.get()).ok());
-        let id = cancelled.map(|it| it.request_id.get());
         // One that has ended meanwhile is no fault of the client.
+        let id = params.and_then(legacy::cancelled);
         if let Some(request) = id.and_then(|id| lock(&self.ids).remove(id)) {
             request.abort();
         }
@@ -283,10 +257,11 @@ impl Connection {
         }
     }
 
-    /// Tells the client that the list of tools is another one.
-    async fn announce(&self) {
-        if self.client.is_some() {
-            self.send(wire::notification("notifications/tools/list_changed", "{}")).await;
+    /// Tells the client what is another than before.
+    async fn announce(&self, news: &[Change]) {
+        let Some(client) = &self.client else { return };
+        for change in news.iter().filter(|change| client.wants(change)) {
+            self.send(wire::notification(change.method(), &change.params(None))).await;
         }
     }
 
@@ -304,10 +279,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a request went on.
-enum Begun {
-    Answered(Box<RawValue>),
-    Running,
+/// Who asks.
+enum Speaker {
+    Legacy(Arc<Client>),
+    Modern(ClientFacts, Wishes),
 }
 
 enum Line {
@@ -334,14 +309,4 @@ async fn read_line(
         // A last line may lack its end.
         Line::Whole
     })
-}
-
-/// A result without line ends between its parts, where it has any: they would end the message.
-fn on_one_line(result: Box<RawValue>) -> Box<RawValue> {
-    if memchr::memchr2(b'\n', b'\r', result.get().as_bytes()).is_none() {
-        return result;
-    }
-    // Inside strings JSON has no line ends, so every one stands between parts.
-    let text = result.get().replace(['\n', '\r'], " ");
-    RawValue::from_string(text).unwrap_or(result)
 }

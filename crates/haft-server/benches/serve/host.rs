@@ -91,7 +91,7 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
             let listener = Listener::bind(settings, &keys).await?;
             announce(listener.local_addr(), key.expose())?;
             let service = Service::new(live, keys, telemetry);
-            let router = api::router(&service, &GuardSettings::default());
+            let router = api::router(&service, &GuardSettings::default(), axum::Router::new());
             listener.serve(router, CancellationToken::new()).await;
             Ok(())
         }

@@ -80,8 +80,8 @@ impl Routes {
     }
 }
 
-/// The whole service, ready to be served.
-pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
+/// The whole service, ready to be served. `gateway` has its own endpoints, for whoever may call tools.
+pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) -> Router {
     let parts: [fn() -> Routes; _] = [
         calls::routes,
         config::routes,
@@ -120,8 +120,8 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings) -> Router {
         .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
     Frame::new(guard, Arc::clone(&service.keys))
         .reading(reading.merge(documents))
-        .calling(calling)
+        .calling(calling.merge(gateway))
         .admin(admin)
-        .documented(paths)
+        .documented(paths.into_iter().chain(["/mcp".to_owned()]))
         .into_router()
 }

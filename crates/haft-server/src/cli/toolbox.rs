@@ -9,18 +9,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration};
 use crate::console;
+use crate::gateway::Hub;
 use crate::progress::Progress;
 
 /// How long calls that were told to end may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What the command needs the toolbox for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Purpose<'a> {
     /// To run this tool.
     Call(&'a str),
     /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
-    Serve,
+    Serve(Hub),
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
     /// To see its servers. Every one is connected, and none stops the command.
@@ -51,7 +52,7 @@ impl Toolbox {
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
             Purpose::Call(tool) => builder.for_tool(tool),
-            Purpose::Serve => builder.without_waiting(),
+            Purpose::Serve(hub) => builder.without_waiting().server_handler(hub),
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };

@@ -2,16 +2,34 @@
 //!
 //! Every call takes the one path of [`haft::call`], so limits, checks and the log hold for clients too.
 
+mod completion;
 mod content;
+mod follow;
+mod http;
+mod hub;
+mod page;
+mod prompts;
+mod requester;
+mod resources;
+mod template;
 mod tools;
+mod view;
 
-use haft::mcp_server::{About, ClientRequest, Service};
+use std::sync::Arc;
+
+use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
 use haft::oauth::BoxFuture;
 use haft::{RpcError, Runtime};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::watch;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+pub use http::Mount;
+pub use hub::Hub;
+pub use view::View;
 
 /// JSON-RPC: the method does not exist.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -19,25 +37,46 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: we failed.
 const INTERNAL_ERROR: i64 = -32603;
+/// How many changes may wait for a slow client; one that missed some asks for every list anew.
+const CHANGES_MAX: usize = 256;
 
 /// A toolbox as MCP clients see it.
 pub struct Gateway {
     runtime: Runtime,
+    view: View,
+    changes: broadcast::Sender<Change>,
+    _following: DropGuard,
 }
 
 impl Gateway {
-    /// Offers the tools of `runtime`.
-    pub fn new(runtime: Runtime) -> Self {
-        Self { runtime }
+    /// Offers what `view` lets through of the toolbox. `hub` is what hears its servers. Needs a tokio
+    /// runtime around it.
+    pub fn new(runtime: Runtime, view: View, hub: &Hub) -> Arc<Self> {
+        let end = CancellationToken::new();
+        let changes = broadcast::Sender::new(CHANGES_MAX);
+        let gateway =
+            Arc::new(Self { runtime, view, changes, _following: end.clone().drop_guard() });
+        let following = follow::follow(Arc::downgrade(&gateway), hub.listen());
+        TaskTracker::new().spawn(async move {
+            let _ = end.run_until_cancelled(following).await;
+        });
+        gateway
     }
 
     async fn answer(&self, request: ClientRequest) -> Result<Box<RawValue>, RpcError> {
         let ClientRequest { method, params, peer } = request;
+        let params = params.as_deref();
         match method.as_str() {
-            "tools/list" => tools::list(&self.runtime, params.as_deref()).await,
-            "tools/call" => tools::call(&self.runtime, params.as_deref(), peer).await,
+            "tools/list" => self.list_tools(params).await,
+            "tools/call" => self.call_tool(params, peer).await,
+            "prompts/list" => self.list_prompts(params).await,
+            "prompts/get" => self.get_prompt(params, peer).await,
+            "resources/list" => self.list_resources(params).await,
+            "resources/templates/list" => self.list_templates(params).await,
+            "resources/read" => self.read_resource(params, peer).await,
+            "completion/complete" => self.complete(params, peer).await,
             _ => {
-                let text = format!("`{method}` is not offered here");
+                let text = format!("Method not found: {method}");
                 Err(RpcError::new(METHOD_NOT_FOUND, text))
             }
         }
@@ -49,24 +88,49 @@ impl Service for Gateway {
         About {
             name: "haft".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            capabilities: json!({ "tools": {} }),
+            capabilities: json!({
+                "tools": { "listChanged": true },
+                "prompts": { "listChanged": true },
+                "resources": { "listChanged": true, "subscribe": true },
+                "completions": {},
+                "logging": {},
+            }),
             instructions: None,
         }
     }
 
-    fn request(&self, request: ClientRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        Box::pin(self.answer(request))
+    fn request(
+        self: Arc<Self>,
+        request: ClientRequest,
+    ) -> BoxFuture<'static, Result<Box<RawValue>, RpcError>> {
+        Box::pin(async move { self.answer(request).await })
     }
 
-    fn tool_changes(&self) -> watch::Receiver<u64> {
-        self.runtime.changes()
+    fn subscribe(
+        self: Arc<Self>,
+        uri: String,
+        peer: Peer,
+    ) -> BoxFuture<'static, Result<Subscription, RpcError>> {
+        Box::pin(async move { self.watch_resource(&uri, &peer).await })
+    }
+
+    fn changes(&self) -> broadcast::Receiver<Change> {
+        self.changes.subscribe()
+    }
+
+    fn input_schema(&self, tool: &str) -> Option<Value> {
+        let origin = self.runtime.tool_origin(tool)?;
+        self.view.shows_tool(origin.server.as_deref(), tool).then_some(origin.item)
     }
 }
 
 /// The parameters of a request.
 fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| invalid(&error))
+}
+
+fn invalid(problem: &impl ToString) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", problem.to_string()))
 }
 
 /// A result of ours as JSON.

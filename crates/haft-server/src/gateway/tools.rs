@@ -1,59 +1,21 @@
 //! Tools: listed in their fixed order, page by page, and called on the one path.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft::mcp_server::Peer;
-use haft::{Code, RpcError, Runtime, ToolCall, ToolDescription};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use haft::{Code, Envelope, RpcError, ToolCall, ToolDescription};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::timeout;
 
 use super::content::call_result;
-use super::{INVALID_PARAMS, read, result};
+use super::page::{is_first, page};
+use super::requester::Behind;
+use super::{Gateway, INVALID_PARAMS, read, result};
 
-/// How many tools one page has.
-const PAGE: usize = 250;
 /// How long a list waits for servers that are being connected. What comes later is announced.
 const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
-
-#[derive(Deserialize)]
-struct ListParams {
-    #[serde(default)]
-    cursor: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Page<'a> {
-    tools: &'a [ToolDescription],
-    /// The last tool on this page: unlike a number it stays right when tools come and go.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<&'a str>,
-}
-
-/// `tools/list`.
-pub(super) async fn list(
-    runtime: &Runtime,
-    params: Option<&RawValue>,
-) -> Result<Box<RawValue>, RpcError> {
-    let ListParams { cursor } = read(params)?;
-    if cursor.is_none() {
-        // A server that does not answer must not keep the tools of the others back.
-        let _ = timeout(LATE_WAIT_MAX, runtime.discover()).await;
-    }
-    let tools = runtime.tool_descriptions();
-    let start = match &cursor {
-        None => 0,
-        Some(last) => {
-            let at = tools.iter().position(|tool| tool.name == *last);
-            at.ok_or_else(|| RpcError::new(INVALID_PARAMS, "Invalid params: unknown cursor"))? + 1
-        }
-    };
-    let rest = &tools[start..];
-    let page = &rest[..rest.len().min(PAGE)];
-    let next = page.last().filter(|_| rest.len() > PAGE);
-    result(&Page { tools: page, next_cursor: next.map(|tool| tool.name.as_str()) })
-}
 
 #[derive(Deserialize)]
 struct CallParams {
@@ -62,28 +24,88 @@ struct CallParams {
     arguments: Option<Box<RawValue>>,
 }
 
-/// `tools/call`.
-pub(super) async fn call(
-    runtime: &Runtime,
-    params: Option<&RawValue>,
-    peer: Peer,
-) -> Result<Box<RawValue>, RpcError> {
-    let CallParams { name, arguments } = read(params)?;
-    let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
-    let mut call = ToolCall::from_text(name, arguments).caller(peer.principal());
-    if peer.wants_progress() {
-        call =
-            call.on_progress(move |it| peer.progress(it.progress, it.total, it.message.as_deref()));
+impl Gateway {
+    /// The tools this endpoint shows.
+    pub(super) fn tools(&self) -> Vec<ToolDescription> {
+        let offers = self.runtime.tool_descriptions().into_iter();
+        offers
+            .filter(|it| self.view.shows_tool(it.server.as_deref(), &it.item.name))
+            .map(|it| it.item)
+            .collect()
     }
-    let (envelope, raw) = runtime.call_raw(call).await;
-    // What a server answered goes to the client as it is, also where it says that it failed.
-    if let Some(raw) = raw {
-        return Ok(raw);
+
+    /// Waits for servers that are being connected, but not for ever: one that does not answer must not
+    /// keep back what the others offer.
+    pub(super) async fn wait_for_late(&self) {
+        let _ = timeout(LATE_WAIT_MAX, self.runtime.discover()).await;
     }
-    match &envelope.error {
-        Some(error) if error.code == Code::UnknownTool => {
-            Err(RpcError::new(INVALID_PARAMS, format!("Unknown tool: {}", envelope.tool)))
+
+    pub(super) async fn list_tools(
+        &self,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        if is_first(params) {
+            self.wait_for_late().await;
         }
-        Some(_) | None => result(&call_result(&envelope)),
+        page(params, "tools", &self.tools(), |tool| &tool.name)
     }
+
+    pub(super) async fn call_tool(
+        &self,
+        params: Option<&RawValue>,
+        peer: Peer,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let CallParams { name, arguments } = read(params)?;
+        self.run(name, arguments, peer).await
+    }
+
+    /// Runs a tool on behalf of a client.
+    pub(super) async fn run(
+        &self,
+        name: String,
+        arguments: Option<Box<RawValue>>,
+        peer: Peer,
+    ) -> Result<Box<RawValue>, RpcError> {
+        if let Some(origin) = self.runtime.tool_origin(&name)
+            && !self.view.shows_tool(origin.server.as_deref(), &name)
+        {
+            return Err(unknown(&name));
+        }
+        let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
+        let mut call = ToolCall::from_text(name, arguments)
+            .caller(peer.principal())
+            .on_behalf_of(Arc::new(Behind(peer.clone())));
+        if peer.wants_progress() {
+            call = call
+                .on_progress(move |it| peer.progress(it.progress, it.total, it.message.as_deref()));
+        }
+        let (envelope, raw) = self.runtime.call_raw(call).await;
+        // What a server answered goes to the client as it is, also where it says that it failed.
+        if let Some(raw) = raw {
+            return Ok(raw);
+        }
+        match &envelope.error {
+            Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
+            Some(_) => match refused_by_server(&envelope) {
+                Some(refusal) => Err(refusal),
+                None => result(&call_result(&envelope)),
+            },
+            None => result(&call_result(&envelope)),
+        }
+    }
+}
+
+fn unknown(tool: &str) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("Unknown tool: {tool}"))
+}
+
+/// The error of a server that refused the call, as the server wrote it.
+fn refused_by_server(envelope: &Envelope) -> Option<RpcError> {
+    let details = &envelope.error.as_ref()?.details;
+    let data = details.get("data").filter(|data| !data.is_null());
+    Some(RpcError {
+        code: details.get("rpc_code")?.as_i64()?,
+        message: details.get("rpc_message")?.as_str()?.to_owned(),
+        data: data.and_then(|data| to_raw_value(data).ok()),
+    })
 }

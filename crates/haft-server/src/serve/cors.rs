@@ -11,10 +11,11 @@ use axum::response::{IntoResponse as _, Response};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, if-match, if-none-match, tracestate, traceparent, x-api-key, \
-     x-request-id",
+    "authorization, content-type, if-match, if-none-match, last-event-id, mcp-method, mcp-name, \
+     mcp-protocol-version, mcp-session-id, tracestate, traceparent, x-api-key, x-request-id",
 );
-const EXPOSED: HeaderValue = HeaderValue::from_static("etag, location, retry-after, x-request-id");
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("etag, location, mcp-session-id, retry-after, x-request-id");
 /// For how many seconds a browser need not ask again.
 const MAX_AGE_SECS: HeaderValue = HeaderValue::from_static("600");
 

@@ -77,14 +77,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// The whole body, within its limits.
-async fn read_body(request: Request) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Problem> {
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     let mut is_too_large = announced.is_some_and(|bytes: usize| bytes > BODY_BYTES_MAX);

@@ -16,6 +16,7 @@ mod tls;
 
 pub use access::{Caller, may_listen};
 pub use extract::{BODY_BYTES_MAX, Json, Path, Query};
+pub(crate) use extract::{is_json, read_body};
 pub use frame::Frame;
 pub use guard::GuardSettings;
 pub use listener::{Connection, Ended, EndsByItself, ListenError, Listener, ListenerSettings};

@@ -56,6 +56,7 @@ impl<'a> CallRecord<'a> {
             state: inner.sessions.state(call.session.as_deref()),
             trace: call.trace.clone(),
             reporter: call.listeners.reporter(),
+            requester: call.requester.clone(),
         };
         Self {
             log: snapshot.log.as_ref(),

@@ -7,6 +7,8 @@ mod choice;
 mod figures;
 #[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
 mod fleet;
+#[cfg(feature = "mcp")]
+mod forward;
 mod info;
 mod local;
 mod observe;
@@ -46,6 +48,8 @@ use crate::tool::Tool;
 pub use builder::RuntimeBuilder;
 pub(crate) use call_record::CallRecord;
 pub use figures::{Figures, ToolFigures};
+#[cfg(feature = "mcp")]
+pub use forward::Offer;
 pub use info::{EffectiveValue, ToolInfo};
 pub use observe::CallSummary;
 pub use reconnect::ReconnectError;

@@ -1,14 +1,13 @@
 //! What servers offer beside tools: prompts and resources.
 
-use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate, ToolDescription};
+use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Offered, Runtime};
-use crate::backend::mcp::Connection;
+use super::Runtime;
+use crate::backend::mcp::{Connection, Resources};
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
-use crate::registry::Source;
 use std::sync::Arc;
 
 /// A prompt and the server that has it.
@@ -50,32 +49,6 @@ pub enum ResourceInfo {
 }
 
 impl Runtime {
-    /// The tools that are offered, in their fixed order, as `tools/list` shows them: under the names
-    /// they have here, with everything else their servers say about them.
-    pub fn tool_descriptions(&self) -> Vec<ToolDescription> {
-        let snapshot = self.inner.snapshot.load();
-        let describe = |tool: &Arc<Offered>| {
-            let definition = &tool.registered.definition;
-            let rest = match &tool.registered.source {
-                Source::Local => None,
-                Source::Mcp { mcp_name, .. } => snapshot.fleet.find(mcp_name).and_then(|server| {
-                    let lists = server.lists()?;
-                    let own = lists.tools.iter().find(|own| own.name == definition.name)?;
-                    Some(own.rest.clone())
-                }),
-            };
-            ToolDescription {
-                name: tool.registered.name.clone(),
-                title: definition.title.clone(),
-                description: definition.description.clone(),
-                input_schema: definition.input_schema.clone(),
-                output_schema: definition.output_schema.clone(),
-                rest: rest.unwrap_or_default(),
-            }
-        };
-        snapshot.tools().map(describe).collect()
-    }
-
     /// The prompts of every server that could be asked.
     pub fn prompts(&self) -> Vec<PromptInfo> {
         let snapshot = self.inner.snapshot.load();
@@ -105,8 +78,9 @@ impl Runtime {
 
     /// The resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Vec<ResourceInfo>, ToolFailure> {
-        let (resources, templates) = self.connection(server)?.resources().await?;
+        let listed = self.connection(server)?.resources().await?;
         let name = || server.to_owned();
+        let Resources { resources, templates } = Resources::clone(&listed);
         let resources = resources
             .into_iter()
             .map(|resource| ResourceInfo::Resource { server: name(), resource });

@@ -3,7 +3,6 @@
 mod channel;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -12,7 +11,7 @@ use haft::mcp_server::{ServeOptions, stdio};
 
 use super::toolbox::{Purpose, Toolbox};
 use super::{Global, block_on, load};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Hub, View};
 
 /// Who calls, as the log names it.
 const PRINCIPAL: &str = "mcp";
@@ -31,12 +30,13 @@ pub(super) fn run(global: &Global, _: &McpArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
     block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Serve).await?;
+        let hub = Hub::default();
+        let toolbox = Toolbox::open(config, Purpose::Serve(hub.clone())).await?;
         toolbox.hide_progress();
         let served = toolbox.work(async |runtime| {
             // A tool that is added to the files is there for the client without a new start.
             let live = Live::follow(runtime.clone(), options);
-            let gateway = Arc::new(Gateway::new(runtime.clone()));
+            let gateway = Gateway::new(runtime.clone(), View::default(), &hub);
             let (input, (output, last_words)) = (channel::input()?, channel::output()?);
             let served = stdio(gateway, input, output, ServeOptions::new(PRINCIPAL)).await;
             last_words.finish().await;

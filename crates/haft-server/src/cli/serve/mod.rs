@@ -12,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
+use haft::mcp_server::HttpOptions;
 use haft::{Config, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load};
 use crate::api::{self, Service};
+use crate::gateway::{Gateway, Hub, Mount, View};
 use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -78,7 +80,10 @@ async fn serve(
     };
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry)).await?;
+    let hub = Hub::default();
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry), hub.clone()).await?;
+    let gateway = Gateway::new(runtime.clone(), View::default(), &hub);
+    let gateway = Mount::new(gateway, HttpOptions::default());
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     greeting::print(global, &service, listener.local_addr())?;
@@ -86,7 +91,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(keys.note_use(stop.clone()));
-    let serving = listener.serve(api::router(&service, &guard), stop.clone());
+    let serving = listener.serve(api::router(&service, &guard, gateway.routes()), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {
@@ -107,6 +112,7 @@ async fn serve(
         tracing::info!("ending: {calls} under way may take {}s", grace.as_secs());
     }
     stop.cancel();
+    gateway.stop();
     background.close();
     // Together: a call that is cut off still gets its answer, which says so.
     let ending = async {
@@ -158,12 +164,14 @@ async fn start(
     config: Config,
     signals: &mut Signals,
     telemetry: Arc<Telemetry>,
+    hub: Hub,
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let watch = progress.clone();
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
         .without_waiting()
+        .server_handler(hub)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| watch.note(server, health.state));
     let mut starting = Box::pin(builder.start());

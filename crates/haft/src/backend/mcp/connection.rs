@@ -2,23 +2,23 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use haft_mcp::oauth::Authorizer;
-use haft_mcp::{
-    Client, Identity, RequestError, ResourceDescription, ResourceTemplate, TransportError,
-};
+use haft_mcp::{Client, Identity, RequestError, TransportError};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::events::Events;
 use super::handler::ServerHandler;
 use super::health::{Health, ServerState};
-use super::lists::{self, Lists};
+use super::lists::{Lists, Resources};
+use super::under_way::UnderWay;
 use super::{convert, failure, supervisor};
 use crate::backend::process::{Household, ProcessTree, SharedTail};
 use crate::config::choices::Start;
@@ -72,6 +72,13 @@ pub struct Connection {
     pub(super) rounds: watch::Sender<u64>,
     /// How many attempts to connect have failed.
     pub(super) failures: watch::Sender<u64>,
+    /// Hears and answers the server.
+    pub(super) events: Arc<Events>,
+    /// Its resources, as they were last asked for.
+    pub(super) resources: Arc<ArcSwapOption<Resources>>,
+    /// The resources somebody wants to hear of, and how many do.
+    pub(super) watched: Mutex<HashMap<String, usize>>,
+    pub(super) under_way: UnderWay,
     pub(super) wanted: Notify,
     pub(super) stale: Arc<Notify>,
     pub(super) lost: Notify,
@@ -108,6 +115,18 @@ impl Connection {
             Start::Eager => None,
         };
         let stop = surroundings.stop.child_token();
+        let (stale, resources, under_way) = (Arc::default(), Arc::default(), UnderWay::default());
+        let events = Arc::new(Events {
+            server: config.name.clone(),
+            sampling: config.sampling.value,
+            list_changed: config.list_changed.value,
+            handler: Arc::clone(&surroundings.handler),
+            redactor: surroundings.redactor.clone(),
+            stale: Arc::clone(&stale),
+            resources: Arc::clone(&resources),
+            under_way: under_way.clone(),
+            troubles: Mutex::new(0),
+        });
         let connection = Arc::new(Self {
             config,
             surroundings,
@@ -115,8 +134,12 @@ impl Connection {
             lists: ArcSwapOption::from_pointee(lists),
             rounds: watch::Sender::new(0),
             failures: watch::Sender::new(0),
+            events,
+            resources,
+            watched: Mutex::default(),
+            under_way,
             wanted: Notify::new(),
-            stale: Arc::new(Notify::new()),
+            stale,
             lost: Notify::new(),
             wishes: watch::Sender::default(),
             tail: SharedTail::default(),
@@ -254,10 +277,12 @@ impl Connection {
     }
 
     /// The resources and templates the server has now.
-    pub async fn resources(
-        &self,
-    ) -> Result<(Vec<ResourceDescription>, Vec<ResourceTemplate>), ToolFailure> {
-        self.with_client("resources", async |client| lists::resources(client).await).await
+    pub async fn resources(&self) -> Result<Arc<Resources>, ToolFailure> {
+        let resources =
+            self.with_client("resources", async |client| Resources::load(client).await).await?;
+        let resources = Arc::new(resources);
+        self.resources.store(Some(Arc::clone(&resources)));
+        Ok(resources)
     }
 
     /// A resource's content.
@@ -300,12 +325,16 @@ impl Connection {
         what: &str,
         ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
     ) -> Result<T, ToolFailure> {
-        let _under_way = self.under_way();
+        let _under_way = self.used();
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);
             failure::of_call(self, what, &error).without_secrets(&self.surroundings.redactor)
         })
+    }
+
+    pub(super) fn lock_watched(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client, if there is one and its connection lives.
@@ -314,7 +343,7 @@ impl Connection {
     }
 
     /// A call that uses the connection, for as long as the guard lives.
-    pub(super) fn under_way(&self) -> TaskTrackerToken {
+    pub(super) fn used(&self) -> TaskTrackerToken {
         self.calls.token()
     }
 

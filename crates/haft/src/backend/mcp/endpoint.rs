@@ -1,6 +1,6 @@
 //! From a configured endpoint to a connected client: one attempt.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::{
@@ -9,7 +9,6 @@ use haft_mcp::{
 };
 
 use super::connection::Connection;
-use super::events::Events;
 use super::failure::login_remedy;
 use super::lists::Lists;
 use super::process;
@@ -31,15 +30,7 @@ pub(super) struct Attempt {
 
 /// Connects once and asks for the lists.
 pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
-    let handler: Arc<dyn Handler> = Arc::new(Events {
-        server: connection.config.name.clone(),
-        sampling: connection.config.sampling.value,
-        list_changed: connection.config.list_changed.value,
-        handler: Arc::clone(&connection.surroundings.handler),
-        redactor: connection.surroundings.redactor.clone(),
-        stale: Arc::clone(&connection.stale),
-        troubles: Mutex::new(0),
-    });
+    let handler = Arc::clone(&connection.events) as Arc<dyn Handler>;
     let limit = connection.config.connect_timeout.value;
     let connecting = async {
         let Connectors { first, fallback } = Connectors::of(connection)?;

@@ -2,16 +2,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use haft_mcp::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
+use arc_swap::ArcSwapOption;
+use haft_mcp::error::METHOD_NOT_FOUND;
 use haft_mcp::{BoxFuture, Handler, RpcError, Sent, ServerRequest, TransportError};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::handler::{Refusal, ServerHandler};
+use super::handler::ServerHandler;
+use super::lists::Resources;
+use super::under_way::{Meant, UnderWay};
 use crate::config::choices::{ListChanged, Sampling};
 use crate::record::Redactor;
+use crate::requester::{Question, Refusal, Requester};
 use crate::text::printable;
 
 /// JSON-RPC code of a request that a person or a rule refused.
@@ -27,26 +31,33 @@ pub(super) struct Events {
     pub(super) redactor: Redactor,
     /// A list changed and has to be asked for again.
     pub(super) stale: Arc<Notify>,
+    /// What its resources are has to be asked for again.
+    pub(super) resources: Arc<ArcSwapOption<Resources>>,
+    /// The clients whose calls it works on.
+    pub(super) under_way: UnderWay,
     /// Said once and counted from then on.
     pub(super) troubles: Mutex<u64>,
 }
 
 impl Events {
-    async fn answer(&self, request: ServerRequest) -> Result<Value, RpcError> {
-        let ServerRequest { method, params } = request;
+    /// Answers a request of the server: by the client it works for, where there is one, else by the
+    /// embedding program.
+    async fn answer(
+        &self,
+        request: ServerRequest,
+        caller: Meant,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let ServerRequest { name, method, params } = request;
         let server = &self.server;
-        let params = params.unwrap_or_else(|| RawValue::NULL.to_owned());
-        let answer = match method.as_str() {
-            "sampling/createMessage" => self.sample(&params).await,
-            "elicitation/create" => self.handler.elicit(server, &params).await,
-            "roots/list" => self.handler.roots(server).await,
-            _ => {
-                tracing::info!(server, method, "refused a request of the server: unknown method");
-                let text = format!("`{method}` is not offered here");
-                return Err(RpcError::new(METHOD_NOT_FOUND, text));
-            }
-        };
-        match answer {
+        if !matches!(&*method, "sampling/createMessage" | "elicitation/create" | "roots/list") {
+            tracing::info!(server, method, "refused a request of the server: unknown method");
+            let text = format!("`{method}` is not offered here");
+            return Err(RpcError::new(METHOD_NOT_FOUND, text));
+        }
+        let empty = || RawValue::from_string("{}".to_owned());
+        let params = params.or_else(|| empty().ok()).unwrap_or_else(|| RawValue::NULL.to_owned());
+        let question = Question { server, name: name.as_deref(), method: &method, params: &params };
+        match self.answer_question(question, caller).await {
             Ok(answer) => {
                 tracing::info!(server, method, "answered a request of the server");
                 Ok(answer)
@@ -58,7 +69,32 @@ impl Events {
         }
     }
 
-    async fn sample(&self, params: &RawValue) -> Result<Value, Refusal> {
+    async fn answer_question(
+        &self,
+        question: Question<'_>,
+        caller: Meant,
+    ) -> Result<Box<RawValue>, Refusal> {
+        let Question { server, method, params, .. } = question;
+        if method == "sampling/createMessage" {
+            self.allow_sampling(params).await?;
+        }
+        let answer = match caller {
+            Meant::One(requester) => return requester.ask(question).await,
+            Meant::Unclear => {
+                let reason = "several clients have calls under way at this server, and it does not \
+                              say which of them it asks";
+                return Err(Refusal::new(reason));
+            }
+            Meant::Nobody => match method {
+                "sampling/createMessage" => self.handler.sample(server, params).await?,
+                "elicitation/create" => self.handler.elicit(server, params).await?,
+                _ => self.handler.roots(server).await?,
+            },
+        };
+        to_raw_value(&answer).map_err(|error| Refusal::new(error.to_string()))
+    }
+
+    async fn allow_sampling(&self, params: &RawValue) -> Result<(), Refusal> {
         let is_allowed = match self.sampling {
             Sampling::Deny => {
                 return Err(Refusal::new("the configuration says `sampling: deny`"));
@@ -66,10 +102,36 @@ impl Events {
             Sampling::Ask => self.handler.approve_sampling(&self.server, params).await,
             Sampling::Allow => true,
         };
-        if !is_allowed {
-            return Err(Refusal::new("nobody agreed to it (`sampling: ask`)"));
+        let nobody = || Refusal::new("nobody agreed to it (`sampling: ask`)");
+        is_allowed.then_some(()).ok_or_else(nobody)
+    }
+
+    /// What the configuration lets the server ask for, of these capabilities.
+    fn allowed(&self, mut capabilities: Value) -> Value {
+        if let (Sampling::Deny, Value::Object(map)) = (self.sampling, &mut capabilities) {
+            map.remove("sampling");
         }
-        self.handler.sample(&self.server, params).await
+        if capabilities.is_object() { capabilities } else { json!({}) }
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>, caller: Meant) {
+        match method {
+            "notifications/message" => {
+                self.log(params);
+                if let (Meant::One(requester), Some(params)) = (caller, params) {
+                    requester.log(params);
+                }
+            }
+            "notifications/tools/list_changed" | "notifications/prompts/list_changed"
+                if self.list_changed == ListChanged::Refresh =>
+            {
+                // Only a note: asking in here would wait for the very messages that come next.
+                self.stale.notify_one();
+            }
+            "notifications/resources/list_changed" => self.resources.store(None),
+            _ => {}
+        }
+        self.handler.on_notification(&self.server, method, params);
     }
 
     /// A log message of the server, at our level for it.
@@ -107,32 +169,15 @@ impl Events {
 
 impl Handler for Events {
     fn capabilities(&self) -> Value {
-        let mut capabilities = self.handler.capabilities(&self.server);
-        if let (Sampling::Deny, Value::Object(map)) = (self.sampling, &mut capabilities) {
-            map.remove("sampling");
-        }
-        if capabilities.is_object() { capabilities } else { json!({}) }
+        self.allowed(self.handler.capabilities(&self.server))
     }
 
     fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        Box::pin(async move {
-            let answer = self.answer(request).await?;
-            to_raw_value(&answer).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
-        })
+        Box::pin(self.answer(request, self.under_way.meant()))
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) {
-        match method {
-            "notifications/message" => self.log(params),
-            "notifications/tools/list_changed" | "notifications/prompts/list_changed"
-                if self.list_changed == ListChanged::Refresh =>
-            {
-                // Only a note: asking in here would wait for the very messages that come next.
-                self.stale.notify_one();
-            }
-            _ => {}
-        }
-        self.handler.on_notification(&self.server, method, params);
+        self.notification(method, params, self.under_way.meant());
     }
 
     fn trouble(&self, what: &str) {
@@ -153,5 +198,39 @@ impl Handler for Events {
         if reason.sent == Sent::Maybe {
             self.handler.on_server_error(&self.server, &self.redactor.text(&reason.message));
         }
+    }
+}
+
+/// The handler of one call: what the server says there concerns the client who made it.
+pub(super) struct InCall {
+    pub(super) events: Arc<Events>,
+    pub(super) requester: Arc<dyn Requester>,
+}
+
+impl InCall {
+    fn caller(&self) -> Meant {
+        Meant::One(Arc::clone(&self.requester))
+    }
+}
+
+impl Handler for InCall {
+    fn capabilities(&self) -> Value {
+        self.events.allowed(self.requester.capabilities())
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        self.requester.log_level()
+    }
+
+    fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        Box::pin(self.events.answer(request, self.caller()))
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>) {
+        self.events.notification(method, params, self.caller());
+    }
+
+    fn trouble(&self, what: &str) {
+        self.events.trouble(what);
     }
 }

@@ -26,7 +26,12 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                     rpc.code
                 ),
                 remedy: Some(format!("`haft tools show {tool}` shows what the tool expects")),
-                details: json!({"server": server, "rpc_code": rpc.code, "data": data}),
+                details: json!({
+                    "server": server,
+                    "rpc_code": rpc.code,
+                    "rpc_message": rpc.message,
+                    "data": data,
+                }),
             }
         }
         RequestError::Protocol { message } => protocol(connection, message),

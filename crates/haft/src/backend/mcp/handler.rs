@@ -3,6 +3,8 @@
 use haft_mcp::BoxFuture;
 use serde_json::{Value, value::RawValue};
 
+use crate::requester::Refusal;
+
 /// Answers servers' requests and hears what they tell. Everything is refused by default.
 ///
 /// Sampling comes here only where the server's `sampling` setting lets it.
@@ -51,21 +53,6 @@ pub trait ServerHandler: Send + Sync + 'static {
 
     /// Hears what went wrong with a server beside the calls that failed.
     fn on_server_error(&self, _server: &str, _error: &str) {}
-}
-
-/// Why a server's request is not answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// The reason, for the server and the log.
-    pub reason: String,
-}
-
-impl Refusal {
-    /// A refusal for a reason.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
-    }
 }
 
 /// Refuses everything a server asks.

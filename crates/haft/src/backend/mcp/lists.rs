@@ -48,12 +48,20 @@ impl Lists {
 }
 
 /// The resources of a server.
-pub(super) async fn resources(
-    client: &Client,
-) -> Result<(Vec<ResourceDescription>, Vec<ResourceTemplate>), RequestError> {
-    let resources = or_none(client.list_resources().await)?;
-    let templates = or_none(client.list_resource_templates().await)?;
-    Ok((resources.items, templates.items))
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resources {
+    /// Those it names.
+    pub resources: Vec<ResourceDescription>,
+    /// Families of them.
+    pub templates: Vec<ResourceTemplate>,
+}
+
+impl Resources {
+    pub(super) async fn load(client: &Client) -> Result<Self, RequestError> {
+        let resources = or_none(client.list_resources().await)?;
+        let templates = or_none(client.list_resource_templates().await)?;
+        Ok(Self { resources: resources.items, templates: templates.items })
+    }
 }
 
 /// A server that does not know a list has an empty one.

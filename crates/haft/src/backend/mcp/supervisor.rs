@@ -165,7 +165,9 @@ pub(super) fn backoff(reconnect: &Reconnect, retries: u32) -> Duration {
 }
 
 fn publish(connection: &Connection, client: &Arc<Client>, lists: Lists) {
+    connection.resources.store(None);
     connection.client.store(Some(Arc::clone(client)));
+    connection.watch_again(client);
     take_lists(connection, lists);
     connection.rounds.send_modify(|rounds| *rounds += 1);
 }

@@ -55,6 +55,7 @@ impl McpTool {
         arguments: &RawValue,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
+        let connection = &self.connection;
         let options = CallOptions {
             // Servers send progress only to those who ask for it; whoever handles their
             // notifications hears it too.
@@ -63,9 +64,10 @@ impl McpTool {
                 parent: trace.traceparent().to_owned(),
                 state: trace.tracestate().map(ToOwned::to_owned),
             }),
+            handler: context.requester.0.as_ref().map(|it| connection.handler_for(it)),
         };
-        let connection = &self.connection;
-        let _under_way = connection.under_way();
+        let _noted = context.requester.0.as_ref().map(|it| connection.under_way.note(it));
+        let _under_way = connection.used();
         let tool = &self.definition.name;
         let mut repeats = 0;
         loop {

@@ -1,0 +1,133 @@
+//! Questions to a client while one of its requests is under way.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::peer::Line;
+use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::wire;
+
+type Answer = Result<Box<RawValue>, RpcError>;
+
+/// The questions a client of the legacy era has been asked, by our ids.
+#[derive(Default)]
+pub(super) struct Asks(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    last_id: u64,
+    asked: HashMap<u64, oneshot::Sender<Answer>>,
+}
+
+impl Asks {
+    /// Asks by a request of ours, and waits. Given up, the client is told so.
+    pub(super) async fn ask(&self, line: &Line, method: &str, params: Option<&RawValue>) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let id = {
+            let mut waiting = self.waiting();
+            waiting.last_id += 1;
+            let id = waiting.last_id;
+            waiting.asked.insert(id, answer);
+            id
+        };
+        let _asked = Asked { asks: self, line, id };
+        let message = wire::request(id, method, params.map_or("{}", RawValue::get));
+        let gone = || RpcError::new(INTERNAL_ERROR, "the client cannot be reached any more");
+        line.out().send(message).await.map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The client answered one of them. False if nobody asked.
+    pub(super) fn answer(&self, id: &RawValue, answer: Answer) -> bool {
+        let id = id.get().parse::<u64>().ok();
+        let asked = id.and_then(|id| self.waiting().asked.remove(&id));
+        // Whoever gave up in the meantime does not mind.
+        asked.is_some_and(|asked| asked.send(answer).is_ok())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question under way.
+struct Asked<'a> {
+    asks: &'a Asks,
+    line: &'a Line,
+    id: u64,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if self.asks.waiting().asked.remove(&self.id).is_some() {
+            let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
+            let message = wire::notification("notifications/cancelled", &params);
+            drop(self.line.out().try_send(message));
+        }
+    }
+}
+
+/// The questions of one request of the modern era, on their way into a result that asks back.
+pub(super) struct Questions {
+    new: mpsc::UnboundedSender<Question>,
+    /// What the client answered before it was asked, as it may where it knows the questions.
+    given: Mutex<Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    answers: HashMap<String, Box<RawValue>>,
+    unnamed: u64,
+}
+
+/// One of them.
+pub(super) struct Question {
+    pub(super) name: String,
+    pub(super) method: String,
+    pub(super) params: Option<Box<RawValue>>,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+impl Questions {
+    pub(super) fn new(
+        given: HashMap<String, Box<RawValue>>,
+    ) -> (Self, mpsc::UnboundedReceiver<Question>) {
+        let (new, asked) = mpsc::unbounded_channel();
+        (Self { new, given: Mutex::new(Given { answers: given, unnamed: 0 }) }, asked)
+    }
+
+    pub(super) async fn ask(
+        &self,
+        name: Option<&str>,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Answer {
+        let name = {
+            let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            let name = name.map_or_else(
+                || {
+                    given.unnamed += 1;
+                    format!("input-{}", given.unnamed)
+                },
+                ToOwned::to_owned,
+            );
+            if let Some(answer) = given.answers.remove(&name) {
+                return Ok(answer);
+            }
+            name
+        };
+        let (answer, answered) = oneshot::channel();
+        let question = Question {
+            name,
+            method: method.to_owned(),
+            params: params.map(ToOwned::to_owned),
+            answer,
+        };
+        let gone = || RpcError::new(INVALID_PARAMS, "the client did not come back with an answer");
+        self.new.send(question).map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+}

@@ -1,0 +1,197 @@
+//! Where requests of clients are answered, whatever carried them here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::ask::{Asks, Questions};
+use super::input::{Input, Parking, Running, Work, lasting};
+use super::level::Level;
+use super::meta::{Meta, Wishes};
+use super::peer::{Asking, ClientFacts, Line, Peer};
+use super::seal::Bound;
+use super::{Change, ClientRequest, Service, Subscription, listen, modern};
+use crate::error::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
+
+/// From which level on clients that asked for none get log messages.
+const LEVEL: Level = Level::Info;
+
+pub(super) type Answer = Result<Box<RawValue>, RpcError>;
+
+/// What all clients of a service share.
+pub(super) struct Desk {
+    pub(super) service: Arc<dyn Service>,
+    parking: Arc<Parking>,
+}
+
+/// A request as it came.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) id: &'a RawValue,
+    pub(super) method: &'a str,
+    pub(super) params: Option<&'a RawValue>,
+}
+
+/// A client of the legacy era: one session, or one connection.
+pub(super) struct Client {
+    pub(super) facts: Arc<ClientFacts>,
+    pub(super) asks: Arc<Asks>,
+    level: Mutex<Level>,
+    /// The resources whose updates it wants to hear of.
+    subscriptions: Mutex<HashMap<String, Subscription>>,
+}
+
+impl Client {
+    pub(super) fn new(facts: ClientFacts) -> Arc<Self> {
+        Arc::new(Self {
+            facts: Arc::new(facts),
+            asks: Arc::default(),
+            level: Mutex::new(LEVEL),
+            subscriptions: Mutex::default(),
+        })
+    }
+
+    /// Whether it wants to hear of this: lists always, resources where it subscribed to them.
+    pub(super) fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Resource(uri) => lock(&self.subscriptions).contains_key(&**uri),
+            Change::Tools | Change::Prompts | Change::Resources => true,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Uri {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct SetLevel {
+    level: String,
+}
+
+impl Desk {
+    pub(super) fn new(service: Arc<dyn Service>) -> Arc<Self> {
+        Arc::new(Self { service, parking: Arc::new(Parking::new()) })
+    }
+
+    /// Answers a request of the legacy era. `out` takes what is to be told before the answer.
+    pub(super) async fn legacy(
+        &self,
+        client: &Arc<Client>,
+        asked: Asked<'_>,
+        out: mpsc::Sender<String>,
+    ) -> Answer {
+        let Asked { method, params, .. } = asked;
+        // What cannot be read there is left to whoever reads the rest.
+        let meta = Meta::read(params).unwrap_or_default();
+        let peer = Peer {
+            facts: Arc::clone(&client.facts),
+            line: Line::new(out, meta.progress_token()),
+            asking: Asking::Legacy(Arc::clone(&client.asks)),
+            level: Some(*lock(&client.level)),
+        };
+        match method {
+            "ping" => Ok(empty()),
+            "logging/setLevel" => {
+                let SetLevel { level } = read(params)?;
+                *lock(&client.level) = Level::read(&level)?;
+                Ok(empty())
+            }
+            "resources/subscribe" => {
+                let Uri { uri } = read(params)?;
+                let subscription = Arc::clone(&self.service).subscribe(uri.clone(), peer).await?;
+                let before = lock(&client.subscriptions).insert(uri, subscription);
+                drop(before);
+                Ok(empty())
+            }
+            "resources/unsubscribe" => {
+                let Uri { uri } = read(params)?;
+                let before = lock(&client.subscriptions).remove(&uri);
+                drop(before);
+                Ok(empty())
+            }
+            // Words of the other era.
+            "server/discover" | "subscriptions/listen" => Err(unknown(method)),
+            _ => Arc::clone(&self.service).request(request(asked, peer)).await,
+        }
+    }
+
+    /// Answers a request of the modern era.
+    pub(super) async fn modern(
+        &self,
+        facts: ClientFacts,
+        wishes: Wishes,
+        asked: Asked<'_>,
+        out: mpsc::Sender<String>,
+    ) -> Answer {
+        let Asked { method, params, .. } = asked;
+        let Wishes { progress_token, level } = wishes;
+        let line = Line::new(out, progress_token);
+        let Input { input_responses, request_state } = Input::read(params)?;
+        let responses = input_responses.unwrap_or_default();
+        if let Some(state) = request_state {
+            let bound = Bound::new(&facts.principal, method, &lasting(params));
+            let answer = self.parking.resume(&state, bound, responses, &line).await;
+            return answer.map(|result| modern::complete(method, result));
+        }
+        let principal = Arc::clone(&facts.principal);
+        let (questions, asked_back) = Questions::new(responses);
+        let asking = Asking::Modern(Arc::new(questions));
+        let peer = Peer { facts: Arc::new(facts), line: Arc::clone(&line), asking, level };
+        let service = Arc::clone(&self.service);
+        let answer = match method {
+            "server/discover" => modern::discover(&service.about()),
+            "subscriptions/listen" => listen::listen(service, asked, peer).await,
+            // Words of the other era.
+            "initialize"
+            | "ping"
+            | "logging/setLevel"
+            | "resources/subscribe"
+            | "resources/unsubscribe" => Err(unknown(method)),
+            _ => {
+                let work = service.request(request(asked, peer));
+                let work = Work { answer: Running::Here(work), asked: asked_back, line };
+                self.parking.run(work, || Bound::new(&principal, method, &lasting(params))).await
+            }
+        };
+        answer.map(|result| modern::complete(method, result))
+    }
+}
+
+fn request(asked: Asked<'_>, peer: Peer) -> ClientRequest {
+    let Asked { method, params, .. } = asked;
+    ClientRequest { method: method.to_owned(), params: params.map(ToOwned::to_owned), peer }
+}
+
+/// The parameters of a request.
+pub(super) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+}
+
+pub(super) fn unknown(method: &str) -> RpcError {
+    RpcError::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
+}
+
+/// A result without line ends between its parts, where it has any: they would end the message.
+pub(super) fn on_one_line(result: Box<RawValue>) -> Box<RawValue> {
+    if memchr::memchr2(b'\n', b'\r', result.get().as_bytes()).is_none() {
+        return result;
+    }
+    // Inside strings JSON has no line ends, so every one stands between parts.
+    let text = result.get().replace(['\n', '\r'], " ");
+    RawValue::from_string(text).unwrap_or(result)
+}
+
+fn empty() -> Box<RawValue> {
+    // Two characters that are JSON.
+    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

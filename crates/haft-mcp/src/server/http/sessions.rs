@@ -1,0 +1,117 @@
+//! All sessions, within limits.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::session::Session;
+use crate::server::Change;
+use crate::server::desk::Client;
+
+/// The random part of a session's id.
+const ID_BYTES: usize = 16;
+
+/// The sessions of an endpoint.
+pub(super) struct Sessions {
+    open: Mutex<HashMap<String, Arc<Session>>>,
+    max: usize,
+    idle_max: Duration,
+}
+
+/// Why no session can be opened.
+pub(super) struct NoRoom(pub(super) String);
+
+impl Sessions {
+    pub(super) fn new(max: usize, idle_max: Duration) -> Self {
+        Self { open: Mutex::default(), max: max.max(1), idle_max }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Opens a session. Where there is no room, the one goes that was idle for the longest time: of the
+    /// same client if it has more than half of all, else of anybody.
+    pub(super) fn open(&self, client: Arc<Client>) -> Result<Arc<Session>, NoRoom> {
+        let mut bytes = [0; ID_BYTES];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| NoRoom(format!("there are no random numbers: {error}")))?;
+        let mut id = String::with_capacity(2 * ID_BYTES);
+        for byte in bytes {
+            // Writing to a string cannot fail.
+            let _ = write!(id, "{byte:02x}");
+        }
+        let session = Session::new(id.clone(), client);
+        let mut open = self.lock();
+        let gone =
+            if open.len() < self.max { None } else { Some(self.most_idle(&open, &session)?) };
+        let gone = gone.and_then(|id| open.remove(&id));
+        open.insert(id, Arc::clone(&session));
+        drop(open);
+        if let Some(gone) = gone {
+            gone.end();
+        }
+        Ok(session)
+    }
+
+    fn most_idle(
+        &self,
+        open: &HashMap<String, Arc<Session>>,
+        new: &Session,
+    ) -> Result<String, NoRoom> {
+        let is_own = |it: &&Arc<Session>| it.client.facts.principal == new.client.facts.principal;
+        let has_most = open.values().filter(is_own).count() > self.max / 2;
+        let candidates = open.values().filter(|it| !has_most || is_own(it));
+        let idle = candidates.filter_map(|it| Some((it.idle_since()?, it)));
+        let most = idle.min_by_key(|(since, _)| *since).map(|(_, it)| it.id.clone());
+        most.ok_or_else(|| {
+            NoRoom(format!("{} sessions are in use already, try again later", self.max))
+        })
+    }
+
+    /// The session of this id, if it is this client's.
+    pub(super) fn find(&self, id: &str, principal: &str) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned();
+        session.filter(|session| *session.client.facts.principal == *principal)
+    }
+
+    pub(super) fn end(&self, session: &Session) {
+        self.lock().remove(&session.id);
+        session.end();
+    }
+
+    pub(super) fn announce(&self, news: &[Change]) {
+        for session in self.all() {
+            session.announce(news);
+        }
+    }
+
+    /// Ends the sessions that nobody used for long enough.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        for session in self.all() {
+            session.tidy();
+            if session.idle_since().is_some_and(|since| now - since >= self.idle_max) {
+                self.end(&session);
+            }
+        }
+    }
+
+    /// Ends all of them.
+    pub(super) fn clear(&self) {
+        for session in self.all() {
+            self.end(&session);
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,241 @@
+//! Requests of the modern era that ask their client something: the answer is a result that asks back,
+//! and the work goes on where it stopped when the client sends the request again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::ask::Question;
+use super::peer::Line;
+use super::seal::{Bound, Broken, ParkedId, Seal};
+use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::handler::BoxFuture;
+
+/// How long a request waits for its client to come back.
+const WAIT_MAX: Duration = Duration::from_mins(10);
+/// How many requests may wait for their clients at once.
+const PARKED_MAX: usize = 1_000;
+
+type Answer = Result<Box<RawValue>, RpcError>;
+
+/// What a request brings along from an earlier round.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Input {
+    #[serde(default)]
+    pub(super) input_responses: Option<HashMap<String, Box<RawValue>>>,
+    #[serde(default)]
+    pub(super) request_state: Option<String>,
+}
+
+impl Input {
+    pub(super) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
+        let params = params.map_or("{}", RawValue::get);
+        let has = |word: &str| memchr::memmem::find(params.as_bytes(), word.as_bytes()).is_some();
+        // Nearly every request is a first round: then there is nothing to read.
+        if !has("inputResponses") && !has("requestState") && !has("\\u") {
+            return Ok(Self::default());
+        }
+        serde_json::from_str(params)
+            .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+    }
+}
+
+/// The requests that wait for their clients.
+pub(super) struct Parking {
+    seal: Option<Seal>,
+    parked: Mutex<HashMap<ParkedId, Parked>>,
+    tasks: TaskTracker,
+}
+
+/// One of them. Dropping it ends its work.
+struct Parked {
+    work: Work,
+    /// Questions the client has not answered.
+    open: Vec<Question>,
+}
+
+/// A request under way that may ask.
+pub(super) struct Work {
+    pub(super) answer: Running,
+    pub(super) asked: mpsc::UnboundedReceiver<Question>,
+    pub(super) line: Arc<Line>,
+}
+
+/// The work itself: driven by whoever waits for it, until it has to go on without.
+pub(super) enum Running {
+    Here(BoxFuture<'static, Answer>),
+    Apart(AbortOnDropHandle<Answer>),
+}
+
+impl Running {
+    async fn answer(&mut self) -> Answer {
+        match self {
+            Self::Here(work) => work.await,
+            Self::Apart(work) => work.await.unwrap_or_else(|_| {
+                Err(RpcError::new(INTERNAL_ERROR, "the request ended without an answer"))
+            }),
+        }
+    }
+}
+
+impl Parking {
+    pub(super) fn new() -> Self {
+        // Without random numbers nothing can be signed; then nothing is parked either.
+        Self { seal: Seal::new().ok(), parked: Mutex::default(), tasks: TaskTracker::new() }
+    }
+
+    /// Waits for the answer, or for the questions that have to be answered first.
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        mut work: Work,
+        bound: impl FnOnce() -> Bound,
+    ) -> Answer {
+        let first = tokio::select! {
+            // What the work asks in one go is there when it rests.
+            biased;
+            answer = work.answer.answer() => return answer,
+            Some(question) = work.asked.recv() => question,
+        };
+        let mut open = vec![first];
+        while let Ok(question) = work.asked.try_recv() {
+            open.push(question);
+        }
+        self.park(work, &bound(), open)
+    }
+
+    /// Goes on with a request that comes again.
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        state: &str,
+        bound: Bound,
+        mut responses: HashMap<String, Box<RawValue>>,
+        line: &Line,
+    ) -> Answer {
+        let seal = self.seal()?;
+        let id = seal.open(state, &bound).map_err(refused)?;
+        let parked = self.lock().remove(&id);
+        let Some(Parked { work, open }) = parked else {
+            return Err(refused(Broken::Expired));
+        };
+        work.line.follow(line);
+        let mut unanswered = Vec::new();
+        for question in open {
+            match responses.remove(&question.name) {
+                // Whoever asked may have given up.
+                Some(answer) => drop(question.answer.send(Ok(answer))),
+                None => unanswered.push(question),
+            }
+        }
+        if unanswered.is_empty() {
+            self.run(work, || bound).await
+        } else {
+            self.park(work, &bound, unanswered)
+        }
+    }
+
+    /// Lets the work go on by itself, and tells the client what it has to answer.
+    fn park(self: &Arc<Self>, work: Work, bound: &Bound, open: Vec<Question>) -> Answer {
+        let seal = self.seal()?;
+        let mut id = ParkedId::default();
+        getrandom::fill(&mut id).map_err(|error| {
+            RpcError::new(INTERNAL_ERROR, format!("no random numbers: {error}"))
+        })?;
+        let result = asking(&open, &seal.close(id, bound, WAIT_MAX))?;
+        let Work { answer, asked, line } = work;
+        let answer = match answer {
+            // Its time runs and its server may fail while nobody waits here.
+            Running::Here(running) => {
+                Running::Apart(AbortOnDropHandle::new(self.tasks.spawn(running)))
+            }
+            apart @ Running::Apart(_) => apart,
+        };
+        {
+            let mut parked = self.lock();
+            if parked.len() >= PARKED_MAX {
+                let text =
+                    format!("{PARKED_MAX} requests wait for answers of their clients already");
+                return Err(RpcError::new(INTERNAL_ERROR, text));
+            }
+            parked.insert(id, Parked { work: Work { answer, asked, line }, open });
+        }
+        let parking = Arc::downgrade(self);
+        self.tasks.spawn(async move {
+            tokio::time::sleep(WAIT_MAX).await;
+            if let Some(parking) = parking.upgrade() {
+                drop(parking.lock().remove(&id));
+            }
+        });
+        Ok(result)
+    }
+
+    fn seal(&self) -> Result<&Seal, RpcError> {
+        let missing = || RpcError::new(INTERNAL_ERROR, "there are no random numbers to sign with");
+        self.seal.as_ref().ok_or_else(missing)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ParkedId, Parked>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The result that asks.
+fn asking(questions: &[Question], state: &str) -> Answer {
+    #[derive(Serialize)]
+    struct InputRequest<'a> {
+        method: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<&'a RawValue>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct InputRequired<'a> {
+        result_type: &'static str,
+        input_requests: BTreeMap<&'a str, InputRequest<'a>>,
+        request_state: &'a str,
+    }
+    let input_requests = questions
+        .iter()
+        .map(|it| {
+            let request = InputRequest { method: &it.method, params: it.params.as_deref() };
+            (it.name.as_str(), request)
+        })
+        .collect();
+    let result =
+        InputRequired { result_type: "input_required", input_requests, request_state: state };
+    to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+}
+
+fn refused(broken: Broken) -> RpcError {
+    let text = match broken {
+        Broken::Foreign => {
+            "Invalid params: `requestState` is not one of this server, or belongs to another request"
+        }
+        Broken::Expired => {
+            "Invalid params: `requestState` was used already or has expired; send the request anew \
+             without it"
+        }
+    };
+    RpcError::new(INVALID_PARAMS, text)
+}
+
+/// What stays the same in a request's parameters from round to round, as text.
+pub(super) fn lasting(params: Option<&RawValue>) -> String {
+    let params = params.map_or("{}", RawValue::get);
+    let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {
+        return params.to_owned();
+    };
+    for changing in ["_meta", "inputResponses", "requestState"] {
+        fields.remove(changing);
+    }
+    let mut value = Value::Object(fields);
+    // Whether a client keeps the order of its keys is its own affair.
+    value.sort_all_objects();
+    value.to_string()
+}

@@ -1,0 +1,97 @@
+//! `subscriptions/listen`: a request that lasts as long as the client wants to hear of changes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::desk::{Answer, Asked, read};
+use super::peer::Peer;
+use super::{Change, Service, Subscription, change};
+use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::wire;
+
+/// How many resources one request may watch.
+const RESOURCES_MAX: usize = 1_000;
+
+/// What a client wants to hear of.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    #[serde(default, skip_serializing_if = "is_false")]
+    tools_list_changed: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    prompts_list_changed: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    resources_list_changed: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    resource_subscriptions: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[derive(Deserialize)]
+struct Params {
+    notifications: Filter,
+}
+
+impl Filter {
+    fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.tools_list_changed,
+            Change::Prompts => self.prompts_list_changed,
+            Change::Resources => self.resources_list_changed,
+            Change::Resource(uri) => self.resource_subscriptions.iter().any(|it| **it == **uri),
+        }
+    }
+}
+
+/// Tells of changes until there will be none any more, or the client has heard enough and drops this.
+pub(super) async fn listen(service: Arc<dyn Service>, asked: Asked<'_>, peer: Peer) -> Answer {
+    let Params { notifications: mut filter } = read(asked.params)?;
+    if filter.resource_subscriptions.len() > RESOURCES_MAX {
+        let text = format!("Invalid params: more than {RESOURCES_MAX} resources in one request");
+        return Err(RpcError::new(INVALID_PARAMS, text));
+    }
+    let mut changes = service.changes();
+    let _subscriptions = subscribe(&service, &mut filter, &peer).await;
+    let out = peer.line.out();
+    let id = asked.id.get();
+    let meta: Box<RawValue> = RawValue::from_string(id.to_owned())
+        .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+    let meta = json!({ "io.modelcontextprotocol/subscriptionId": meta });
+    let accepted = json!({ "_meta": meta, "notifications": filter });
+    let accepted =
+        wire::notification("notifications/subscriptions/acknowledged", &accepted.to_string());
+    let mut is_heard = out.send(accepted).await.is_ok();
+    while is_heard && let Some(news) = change::next(&mut changes).await {
+        for change in news.iter().filter(|change| filter.wants(change)) {
+            let message = wire::notification(change.method(), &change.params(Some(id)));
+            is_heard &= out.send(message).await.is_ok();
+        }
+    }
+    to_raw_value(&json!({ "_meta": meta }))
+        .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+}
+
+/// Watches the resources the client names. Those that nobody has are left out of what is accepted.
+async fn subscribe(
+    service: &Arc<dyn Service>,
+    filter: &mut Filter,
+    peer: &Peer,
+) -> Vec<Subscription> {
+    let mut subscriptions = Vec::new();
+    let mut accepted = Vec::new();
+    for uri in std::mem::take(&mut filter.resource_subscriptions) {
+        if let Ok(subscription) = Arc::clone(service).subscribe(uri.clone(), peer.clone()).await {
+            subscriptions.push(subscription);
+            accepted.push(uri);
+        }
+    }
+    filter.resource_subscriptions = accepted;
+    subscriptions
+}

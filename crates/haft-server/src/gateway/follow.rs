@@ -1,0 +1,98 @@
+//! Tells clients what is another than before: compares what they see.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Weak;
+
+use haft::mcp_server::Change;
+use serde::Serialize;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Gateway;
+use super::hub::News;
+
+/// Follows the toolbox for as long as the gateway lives.
+pub(super) async fn follow(gateway: Weak<Gateway>, mut news: broadcast::Receiver<News>) {
+    let Some(first) = gateway.upgrade() else { return };
+    let mut changes = first.runtime.changes();
+    let mut seen = Seen::of(&first);
+    drop(first);
+    loop {
+        let told = tokio::select! {
+            replaced = changes.changed() => match replaced {
+                Ok(()) => None,
+                Err(_) => return,
+            },
+            news = news.recv() => match news {
+                Ok(news) => Some(news),
+                // What was missed may have been anything.
+                Err(RecvError::Lagged(_)) => None,
+                Err(RecvError::Closed) => return,
+            },
+        };
+        let Some(gateway) = gateway.upgrade() else { return };
+        if let Some(news) = told {
+            gateway.pass_on(news);
+        } else {
+            let now = Seen::of(&gateway);
+            now.tell(&seen, &gateway);
+            seen = now;
+        }
+    }
+}
+
+/// What clients saw, as far as it takes to tell one from another.
+#[derive(PartialEq)]
+struct Seen {
+    tools: u64,
+    prompts: u64,
+    servers_with_resources: Vec<String>,
+}
+
+impl Seen {
+    fn of(gateway: &Gateway) -> Self {
+        Self {
+            tools: digest(&gateway.tools()),
+            prompts: digest(&gateway.prompts().map(|it| it.listed).collect::<Vec<_>>()),
+            servers_with_resources: gateway.servers_with("resources"),
+        }
+    }
+
+    fn tell(&self, before: &Self, gateway: &Gateway) {
+        if self.tools != before.tools {
+            gateway.tell(Change::Tools);
+        }
+        if self.prompts != before.prompts {
+            gateway.tell(Change::Prompts);
+        }
+        if self.servers_with_resources != before.servers_with_resources {
+            gateway.tell(Change::Resources);
+        }
+    }
+}
+
+impl Gateway {
+    fn pass_on(&self, news: News) {
+        match news {
+            News::Resources { server } if self.view.shows_server(&server) => {
+                self.tell(Change::Resources);
+            }
+            News::Resource { server, uri } if self.view.shows_server(&server) => {
+                self.tell(Change::Resource(uri.into()));
+            }
+            News::Resources { .. } | News::Resource { .. } => {}
+        }
+    }
+
+    fn tell(&self, change: Change) {
+        // Nobody listens where there are no clients.
+        drop(self.changes.send(change));
+    }
+}
+
+fn digest(items: &impl Serialize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    // What cannot be written cannot be listed either.
+    serde_json::to_string(items).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,141 @@
+//! Resources of all servers in one list, each read from the server that has it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use haft::mcp_server::{Peer, Subscription};
+use haft::{Era, Resources, RpcError};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::page::{is_first, page};
+use super::requester::Behind;
+use super::template::{Reach, matches};
+use super::{Gateway, INVALID_PARAMS, read, result};
+
+/// Legacy era: there is no such resource. The modern one has no code of its own for that.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// What servers have, by server.
+type Listed = Vec<(String, Arc<Resources>)>;
+
+#[derive(Deserialize)]
+struct ReadParams {
+    uri: String,
+}
+
+impl Gateway {
+    async fn resources(&self) -> Listed {
+        self.runtime.all_resources(|server| self.view.shows_server(server)).await
+    }
+
+    /// The servers this endpoint shows that have a capability.
+    pub(super) fn servers_with(&self, capability: &str) -> Vec<String> {
+        let mut servers = self.runtime.servers_with(capability);
+        servers.retain(|server| self.view.shows_server(server));
+        servers
+    }
+
+    /// A URI that two servers have is the first one's.
+    pub(super) async fn list_resources(
+        &self,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        if is_first(params) {
+            self.wait_for_late().await;
+        }
+        let listed = self.resources().await;
+        let mut taken = HashSet::new();
+        let all = listed.iter().flat_map(|(_, server)| &server.resources);
+        let shown: Vec<_> = all.filter(|it| taken.insert(&it.uri)).collect();
+        page(params, "resources", &shown, |it| &it.uri)
+    }
+
+    pub(super) async fn list_templates(
+        &self,
+        params: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let listed = self.resources().await;
+        let mut taken = HashSet::new();
+        let all = listed.iter().flat_map(|(_, server)| &server.templates);
+        let shown: Vec<_> = all.filter(|it| taken.insert(&it.uri_template)).collect();
+        page(params, "resourceTemplates", &shown, |it| &it.uri_template)
+    }
+
+    pub(super) async fn read_resource(
+        &self,
+        params: Option<&RawValue>,
+        peer: Peer,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let ReadParams { uri } = read(params)?;
+        let era = peer.era();
+        let server = self.server_of(&uri).await.ok_or_else(|| not_found(&uri, era))?;
+        let params = result(&json!({ "uri": uri }))?;
+        let behind = Arc::new(Behind(peer)) as _;
+        let forwarded =
+            self.runtime.forward(&server, "resources/read", Some(&uri), &params, &behind).await;
+        // Each era has its own word for it.
+        forwarded.map_err(|error| match error.code {
+            RESOURCE_NOT_FOUND => RpcError { message: error.message, ..not_found(&uri, era) },
+            _ => error,
+        })
+    }
+
+    pub(super) async fn watch_resource(
+        &self,
+        uri: &str,
+        peer: &Peer,
+    ) -> Result<Subscription, RpcError> {
+        let server = self.server_of(uri).await.ok_or_else(|| not_found(uri, peer.era()))?;
+        let watched = self.runtime.watch_resource(&server, uri).await?;
+        Ok(Box::new(watched))
+    }
+
+    /// The server that has a template.
+    pub(super) async fn server_of_template(&self, template: &str) -> Option<String> {
+        let listed = self.resources().await;
+        let has = |resources: &Resources| {
+            resources.templates.iter().any(|it| it.uri_template == template)
+        };
+        listed.into_iter().find(|(_, resources)| has(resources)).map(|(server, _)| server)
+    }
+
+    /// The server that has a resource. What is known is enough for most; else all are asked again.
+    async fn server_of(&self, uri: &str) -> Option<String> {
+        let known = self.runtime.known_resources(|server| self.view.shows_server(server));
+        if let Some(server) = owner(&known, uri) {
+            return Some(server);
+        }
+        let listed = self.resources().await;
+        // A server may have more than it lists; where there is only one, it is asked.
+        let only = |listed: &Listed| match &listed[..] {
+            [(server, _)] => Some(server.clone()),
+            _ => None,
+        };
+        owner(&listed, uri).or_else(|| only(&listed))
+    }
+}
+
+fn owner(listed: &Listed, uri: &str) -> Option<String> {
+    let by_name = |it: &Resources| it.resources.iter().any(|it| it.uri == uri);
+    let by_template =
+        |it: &Resources, reach| it.templates.iter().any(|it| matches(&it.uri_template, uri, reach));
+    let of = |has: &dyn Fn(&Resources) -> bool| {
+        listed.iter().find(|(_, resources)| has(resources)).map(|(server, _)| server.clone())
+    };
+    of(&by_name)
+        .or_else(|| of(&|it| by_template(it, Reach::Segment)))
+        .or_else(|| of(&|it| by_template(it, Reach::Anything)))
+}
+
+fn not_found(uri: &str, era: Era) -> RpcError {
+    let code = match era {
+        Era::Legacy => RESOURCE_NOT_FOUND,
+        Era::Modern => INVALID_PARAMS,
+    };
+    RpcError {
+        data: to_raw_value(&json!({ "uri": uri })).ok(),
+        ..RpcError::new(code, format!("Resource not found: {uri}"))
+    }
+}

@@ -1,0 +1,69 @@
+//! Whoever made a call, as far as a server may turn to it while it works on the call.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::tool::BoxFuture;
+
+/// Whoever made a call: can be asked and told something before the answer, where the tool's server
+/// wants to. A gateway is one, for the client at its other side.
+pub trait Requester: Send + Sync + 'static {
+    /// The same number for calls of one and the same client. A server that does not say which call it
+    /// speaks of is answered only if there is one client it can mean.
+    fn id(&self) -> u64;
+
+    /// What the client can answer: `{"sampling": {}, "elicitation": {}, "roots": {}}` or less.
+    fn capabilities(&self) -> Value;
+
+    /// From which level on log messages are wanted.
+    fn log_level(&self) -> Option<&'static str>;
+
+    /// Answers a question of the server: the result of `sampling/createMessage`,
+    /// `elicitation/create` or `roots/list`.
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Result<Box<RawValue>, Refusal>>;
+
+    /// Hears a log message of the server: the parameters of `notifications/message`. Must return at
+    /// once.
+    fn log(&self, message: &RawValue);
+}
+
+/// What a server wants to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The server.
+    pub server: &'a str,
+    /// What the server calls the question, if anything.
+    pub name: Option<&'a str>,
+    /// Such as `elicitation/create`.
+    pub method: &'a str,
+    /// As the server sent them.
+    pub params: &'a RawValue,
+}
+
+/// Why a server's request is not answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// The reason, for the server and the log.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// A refusal for a reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}
+
+/// The one who made a call, if it can be turned to.
+#[derive(Clone, Default)]
+pub(crate) struct Behind(pub(crate) Option<Arc<dyn Requester>>);
+
+impl fmt::Debug for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Behind").field(&self.0.as_ref().map(|it| it.id())).finish()
+    }
+}

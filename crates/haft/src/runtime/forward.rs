@@ -1,0 +1,168 @@
+//! What a gateway hands on between servers and its own clients, as the servers wrote it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_mcp::error::INVALID_PARAMS;
+use haft_mcp::{PromptDescription, RpcError, ToolDescription};
+use serde_json::value::RawValue;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{Offered, Runtime};
+use crate::backend::mcp::{Connection, Resources, Watched};
+use crate::registry::Source;
+use crate::requester::Requester;
+
+/// How long servers may take to say what resources they have. Whoever is slower is left out.
+const RESOURCES_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Something of a server, or of the toolbox itself.
+#[derive(Debug, Clone)]
+pub struct Offer<T> {
+    /// The server; none for a local tool.
+    pub server: Option<String>,
+    /// What it is.
+    pub item: T,
+}
+
+impl Runtime {
+    /// The tools that are offered, in their fixed order, as `tools/list` shows them: under the names
+    /// they have here, with everything else their servers say about them.
+    pub fn tool_descriptions(&self) -> Vec<Offer<ToolDescription>> {
+        let snapshot = self.inner.snapshot.load();
+        let lists: HashMap<&str, _> = snapshot
+            .fleet
+            .all()
+            .iter()
+            .filter_map(|server| Some((server.name(), server.lists()?)))
+            .collect();
+        let rest: HashMap<(&str, &str), _> = lists
+            .iter()
+            .flat_map(|(server, lists)| lists.tools.iter().map(move |tool| (*server, tool)))
+            .map(|(server, tool)| ((server, tool.name.as_str()), &tool.rest))
+            .collect();
+        let describe = |tool: &Arc<Offered>| {
+            let definition = &tool.registered.definition;
+            let server = tool.server();
+            let rest = server.and_then(|server| rest.get(&(server, definition.name.as_str())));
+            let item = ToolDescription {
+                name: tool.registered.name.clone(),
+                title: definition.title.clone(),
+                description: definition.description.clone(),
+                input_schema: definition.input_schema.clone(),
+                output_schema: definition.output_schema.clone(),
+                rest: rest.map(|rest| (*rest).clone()).unwrap_or_default(),
+            };
+            Offer { server: server.map(ToOwned::to_owned), item }
+        };
+        snapshot.tools().map(describe).collect()
+    }
+
+    /// Whose tool this is, and the schema of its arguments, if there is such a tool.
+    pub fn tool_origin(&self, name: &str) -> Option<Offer<serde_json::Value>> {
+        let snapshot = self.inner.snapshot.load();
+        let tool = snapshot.resolve(name).ok()?;
+        let server = tool.server().map(ToOwned::to_owned);
+        Some(Offer { server, item: tool.registered.definition.input_schema.clone() })
+    }
+
+    /// The prompts of every server that could be asked, as they are listed there.
+    pub fn prompt_descriptions(&self) -> Vec<Offer<PromptDescription>> {
+        let snapshot = self.inner.snapshot.load();
+        let of = |server: &Arc<Connection>| {
+            let name = server.name().to_owned();
+            let prompts = server.lists().map(|lists| lists.prompts.clone()).unwrap_or_default();
+            prompts.into_iter().map(move |item| Offer { server: Some(name.clone()), item })
+        };
+        snapshot.fleet.all().iter().flat_map(of).collect()
+    }
+
+    /// The resources of these servers, in the order of the configuration, all asked at the same time.
+    pub async fn all_resources(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<(String, Arc<Resources>)> {
+        let mut asking = JoinSet::new();
+        for (at, server) in self.with_resources(is_wanted).into_iter().enumerate() {
+            asking.spawn(async move {
+                let asked = timeout(RESOURCES_WAIT_MAX, server.current_resources()).await;
+                let resources = match asked {
+                    Ok(Ok(resources)) => resources,
+                    Ok(Err(failure)) => {
+                        tracing::warn!(
+                            server = server.name(),
+                            "its resources are left out: {failure}"
+                        );
+                        return None;
+                    }
+                    Err(_) => {
+                        let text = "its resources are left out: it did not list them in time";
+                        tracing::warn!(server = server.name(), "{text}");
+                        return None;
+                    }
+                };
+                Some((at, server.name().to_owned(), resources))
+            });
+        }
+        let mut listed: Vec<_> = asking.join_all().await.into_iter().flatten().collect();
+        listed.sort_unstable_by_key(|(at, ..)| *at);
+        listed.into_iter().map(|(_, server, resources)| (server, resources)).collect()
+    }
+
+    /// The same as they were last seen, without asking anybody. Servers that were never asked are not in
+    /// there.
+    pub fn known_resources(
+        &self,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<(String, Arc<Resources>)> {
+        let known = |it: Arc<Connection>| Some((it.name().to_owned(), it.known_resources()?));
+        self.with_resources(is_wanted).into_iter().filter_map(known).collect()
+    }
+
+    /// The names of connected servers that have a capability, such as `resources`.
+    pub fn servers_with(&self, capability: &str) -> Vec<String> {
+        let snapshot = self.inner.snapshot.load();
+        let having = snapshot.fleet.all().iter().filter(|it| it.has(capability));
+        having.map(|it| it.name().to_owned()).collect()
+    }
+
+    /// Hands a request (`prompts/get`, `resources/read`, `completion/complete`) on to a server. `params`
+    /// is a JSON object without `_meta`, `name` what the method is about.
+    pub async fn forward(
+        &self,
+        server: &str,
+        method: &str,
+        name: Option<&str>,
+        params: &RawValue,
+        requester: &Arc<dyn Requester>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        self.server_to_ask(server)?.forward(method, name, params, requester).await
+    }
+
+    /// Hears of updates of a resource, through the handler's notifications, while the guard lives.
+    pub async fn watch_resource(&self, server: &str, uri: &str) -> Result<Watched, RpcError> {
+        self.server_to_ask(server)?.watch(uri).await
+    }
+
+    fn server_to_ask(&self, server: &str) -> Result<Arc<Connection>, RpcError> {
+        let unknown = || RpcError::new(INVALID_PARAMS, format!("no server is named `{server}`"));
+        self.inner.snapshot.load().fleet.find(server).cloned().ok_or_else(unknown)
+    }
+
+    fn with_resources(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Arc<Connection>> {
+        let snapshot = self.inner.snapshot.load();
+        let all = snapshot.fleet.all().iter();
+        all.filter(|it| it.has("resources") && is_wanted(it.name())).cloned().collect()
+    }
+}
+
+impl Offered {
+    fn server(&self) -> Option<&str> {
+        match &self.registered.source {
+            Source::Local => None,
+            Source::Mcp { mcp_name, .. } => Some(mcp_name),
+        }
+    }
+}
