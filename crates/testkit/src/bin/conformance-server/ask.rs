@@ -18,9 +18,9 @@ pub(crate) async fn sampling(
     let request = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], 100);
     match context.peer.create_message(request).await {
         Ok(result) => {
-            let content = serde_json::to_value(&result.message.content).unwrap_or_default();
+            let blocks = serde_json::to_value(&result.message.content).unwrap_or_default();
             // One block comes as an object, several as a list.
-            let block = content.get(0).unwrap_or(&content);
+            let block = blocks.get(0).unwrap_or(&blocks);
             let said = block["text"].as_str().unwrap_or("(no text)");
             answer(format!("LLM response: {said}"))
         }
@@ -107,8 +107,8 @@ async fn elicit(
         Ok(result) => {
             let action = serde_json::to_value(&result.action).unwrap_or_default();
             let action = action.as_str().unwrap_or("unknown").to_owned();
-            let content = result.content.unwrap_or_default();
-            answer(format!("{label}: action={action}, content={content}"))
+            let given = result.content.unwrap_or_default();
+            answer(format!("{label}: action={action}, content={given}"))
         }
         Err(error) => failure(format!("elicitation failed: {error}")),
     }

@@ -32,10 +32,8 @@ pub(crate) fn call(
         "test_input_required_result_list_roots" => {
             round.once(&[("client_roots", roots())], State::None)
         }
-        "test_input_required_result_request_state" => {
-            round.once(&[("confirm", confirm())], State::Sealed)
-        }
-        "test_input_required_result_tampered_state" => {
+        "test_input_required_result_request_state"
+        | "test_input_required_result_tampered_state" => {
             round.once(&[("confirm", confirm())], State::Sealed)
         }
         "test_input_required_result_multiple_inputs" => {

@@ -1,8 +1,8 @@
 //! The server that the official conformance suite calls: every tool, prompt and resource it names.
 //!
-//! `conformance-server stdio`, or `conformance-server http PORT` for `http://127.0.0.1:PORT/mcp`. It is made
-//! with `rmcp`, the official Rust SDK, and speaks both eras, so it can stand behind a gateway that is
-//! tested; alone it shows what the suite takes for right.
+//! `conformance-server stdio`, or `conformance-server http PORT` for `http://127.0.0.1:PORT/mcp`, which
+//! it prints; port 0 takes a free one. It is made with `rmcp`, the official Rust SDK, and speaks both eras,
+//! so it can stand behind a gateway that is tested; alone it shows what the suite takes for right.
 
 mod ask;
 mod changes;
@@ -50,5 +50,6 @@ async fn serve_http(port: u16) -> std::io::Result<()> {
     );
     let router = axum::Router::new().route_service("/mcp", service);
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    println!("http://{}/mcp", listener.local_addr()?);
     axum::serve(listener, router).await
 }

@@ -29,17 +29,17 @@ pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
         }
         "test://static-binary" => ResourceContents::blob(PNG, uri).with_mime_type("image/png"),
         "test://watched-resource" => ResourceContents::text("Watched resource content", uri),
-        _ => match uri.strip_prefix("test://template/").and_then(|it| it.strip_suffix("/data")) {
-            Some(id) => {
-                let data = format!("Data for ID: {id}");
-                let text = json!({"id": id, "templateTest": true, "data": data}).to_string();
-                ResourceContents::text(text, uri).with_mime_type("application/json")
-            }
-            None => {
-                let data = Some(json!({"uri": uri}));
-                return Err(ErrorData::resource_not_found("Resource not found", data));
-            }
-        },
+        _ => from_template(uri).ok_or_else(|| {
+            ErrorData::resource_not_found("Resource not found", Some(json!({"uri": uri})))
+        })?,
     };
     Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// What `test://template/{id}/data` has for the id in a URI.
+fn from_template(uri: &str) -> Option<ResourceContents> {
+    let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
+    let data = format!("Data for ID: {id}");
+    let text = json!({"id": id, "templateTest": true, "data": data}).to_string();
+    Some(ResourceContents::text(text, uri).with_mime_type("application/json"))
 }
