@@ -15,6 +15,9 @@ pub(super) type Outcomes = BTreeMap<String, Outcome>;
 /// The length of what the suite appends to a scenario's folder: `-2026-07-28T00-00-00-000Z`.
 const FOLDER_TIME_LEN: usize = 25;
 
+/// How much is shown of why a check failed; its file has the rest.
+const REASON_CHARS_MAX: usize = 300;
+
 /// A check that the suite adds to every scenario: whether what was sent has the right shape. It succeeds
 /// for a refusal as well, so it says nothing of the scenario.
 const SHAPE_CHECK: &str = "wire-schema-valid";
@@ -57,7 +60,8 @@ pub(super) fn shown_check(check: &Value) -> String {
     let text = |key: &str| check[key].as_str().filter(|text| !text.is_empty());
     let name = text("name").or(text("id")).unwrap_or("a check without a name");
     let why = text("errorMessage").or(check["details"]["message"].as_str()).or(text("description"));
-    format!("{name}: {}", why.unwrap_or("no reason given"))
+    let why = why.and_then(|why| why.lines().next()).unwrap_or("no reason given");
+    format!("{name}: {}", why.chars().take(REASON_CHARS_MAX).collect::<String>())
 }
 
 /// Judges every scenario that left its checks below a folder.
