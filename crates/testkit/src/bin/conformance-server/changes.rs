@@ -71,29 +71,9 @@ impl Changes {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
     }
 
-    /// Serves one stream of the modern era with the changes it asked for.
-    pub(crate) async fn tell_until_cancelled(
-        &self,
-        context: &SubscriptionContext,
-    ) -> Result<(), ErrorData> {
-        let mut changes = self.streams.subscribe();
-        loop {
-            let change = tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                change = changes.recv() => change,
-            };
-            let Ok(change) = change else {
-                return Err(ErrorData::internal_error("more changes than could be told", None));
-            };
-            if !wants(context.accepted(), change) {
-                continue;
-            }
-            let told = match change {
-                Change::Tools => context.sink().notify_tool_list_changed().await,
-                Change::Prompts => context.sink().notify_prompt_list_changed().await,
-            };
-            told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        }
+    /// All changes from now on.
+    pub(crate) fn hear(&self) -> broadcast::Receiver<Change> {
+        self.streams.subscribe()
     }
 
     fn more(&self, list: Change) -> &AtomicBool {
@@ -101,6 +81,33 @@ impl Changes {
             Change::Tools => &self.more_tools,
             Change::Prompts => &self.more_prompts,
         }
+    }
+}
+
+/// Serves one stream of the modern era with the changes it asked for, until it is cancelled.
+pub(crate) async fn tell(
+    context: &SubscriptionContext,
+    mut changes: broadcast::Receiver<Change>,
+) -> Result<(), ErrorData> {
+    loop {
+        let change = tokio::select! {
+            () = context.cancelled() => return Ok(()),
+            change = changes.recv() => change,
+        };
+        let change = match change {
+            Ok(change) => change,
+            // Whoever was slow hears of the later ones.
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        };
+        if !wants(context.accepted(), change) {
+            continue;
+        }
+        let told = match change {
+            Change::Tools => context.sink().notify_tool_list_changed().await,
+            Change::Prompts => context.sink().notify_prompt_list_changed().await,
+        };
+        told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     }
 }
 

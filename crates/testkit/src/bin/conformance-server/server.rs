@@ -14,8 +14,9 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::broadcast::Receiver;
 
-use crate::changes::Changes;
+use crate::changes::{self, Change, Changes};
 use crate::{prompts, resources, tools};
 
 /// One session of the legacy era, or one request of the modern one.
@@ -23,11 +24,16 @@ pub(crate) struct Server {
     pub(crate) changes: Arc<Changes>,
     level: Mutex<LoggingLevel>,
     subscribed: Mutex<BTreeSet<String>>,
+    /// The changes since this server began. The SDK acknowledges a subscription before it hands it over, and
+    /// what changes in between must not be lost.
+    heard: Mutex<Option<Receiver<Change>>>,
 }
 
 impl Server {
     pub(crate) fn new(changes: Arc<Changes>) -> Self {
-        Self { changes, level: Mutex::new(LoggingLevel::Info), subscribed: Mutex::default() }
+        let heard = Mutex::new(Some(changes.hear()));
+        let level = Mutex::new(LoggingLevel::Info);
+        Self { changes, level, subscribed: Mutex::default(), heard }
     }
 
     /// The least level of log messages that the caller wants, if any: what the session has set, or what
@@ -184,6 +190,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.changes.tell_until_cancelled(&context).await
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
+        changes::tell(&context, heard.unwrap_or_else(|| self.changes.hear())).await
     }
 }
