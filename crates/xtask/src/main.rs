@@ -13,6 +13,10 @@ const HELP: &str = "\
 cargo xtask test               format, lints, tests, documentation, licences: what CI runs
 cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
+cargo xtask conformance server --url URL [--revision REVISION] [--scenario NAME]
+                               the same suite against a running server
+cargo xtask conformance gateway
+                               and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
@@ -26,8 +30,10 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["test"] => test::run(),
         ["peers"] => peers::install(),
-        ["conformance"] => conformance::run(),
-        ["conformance", client] => conformance::run_client(client.as_ref()),
+        ["conformance"] => conformance::client::run(),
+        ["conformance", "gateway"] => conformance::gateway::run(),
+        ["conformance", "server", ref options @ ..] => conformance::server::run(options),
+        ["conformance", client] => conformance::client::run_program(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
         ["bench", "serve"] => bench::serve(),
         ["bench", "mcp"] => bench::mcp(),

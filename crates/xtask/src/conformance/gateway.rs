@@ -1,0 +1,126 @@
+//! The suite against `haft serve`, with a server behind it that has everything the suite calls.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::server;
+use super::suite::{self, LEGACY, MODERN};
+use crate::peers;
+use crate::run::{cargo, shown_path, step, target};
+
+/// Each revision, and the era in which the gateway speaks to the server behind it: what a client may use
+/// of one era has no counterpart in the other.
+const ERAS: [(&str, &str); 2] = [(LEGACY, "legacy"), (MODERN, "modern")];
+
+/// The longest a program may take to say where it listens.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Builds the gateway and the server behind it, and tests them together.
+pub(crate) fn run() -> Result<()> {
+    peers::install()?;
+    step(&mut cargo(&["build", "--package", "haft-server", "--bin", "haft"]))?;
+    step(&mut cargo(&["build", "--package", "testkit", "--bin", "conformance-server"]))?;
+    let mut failed = Vec::new();
+    for (revision, era) in ERAS {
+        if let Err(error) = run_era(revision, era) {
+            failed.push(format!("{error:#}"));
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("; "));
+    Ok(())
+}
+
+fn run_era(revision: &'static str, era: &str) -> Result<()> {
+    let folder = suite::folder().join(format!("gateway-{revision}"));
+    suite::clear(&folder)?;
+    fs::create_dir_all(&folder)?;
+    let mut behind = Command::new(target().join("debug/conformance-server"));
+    let behind = Program::start(behind.args(["http", "0"]), &folder.join("behind.txt"), |text| {
+        text.strip_suffix('\n').map(str::to_owned)
+    })?;
+    fs::write(folder.join("haft.yaml"), config(&behind.url, era))?;
+    let mut gateway = Command::new(target().join("debug/haft"));
+    gateway.args(["--json", "serve", "--listen", "127.0.0.1:0"]).current_dir(&folder);
+    let gateway = Program::start(&mut gateway, &folder.join("haft.txt"), |text| {
+        let greeting: Value = serde_json::from_str(text).ok()?;
+        greeting["listening"].as_str().map(str::to_owned)
+    })?;
+    server::run_all(&format!("{}/mcp", gateway.url), Some(revision))
+}
+
+/// Names as the suite calls them, everything allowed, and more time than any scenario has.
+fn config(url: &str, era: &str) -> String {
+    format!(
+        "\
+servers:
+  behind:
+    url: {url}
+    transport: http
+    protocol: {era}
+    start: eager
+    on_connect_failure: exit
+    tool_prefix: none
+    sampling: allow
+    connect_timeout: 60s
+    request_timeout: 60s
+    default_tool_config: {{max_instances: 20, timeout: 60s}}
+"
+    )
+}
+
+/// A program that runs for as long as this is held.
+struct Program {
+    child: Child,
+    url: String,
+}
+
+impl Program {
+    /// Starts a program and waits until what it has printed tells where it listens.
+    fn start(
+        command: &mut Command,
+        errors: &Path,
+        address: impl Fn(&str) -> Option<String> + Send + 'static,
+    ) -> Result<Self> {
+        let name = Path::new(command.get_program()).to_path_buf();
+        let name = shown_path(&name);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(errors)?);
+        let mut child = command.spawn().with_context(|| format!("{name} could not be started"))?;
+        let stdout = child.stdout.take();
+        // From here on it ends with this function, too.
+        let mut program = Self { child, url: String::new() };
+        let stdout = stdout.context("its output was not kept")?;
+        let (found, address_found) = mpsc::channel();
+        // It reads to the end: a program whose output nobody reads would stop in the middle.
+        thread::spawn(move || {
+            let mut text = String::new();
+            let mut lines = BufReader::new(stdout);
+            while lines.read_line(&mut text).is_ok_and(|length| length > 0) {
+                if let Some(address) = address(&text) {
+                    text.clear();
+                    // Nobody waits any more for a second one.
+                    let _ = found.send(address);
+                }
+            }
+        });
+        program.url = address_found.recv_timeout(START_TIMEOUT).with_context(|| {
+            format!("{name} did not say where it listens: see {}", shown_path(errors))
+        })?;
+        Ok(program)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Neither has anything to save, and an error means that it has ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
