@@ -40,6 +40,8 @@ pub(super) struct Client {
     pub(super) facts: Arc<ClientFacts>,
     pub(super) asks: Arc<Asks>,
     level: Mutex<Level>,
+    /// What it asked for, so that it may be out of date now.
+    listed: Mutex<Vec<Change>>,
     /// The resources whose updates it wants to hear of.
     subscriptions: Mutex<HashMap<String, Subscription>>,
 }
@@ -50,15 +52,29 @@ impl Client {
             facts: Arc::new(facts),
             asks: Arc::default(),
             level: Mutex::new(LEVEL),
+            listed: Mutex::default(),
             subscriptions: Mutex::default(),
         })
     }
 
-    /// Whether it wants to hear of this: lists always, resources where it subscribed to them.
+    /// Whether it wants to hear of this: lists that it has seen, resources that it subscribed to.
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Resource(uri) => lock(&self.subscriptions).contains_key(&**uri),
-            Change::Tools | Change::Prompts | Change::Resources => true,
+            list => lock(&self.listed).contains(list),
+        }
+    }
+
+    fn asks_for(&self, method: &str) {
+        let list = match method {
+            "tools/list" => Change::Tools,
+            "prompts/list" => Change::Prompts,
+            "resources/list" | "resources/templates/list" => Change::Resources,
+            _ => return,
+        };
+        let mut listed = lock(&self.listed);
+        if !listed.contains(&list) {
+            listed.push(list);
         }
     }
 }
@@ -116,7 +132,10 @@ impl Desk {
             }
             // Words of the other era.
             "server/discover" | "subscriptions/listen" => Err(unknown(method)),
-            _ => Arc::clone(&self.service).request(request(asked, peer)).await,
+            _ => {
+                client.asks_for(method);
+                Arc::clone(&self.service).request(request(asked, peer)).await
+            }
         }
     }
 
@@ -187,7 +206,7 @@ pub(super) fn on_one_line(result: Box<RawValue>) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or(result)
 }
 
-fn empty() -> Box<RawValue> {
+pub(super) fn empty() -> Box<RawValue> {
     // Two characters that are JSON.
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

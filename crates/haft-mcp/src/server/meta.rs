@@ -42,7 +42,12 @@ impl<'a> Meta<'a> {
         let Some(params) = params else { return Ok(Self::default()) };
         // Most requests of the legacy era have none; looking for the word is cheaper than reading all.
         let has_meta = memchr::memmem::find(params.get().as_bytes(), b"_meta").is_some();
-        if !has_meta && params.get().starts_with('{') {
+        // A list would be taken for the values in the order in which we happen to name them.
+        if !params.get().starts_with('{') {
+            let text = "Invalid params: they are no object";
+            return Err(RpcError::new(INVALID_PARAMS, text));
+        }
+        if !has_meta {
             return Ok(Self::default());
         }
         let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use super::desk::{Answer, Asked, Client, Desk, on_one_line};
+use super::desk::{Answer, Asked, Client, Desk, empty, on_one_line};
 use super::meta::{Meta, Wishes};
 use super::peer::{ClientFacts, new_client_id};
 use super::{Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern};
@@ -191,6 +191,7 @@ impl Connection {
                 ("initialize", Some(_)) => {
                     return Err(RpcError::new(INVALID_REQUEST, "`initialize` comes only once"));
                 }
+                ("ping", None) => return Ok(Some(empty())),
                 (_, Some(client)) => Speaker::Legacy(Arc::clone(client)),
                 (_, None) => {
                     let text = format!("`{method}` comes after `initialize`");
