@@ -3,6 +3,17 @@
 
 mod broken;
 mod eras;
+mod http;
+#[path = "../serve/served.rs"]
+#[allow(dead_code, reason = "shared with the tests of the service, which need more of it")]
+mod served;
 mod servers;
 mod support;
 mod tools;
+
+/// A client that reaches this machine only.
+fn client() -> reqwest::ClientBuilder {
+    // Fails where another test of the same process was faster.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy()
+}

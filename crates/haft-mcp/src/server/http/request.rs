@@ -57,7 +57,12 @@ pub(super) async fn modern(
     };
     let course = Course::Running { work, told, id, first };
     let events = Box::pin(stream::unfold(course, Course::next));
-    Reply { status: StatusCode::OK, session: None, body: ReplyBody::Course(events) }
+    let body = if asked.method == "subscriptions/listen" {
+        ReplyBody::News(events)
+    } else {
+        ReplyBody::Course(events)
+    };
+    Reply { status: StatusCode::OK, session: None, body }
 }
 
 /// A request as it came, to keep.
