@@ -18,7 +18,6 @@ use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
 use crate::policy::{Admitted, Policy};
 use crate::progress::{Listeners, Progress};
-use crate::registry::Source;
 use crate::requester::{Behind, Requester};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
 use crate::tool::BoxFuture;
@@ -217,10 +216,7 @@ async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, C
 }
 
 fn timed_out(tool: &Offered, after: Duration) -> CallError {
-    let server = match &tool.registered.source {
-        Source::Local => None,
-        Source::Mcp { mcp_name, .. } => Some(mcp_name.clone()),
-    };
+    let server = tool.registered.source.server().map(ToOwned::to_owned);
     CallError::Timeout { tool: tool.name().to_owned(), after, server }
 }
 

@@ -50,7 +50,7 @@ pub use runtime::{
     RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
-pub use runtime::{Offer, PromptInfo, ResourceInfo};
+pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;
 pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
 pub use trace::TraceContext;

@@ -1,23 +1,32 @@
 //! What tools of our own answer, as blocks of MCP. Answers of MCP servers never come here.
 
 use haft::{Content, Envelope};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The result of a call that no MCP server answered: of a local tool, or of a call that failed.
-pub(super) fn call_result(envelope: &Envelope) -> Value {
+pub(super) fn call_result(envelope: &Envelope) -> CallResult<'_> {
     if envelope.error.is_some() {
         let text = envelope.model_text();
-        return json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+        let content = vec![json!({ "type": "text", "text": text })];
+        return CallResult { content, structured_content: None, is_error: true };
     }
-    let blocks: Vec<Value> = envelope.content.iter().map(block).collect();
-    let mut result = json!({ "content": blocks, "isError": false });
     // Only objects are structured content; of everything else the text tells.
-    if let Some(data) = envelope.data.as_ref().filter(|data| data.get().starts_with('{'))
-        && let Ok(data) = serde_json::to_value(data)
-    {
-        result["structuredContent"] = data;
-    }
-    result
+    let data = envelope.data.as_deref().filter(|data| data.get().starts_with('{'));
+    let content = envelope.content.iter().map(block).collect();
+    CallResult { content, structured_content: data, is_error: false }
+}
+
+/// What `tools/call` answers.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallResult<'a> {
+    content: Vec<Value>,
+    /// As the tool wrote it: numbers keep their digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a RawValue>,
+    is_error: bool,
 }
 
 fn block(content: &Content) -> Value {

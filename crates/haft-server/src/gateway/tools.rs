@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft::mcp_server::Peer;
-use haft::{Code, Envelope, RpcError, ToolCall, ToolDescription};
+use haft::{Code, Envelope, RpcError, ToolCall, ToolDescription, ToolOffer};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::content::call_result;
@@ -14,6 +15,8 @@ use super::page::{is_first, page};
 use super::requester::Behind;
 use super::{Gateway, INVALID_PARAMS, read, result};
 
+/// Where a tool's `_meta` says how it is registered here.
+const REGISTRATION: &str = "haft/registration";
 /// How long a list waits for servers that are being connected. What comes later is announced.
 const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -27,10 +30,10 @@ struct CallParams {
 impl Gateway {
     /// The tools this endpoint shows.
     pub(super) fn tools(&self) -> Vec<ToolDescription> {
-        let offers = self.runtime.tool_descriptions().into_iter();
+        let offers = self.runtime.tool_offers().into_iter();
         offers
-            .filter(|it| self.view.shows_tool(it.server.as_deref(), &it.item.name))
-            .map(|it| it.item)
+            .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
+            .map(described)
             .collect()
     }
 
@@ -93,6 +96,16 @@ impl Gateway {
             None => result(&call_result(&envelope)),
         }
     }
+}
+
+/// A tool as clients see it: what its server says, and how it is registered here.
+fn described(offer: ToolOffer) -> ToolDescription {
+    let ToolOffer { mut description, registration } = offer;
+    let meta = description.rest.entry("_meta").or_insert_with(|| json!({}));
+    if let Value::Object(meta) = meta {
+        meta.insert(REGISTRATION.to_owned(), json!(registration));
+    }
+    description
 }
 
 fn unknown(tool: &str) -> RpcError {

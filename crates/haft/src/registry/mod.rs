@@ -56,6 +56,16 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// The server that has it; none for one that runs here.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Local => None,
+            Self::Mcp { mcp_name, .. } => Some(mcp_name),
+        }
+    }
+}
+
 /// What was found before registration.
 #[derive(Debug, Default)]
 pub struct Discovered {

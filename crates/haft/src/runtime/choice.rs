@@ -10,7 +10,6 @@ use super::snapshot::{Offered, Snapshot};
 use crate::config::Config;
 #[cfg(feature = "mcp")]
 use crate::embeddings::{Embeddings, Without};
-use crate::registry::Source;
 use crate::select::{Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
 
 /// The index of one state, made when it is first asked for.
@@ -150,10 +149,7 @@ fn text(tool: &Offered) -> ToolText {
     examples.extend(registered.effective.examples.iter().cloned());
     ToolText {
         name: registered.name.clone(),
-        server: match &registered.source {
-            Source::Local => None,
-            Source::Mcp { mcp_name, .. } => Some(mcp_name.clone()),
-        },
+        server: registered.source.server().map(ToOwned::to_owned),
         title: definition.title.clone(),
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),

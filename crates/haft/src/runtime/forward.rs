@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use haft_mcp::error::INVALID_PARAMS;
 use haft_mcp::{PromptDescription, RpcError, ToolDescription};
+use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::{Offered, Runtime};
 use crate::backend::mcp::{Connection, Resources, Watched};
-use crate::registry::Source;
+use crate::error::human;
+use crate::registry::{SettingsOrigin, Source};
 use crate::requester::Requester;
 
 /// How long servers may take to say what resources they have. Whoever is slower is left out.
@@ -27,10 +30,40 @@ pub struct Offer<T> {
     pub item: T,
 }
 
+/// How a tool is registered, in short.
+#[derive(Debug, Clone, Serialize)]
+pub struct Registration {
+    /// `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    pub config_origin: SettingsOrigin,
+    /// How many calls of it run at once.
+    pub max_instances: Value,
+    /// How long one may take.
+    pub timeout: String,
+}
+
+/// A tool with how it is registered.
+#[derive(Debug, Clone)]
+pub struct ToolOffer {
+    /// As its server describes it, under the name it has here.
+    pub description: ToolDescription,
+    /// How it is registered.
+    pub registration: Registration,
+}
+
+impl ToolOffer {
+    /// The server; none for a local tool.
+    pub fn server(&self) -> Option<&str> {
+        self.registration.source.server()
+    }
+}
+
 impl Runtime {
     /// The tools that are offered, in their fixed order, as `tools/list` shows them: under the names
     /// they have here, with everything else their servers say about them.
-    pub fn tool_descriptions(&self) -> Vec<Offer<ToolDescription>> {
+    pub fn tool_offers(&self) -> Vec<ToolOffer> {
         let snapshot = self.inner.snapshot.load();
         let lists: HashMap<&str, _> = snapshot
             .fleet
@@ -44,27 +77,35 @@ impl Runtime {
             .map(|(server, tool)| ((server, tool.name.as_str()), &tool.rest))
             .collect();
         let describe = |tool: &Arc<Offered>| {
-            let definition = &tool.registered.definition;
-            let server = tool.server();
+            let registered = &tool.registered;
+            let definition = &registered.definition;
+            let server = registered.source.server();
             let rest = server.and_then(|server| rest.get(&(server, definition.name.as_str())));
-            let item = ToolDescription {
-                name: tool.registered.name.clone(),
+            let description = ToolDescription {
+                name: registered.name.clone(),
                 title: definition.title.clone(),
                 description: definition.description.clone(),
                 input_schema: definition.input_schema.clone(),
                 output_schema: definition.output_schema.clone(),
                 rest: rest.map(|rest| (*rest).clone()).unwrap_or_default(),
             };
-            Offer { server: server.map(ToOwned::to_owned), item }
+            let effective = &registered.effective;
+            let registration = Registration {
+                source: registered.source.clone(),
+                config_origin: effective.origin,
+                max_instances: json!(effective.max_instances.value),
+                timeout: human(effective.timeout.value),
+            };
+            ToolOffer { description, registration }
         };
         snapshot.tools().map(describe).collect()
     }
 
     /// Whose tool this is, and the schema of its arguments, if there is such a tool.
-    pub fn tool_origin(&self, name: &str) -> Option<Offer<serde_json::Value>> {
+    pub fn tool_origin(&self, name: &str) -> Option<Offer<Value>> {
         let snapshot = self.inner.snapshot.load();
         let tool = snapshot.resolve(name).ok()?;
-        let server = tool.server().map(ToOwned::to_owned);
+        let server = tool.registered.source.server().map(ToOwned::to_owned);
         Some(Offer { server, item: tool.registered.definition.input_schema.clone() })
     }
 
@@ -155,14 +196,5 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load();
         let all = snapshot.fleet.all().iter();
         all.filter(|it| it.has("resources") && is_wanted(it.name())).cloned().collect()
-    }
-}
-
-impl Offered {
-    fn server(&self) -> Option<&str> {
-        match &self.registered.source {
-            Source::Local => None,
-            Source::Mcp { mcp_name, .. } => Some(mcp_name),
-        }
     }
 }

@@ -49,7 +49,7 @@ pub use builder::RuntimeBuilder;
 pub(crate) use call_record::CallRecord;
 pub use figures::{Figures, ToolFigures};
 #[cfg(feature = "mcp")]
-pub use forward::Offer;
+pub use forward::{Offer, Registration, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
 pub use observe::CallSummary;
 pub use reconnect::ReconnectError;

@@ -27,11 +27,6 @@ const MAY_FAIL: [&str; 8] = [
     "http-invalid-tool-headers",
 ];
 
-/// Whether there is a client to test.
-pub(crate) fn is_there() -> bool {
-    root().join("crates/haft/examples/conformance_client.rs").is_file()
-}
-
 /// Builds Haft's client and tests it.
 pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["build", "--package", "haft", "--example", "conformance_client"]))?;

@@ -112,7 +112,6 @@ async fn serve(
         tracing::info!("ending: {calls} under way may take {}s", grace.as_secs());
     }
     stop.cancel();
-    gateway.stop();
     background.close();
     // Together: a call that is cut off still gets its answer, which says so.
     let ending = async {
@@ -122,6 +121,7 @@ async fn serve(
         if followed.is_err() {
             tracing::warn!("a change of the registry hangs and is left behind");
         }
+        gateway.stop();
         telemetry.end().await;
     };
     tokio::select! {

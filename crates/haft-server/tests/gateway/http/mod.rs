@@ -4,6 +4,7 @@ mod bridge;
 mod crowds;
 mod modern;
 mod offers;
+mod servers;
 mod sessions;
 mod streams;
 
