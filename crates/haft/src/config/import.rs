@@ -9,10 +9,10 @@ use super::choices::UnresolvedEnv;
 use super::compile::merge;
 use super::expand::{References, input_variable};
 use super::layer::layer;
-use super::load::load;
+use super::load::{from_text, load};
 use super::place::{Place, Problems};
 use super::source::{Source, open};
-use super::{ConfigError, Dialect, LoadOptions, Problem, native};
+use super::{Config, ConfigError, Dialect, LoadOptions, Problem, native};
 use crate::edit::{Document, EditError, Syntax};
 
 /// What another tool's files say, in the words of a native file.
@@ -116,6 +116,22 @@ fn records(
     }
     let tools = merged.config.tools.map(|tools| tools.value).unwrap_or_default();
     (servers, tools.into_iter().map(native::tool).collect())
+}
+
+/// Loads a native text as if it lay at `path`, and alone. Answers to inputs count as the variables
+/// that stand in their place.
+pub fn check_text(
+    text: &str,
+    path: &Path,
+    options: &LoadOptions<'_>,
+) -> Result<Config, ConfigError> {
+    let mut options = LoadOptions { files: Vec::new(), format: None, ask: None, ..options.clone() };
+    for (id, answer) in std::mem::take(&mut options.inputs) {
+        options.environment.insert(input_variable(&id), answer);
+    }
+    options.cwd = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    from_text(text, &name, &options)
 }
 
 impl Imported {

@@ -140,7 +140,9 @@ fn spell_literally(node: &mut Node) {
         NodeValue::Text(text) => text.text = literally(&text.text),
         NodeValue::List(items) => items.iter_mut().for_each(spell_literally),
         NodeValue::Map(entries) => {
-            entries.iter_mut().for_each(|entry| spell_literally(&mut entry.value));
+            for entry in entries {
+                spell_literally(&mut entry.value);
+            }
         }
     }
 }

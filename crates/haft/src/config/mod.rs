@@ -32,7 +32,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use import::{AppendError, Imported, import};
+pub use import::{AppendError, Imported, check_text, import};
 pub use load::{Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
 pub use place::{Place, Problem, Severity};

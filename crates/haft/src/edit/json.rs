@@ -33,7 +33,9 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Option<String> {
 pub(super) fn append(text: &str, section: &str, items: &[Value]) -> Option<String> {
     change(text, |root| {
         let list = root.array_value_or_create(section)?;
-        items.iter().for_each(|item| drop(list.append(input(item))));
+        for item in items {
+            list.append(input(item));
+        }
         Some(())
     })
 }

@@ -6,6 +6,7 @@
 mod json;
 mod toml;
 mod yaml;
+mod yaml_text;
 
 use serde_json::{Map, Value};
 
@@ -13,7 +14,6 @@ use crate::config::node::{Mark, Node, NodeValue};
 use crate::config::parse::{SyntaxError, parse};
 
 pub use crate::config::parse::Syntax;
-pub use yaml::block as yaml_block;
 
 /// A file's text, read.
 #[derive(Debug)]

@@ -1,85 +1,10 @@
 //! YAML, changed as text: the positions of its parts are known, and whoever calls reads the result
 //! again before anybody else does.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::yaml_text::{block, flow, pad, scalar};
 use crate::config::node::{Entry, Mark, Node, NodeValue};
-
-/// How far a list may reach on one line.
-const FLOW_CHARS_MAX: usize = 90;
-
-/// An entry in block style, `name: ...` with a line for each of its values.
-pub fn block(name: &str, value: &Value, indent: usize) -> String {
-    let mut out = String::new();
-    write(&mut out, &scalar(name), value, indent);
-    out
-}
-
-fn write(out: &mut String, key: &str, value: &Value, indent: usize) {
-    let pad = " ".repeat(indent);
-    match value {
-        Value::Object(entries) if !entries.is_empty() => {
-            out.push_str(&format!("{pad}{key}:\n"));
-            for (key, value) in entries {
-                write(out, &scalar(key), value, indent + 2);
-            }
-        }
-        Value::Array(items) if flow(value).len() > FLOW_CHARS_MAX && !items.is_empty() => {
-            out.push_str(&format!("{pad}{key}:\n"));
-            for item in items {
-                out.push_str(&format!("{pad}  - {}\n", flow(item)));
-            }
-        }
-        other => out.push_str(&format!("{pad}{key}: {}\n", flow(other))),
-    }
-}
-
-/// A value on one line.
-fn flow(value: &Value) -> String {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(text) => scalar(text),
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(entries) => {
-            let entry =
-                |(key, value): (&String, &Value)| format!("{}: {}", scalar(key), flow(value));
-            format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
-/// A text, in quotes unless every reader takes it for a text without them.
-fn scalar(text: &str) -> String {
-    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
-        && !WORDS.contains(&text.to_ascii_lowercase().as_str());
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_duration = unit.len() < text.len() && ["ms", "s"].contains(&unit);
-    if is_plain || is_duration {
-        return text.to_owned();
-    }
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            // Line ends of any kind and what does not print are escaped: YAML folds some of them
-            // and forbids others.
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{85}') => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Words that some version of YAML takes for something else than a text.
-const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
 pub(super) fn insert(
     text: &str,
@@ -91,7 +16,7 @@ pub(super) fn insert(
     let found = root.entries().iter().find(|entry| entry.key == section);
     let Some(found) = found else {
         let indent = root.entries().first().map_or(0, |entry| column(entry.mark));
-        let mut whole = serde_json::Map::new();
+        let mut whole = Map::new();
         whole.insert(name.to_owned(), value.clone());
         let lines = block(section, &Value::Object(whole), indent);
         return Some(spliced(text, end_of_text(text), &lines));
@@ -144,8 +69,9 @@ pub(super) fn remove(text: &str, root: &Node, section: &str, name: &str) -> Opti
 
 pub(super) fn append(text: &str, root: &Node, section: &str, items: &[Value]) -> Option<String> {
     let lines = |indent: usize| -> String {
-        let pad = " ".repeat(indent);
-        items.iter().map(|item| format!("{pad}- {}\n", flow(item))).collect()
+        let lines =
+            items.iter().flat_map(|item| [pad(indent), "- ".into(), flow(item), "\n".into()]);
+        lines.collect()
     };
     let Some(found) = root.entries().iter().find(|entry| entry.key == section) else {
         let lines = format!("{}:\n{}", scalar(section), lines(2));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use haft::config::{AppendError, Config, Imported, LoadOptions, import, show};
+use haft::config::{AppendError, Config, Imported, LoadOptions, Masked, import, show};
 use haft::edit::Syntax;
 use serde_json::{Value, json};
 use testkit::Workspace;
@@ -19,7 +19,7 @@ fn values(config: &Config, foreign: Option<&Config>) -> BTreeMap<String, Value> 
     show::rows(config)
         .into_iter()
         .filter(|row| row.path.starts_with("servers.") || row.path.starts_with("tools."))
-        .filter(|row| foreign.is_none() || !row.path.ends_with(".cwd") || known.contains(&row.path))
+        .filter(|row| foreign.is_none() || !row.path.ends_with("cwd") || known.contains(&row.path))
         .map(|row| (row.path, row.value))
         .collect()
 }
@@ -125,11 +125,8 @@ fn texts_without_references_stay_literal() {
     assert_eq!(copy.warnings.len(), 1, "{:?}", copy.warnings);
     workspace.write("haft.yaml", copy.to_yaml());
     let native = Config::load(&options(&workspace, &["haft.yaml"], &[("SET", "1")])).unwrap();
-    let args: Vec<_> = crate::config_support::stdio(&native.servers[0])
-        .args
-        .iter()
-        .map(|it| it.expose())
-        .collect();
+    let args: Vec<_> =
+        crate::config_support::stdio(&native.servers[0]).args.iter().map(Masked::expose).collect();
     assert_eq!(args, ["${HOME}", "$${B}", "${", "true", "# no", "a: b"]);
     assert_eq!(crate::config_support::stdio(&native.servers[0]).env.len(), 1);
 }
