@@ -30,8 +30,9 @@ pub(super) fn insert(
                 return Some(first_entry(&text, found, name, value));
             }
             if text[at..].starts_with('{') {
-                let comma = if entries.is_empty() { "" } else { ", " };
-                let entry = format!("{}: {}{comma}", scalar(name), flow(value));
+                let comma = if entries.is_empty() { "" } else { "," };
+                let space = if text[at + 1..].starts_with(['\r', '\n', ' ']) { "" } else { " " };
+                let entry = format!("{}: {}{comma}{space}", scalar(name), flow(value));
                 return Some(format!("{}{entry}{}", &text[..=at], &text[at + 1..]));
             }
             let lines = block(name, value, column(entries.first()?.mark));
@@ -51,6 +52,9 @@ pub(super) fn remove(text: &str, root: &Node, section: &str, name: &str) -> Opti
     let found = root.entries().iter().find(|entry| entry.key == section)?;
     let entries = found.value.entries();
     let entry = entries.iter().find(|entry| entry.key == name)?;
+    if text[offset(text, found.value.mark)?..].starts_with('{') {
+        return without_flow_entry(text, entries, entry);
+    }
     let begin = line_start(text, entry.mark.line);
     let next = entries.iter().map(|entry| entry.mark.line).filter(|line| *line > entry.mark.line);
     let stop = match next.min() {
@@ -65,6 +69,15 @@ pub(super) fn remove(text: &str, root: &Node, section: &str, name: &str) -> Opti
     let key = offset(&rest, found.mark)?;
     let colon = key + rest[key..].find(':')?;
     Some(format!("{}: {{}}{}", &rest[..colon], &rest[colon + 1..]))
+}
+
+/// Takes an entry out of braces, with the comma behind it. Where the last one ends is not known.
+fn without_flow_entry(text: &str, entries: &[Entry], entry: &Entry) -> Option<String> {
+    let begin = offset(text, entry.mark)?;
+    let after = entries.iter().filter_map(|entry| offset(text, entry.mark));
+    let next = after.filter(|at| *at > begin).min()?;
+    let stop = begin + text[begin..next].trim_end().strip_suffix(',')?.len() + 1;
+    Some(format!("{}{}", &text[..begin], text[stop..].trim_start_matches(' ')))
 }
 
 pub(super) fn append(text: &str, root: &Node, section: &str, items: &[Value]) -> Option<String> {
