@@ -42,7 +42,10 @@ impl UserFile {
             Ok(_) => {}
         }
         let read = || {
-            let real = fs::canonicalize(path)?;
+            let real = fs::canonicalize(path).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => io::Error::other("it is a link to nothing"),
+                _ => error,
+            })?;
             let about = fs::metadata(&real)?;
             if !about.is_file() {
                 return Err(io::Error::other("it is not a file"));
@@ -145,4 +148,29 @@ impl UserFile {
 pub(super) fn broken(path: &Path, error: &haft::edit::EditError) -> anyhow::Error {
     let message = format!("`{}` cannot be changed: {error}", path.display());
     Failure::new(EXIT_CONFIG, message, format!("{}; nothing was changed", error.remedy())).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients write their files while they run; what one wrote in between is not undone.
+    #[test]
+    fn a_file_that_changed_since_it_was_read_stays() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("file.json");
+        for (before, after) in [(Some("old"), "newer"), (None, "new")] {
+            if let Some(before) = before {
+                fs::write(&path, before)?;
+            }
+            let file = UserFile::read(&path)?;
+            fs::write(&path, after)?;
+            let refused = file.replace("ours").map_err(|error| error.to_string());
+            assert!(refused.is_err_and(|it| it.contains("changed by another program")));
+            assert_eq!(fs::read_to_string(&path)?, after);
+            fs::remove_file(&path)?;
+        }
+        assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+        Ok(())
+    }
 }

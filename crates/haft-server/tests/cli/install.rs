@@ -244,3 +244,45 @@ fn an_installed_entry_serves_the_toolbox() {
     names.sort_unstable();
     assert_eq!(names, ["echo", "fail", "greet", "wait"]);
 }
+
+/// Whatever names the configuration, the entry names it whole: every file, in order, from anywhere.
+#[test]
+fn the_entry_names_the_configuration_in_use() {
+    let workspace = toolbox();
+    workspace.write("sub/more.json", r#"{"mcpServers": {}}"#);
+    symlink("haft.yaml", workspace.path().join("link.yaml")).unwrap();
+    let args = |program: Program| -> Vec<String> {
+        let finished = program.run();
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        let printed: Value = serde_json::from_str(&finished.stdout).unwrap();
+        let args = printed["entry"]["args"].as_array().unwrap().iter();
+        args.map(|arg| workspace.stable(arg.as_str().unwrap())).collect()
+    };
+    let install = ["install", "cursor", "--json"];
+    let several = ["-c", "link.yaml", "-c", "sub/../sub/more.json", "--config-format", "claude"];
+    let named = at_home(&workspace, &[&several[2..], &install[..]].concat());
+    assert_eq!(args(named), ["mcp", "-c", "WORKSPACE/sub/more.json", "--config-format", "claude"]);
+    let several = at_home(&workspace, &[&several[..4], &install[..]].concat());
+    let expected = ["mcp", "-c", "WORKSPACE/link.yaml", "-c", "WORKSPACE/sub/more.json"];
+    assert_eq!(args(several), expected);
+    let folder = at_home(&workspace, &[&["-c", "tools"], &install[..]].concat());
+    assert_eq!(args(folder), ["mcp", "-c", "WORKSPACE/tools"]);
+    let variable = at_home(&workspace, &install).env("HAFT_CONFIG", "haft.yaml:sub/more.json");
+    let expected = ["mcp", "-c", "WORKSPACE/haft.yaml", "-c", "WORKSPACE/sub/more.json"];
+    assert_eq!(args(variable), expected);
+}
+
+/// What is in the file's place and no file is left alone.
+#[test]
+fn a_folder_or_a_dead_link_in_the_place_of_a_file_is_told() {
+    let workspace = toolbox();
+    std::fs::create_dir(workspace.path().join(".mcp.json")).unwrap();
+    std::fs::create_dir(workspace.path().join(".cursor")).unwrap();
+    symlink("nowhere.json", workspace.path().join(".cursor/mcp.json")).unwrap();
+    workspace.write(".vscode/mcp.json", b"\xff\xfe{}");
+    let clients = ["claude", "cursor", "vscode"];
+    let text: String =
+        clients.iter().map(|client| told(&workspace, &["install", client, "--write"])).collect();
+    insta::assert_snapshot!(text);
+    assert!(workspace.path().join(".cursor/mcp.json").is_symlink());
+}
