@@ -7,6 +7,7 @@ mod batch;
 pub mod call;
 pub mod config;
 pub mod content;
+pub mod edit;
 #[cfg(feature = "mcp")]
 mod embeddings;
 pub mod envelope;

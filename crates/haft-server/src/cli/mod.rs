@@ -7,6 +7,8 @@ mod config;
 mod content;
 mod eval;
 mod explain;
+mod import;
+mod install;
 mod keys;
 mod learn;
 mod load;
@@ -21,6 +23,7 @@ mod serve;
 mod servers;
 mod toolbox;
 mod tools;
+mod user_file;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -64,6 +67,7 @@ const EXAMPLES: &str = "\
 Examples:
   haft serve                            serve the tools over HTTP
   haft check --connect                  is the configuration valid, and does every server answer?
+  haft install claude --write           use the tools from Claude Code, or another client
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
   haft select \"is it raining?\"         which tool fits?
@@ -143,6 +147,12 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Offer the tools to an MCP client, over stdin and stdout
     Mcp(mcp::McpArgs),
+    /// Put Haft into the configuration of an MCP client
+    Install(install::InstallArgs),
+    /// Take Haft out of the configuration of an MCP client
+    Uninstall(install::UninstallArgs),
+    /// Turn a client's servers into entries of haft.yaml
+    Import(import::ImportArgs),
     /// Create, list and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -175,6 +185,9 @@ impl Command {
             | Self::Keys(_)
             | Self::Serve(_)
             | Self::Mcp(_)
+            | Self::Install(_)
+            | Self::Uninstall(_)
+            | Self::Import(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Log(_)
@@ -212,6 +225,9 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Logout(args) => login::logout(global, &args),
         Command::Serve(args) => serve::run(global, &args),
         Command::Mcp(args) => mcp::run(global, &args),
+        Command::Install(args) => install::install(global, &args),
+        Command::Uninstall(args) => install::uninstall(global, &args),
+        Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 31] = [
+    let commands: [(&str, &[&str]); 34] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -33,6 +33,9 @@ fn every_command_has_help() {
         ("prompts_get", &["prompts", "get"]),
         ("resources_list", &["resources", "list"]),
         ("resources_read", &["resources", "read"]),
+        ("install", &["install"]),
+        ("uninstall", &["uninstall"]),
+        ("import", &["import"]),
         ("keys", &["keys"]),
         ("keys_create", &["keys", "create"]),
         ("keys_list", &["keys", "list"]),

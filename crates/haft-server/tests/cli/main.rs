@@ -13,6 +13,8 @@ mod e2e_start;
 mod e2e_support;
 mod exit_codes;
 mod help;
+mod import;
+mod install;
 mod interrupt;
 mod keys;
 mod log;

@@ -19,6 +19,17 @@ pub struct Variables<'a> {
     pub inputs: Option<&'a Answers<'a>>,
     /// Whether Haft reads what lies at a path of the file. References elsewhere are not ours.
     pub reads: &'a dyn Fn(&[String]) -> bool,
+    /// What becomes of a reference.
+    pub references: References,
+}
+
+/// What becomes of a reference to a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum References {
+    /// Its value takes its place.
+    Resolve,
+    /// It stays one, in the native spelling: the text goes into a native file.
+    Keep,
 }
 
 /// Answers the input with an id.
@@ -87,6 +98,10 @@ impl Expansion<'_> {
             let (before, reference) = rest.split_at(at);
             // `$${VAR}` is how a literal `${VAR}` is written.
             if let Some(literal) = before.strip_suffix('$') {
+                let literal = match self.variables.references {
+                    References::Resolve => literal,
+                    References::Keep => before,
+                };
                 let end = closing(reference).map_or(reference.len(), |end| end + 1);
                 for out in [&mut text, &mut shown] {
                     out.push_str(literal);
@@ -114,8 +129,10 @@ impl Expansion<'_> {
     }
 
     fn resolve(&mut self, reference: &str) -> Result<(String, String), Failure> {
+        let keeps = self.variables.references == References::Keep;
         if let Some(value) = self.variables.predefined.get(reference) {
-            return Ok((value.clone(), value.clone()));
+            let value = if keeps { literally(value) } else { value.clone() };
+            return Ok((value.clone(), value));
         }
         if let (Some(id), Some(inputs)) = (reference.strip_prefix("input:"), self.variables.inputs)
         {
@@ -134,6 +151,13 @@ impl Expansion<'_> {
                 format!("`${{{reference}}}` cannot be read"),
                 "write `${NAME}`, `${NAME:-default}` or `${env:NAME}`".into(),
             ));
+        }
+        if keeps {
+            let kept = match default {
+                Some(default) => format!("${{{name}:-{}}}", self.run(default)?.0),
+                None => format!("${{{name}}}"),
+            };
+            return Ok((kept.clone(), kept));
         }
         match (self.variables.environment.get(name), default) {
             (Some(value), None) => Ok((value.clone(), format!("${{{name}}}"))),
@@ -158,6 +182,11 @@ impl Expansion<'_> {
             )),
         }
     }
+}
+
+/// A text as a native file has to spell it so that nothing in it is a reference.
+pub fn literally(text: &str) -> String {
+    text.replace("${", "$${")
 }
 
 /// The variable that may hold the answer to `${input:id}`.

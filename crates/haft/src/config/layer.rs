@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Dialect;
 use super::choices::UnresolvedEnv;
 use super::dialect::{Layer, Surroundings, read};
-use super::expand::{Failure, Variables, expand, input_variable};
+use super::expand::{Failure, References, Variables, expand, input_variable, literally};
 use super::load::{InputRequest, LoadOptions};
 use super::node::{Node, NodeValue};
 use super::overrides::apply_toolbox;
@@ -18,13 +18,18 @@ pub(super) fn layer(
     mut source: Source,
     options: &LoadOptions<'_>,
     unresolved: UnresolvedEnv,
+    references: References,
     problems: &mut Problems,
 ) -> Layer {
-    if source.dialect == Dialect::Toolbox {
+    let keeps = references == References::Keep;
+    if source.dialect == Dialect::Toolbox && !keeps {
         apply_toolbox(&mut source.root, &options.environment, problems);
     }
     let inputs = inputs(&source.root);
-    let answer = |id: &str| answer(id, &inputs, options);
+    let answer = |id: &str| match references {
+        References::Resolve => answer(id, &inputs, options),
+        References::Keep => Ok(kept_input(id, &inputs)),
+    };
     let (dialect, cwd) = (source.dialect, options.cwd.display().to_string());
     let variables = Variables {
         environment: &options.environment,
@@ -32,12 +37,15 @@ pub(super) fn layer(
         predefined: predefined(&source, options),
         inputs: (dialect == Dialect::Vscode).then_some(&answer),
         reads: &|path| dialect.reads(path, &cwd),
+        references,
     };
     let mut reader = Reader::new(source.name.clone(), problems);
     if source.dialect == Dialect::ToolsJson {
         expand_tool_configs(&mut source.root, &variables, &mut reader);
     } else if source.dialect.expands_variables() {
         expand(&mut source.root, &variables, &mut reader);
+    } else if keeps {
+        spell_literally(&mut source.root);
     }
     let mut layer = Layer {
         dialect: source.dialect,
@@ -113,6 +121,30 @@ fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Resul
     }
     let remedy = format!("use one of {}", list(&request.options));
     Err((format!("the value of the input `{id}` is none of its options"), remedy))
+}
+
+/// An input as a native file has it: the variable that may hold its answer.
+fn kept_input(id: &str, inputs: &[InputRequest]) -> String {
+    let variable = input_variable(id);
+    let default = inputs.iter().find(|input| input.id == id).and_then(|it| it.default.as_ref());
+    match default {
+        Some(default) => format!("${{{variable}:-{}}}", literally(default)),
+        None => format!("${{{variable}}}"),
+    }
+}
+
+/// Texts of a format without references, as one with references has to spell them.
+fn spell_literally(node: &mut Node) {
+    match &mut node.value {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+        NodeValue::Text(text) => text.text = literally(&text.text),
+        NodeValue::List(items) => items.iter_mut().for_each(spell_literally),
+        NodeValue::Map(entries) => {
+            for entry in entries {
+                spell_literally(&mut entry.value);
+            }
+        }
+    }
 }
 
 /// The answers an input offers: texts, or `{label, value}`.

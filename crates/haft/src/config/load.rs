@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
-use super::expand::{Variables, expand};
+use super::expand::{References, Variables, expand};
 use super::layer::layer;
 use super::model::{Config, ConfigFile, Origin, Setting};
 use super::node::{NodeValue, Text};
@@ -115,7 +115,7 @@ fn finish(
     let files = sources.iter().map(file).collect();
     let mut layers = Vec::new();
     for source in sources {
-        layers.push(layer(source, options, unresolved, &mut problems));
+        layers.push(layer(source, options, unresolved, References::Resolve, &mut problems));
     }
     let mut merged = merge(layers, &mut problems);
     override_from_environment(&mut merged, options, &mut problems);
@@ -199,6 +199,7 @@ fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Pla
         predefined: HashMap::new(),
         inputs: None,
         reads: &|_| true,
+        references: References::Resolve,
     };
     let mut unset = Problems::default();
     let mut reader = Reader::new(source.name.clone(), &mut unset);

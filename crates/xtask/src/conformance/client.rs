@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::judge::{self, Outcome, Outcomes};
 use super::suite::{self, Half, REVISIONS, SCENARIO_TIMEOUT_MS};
 use crate::peers;
-use crate::run::{cargo, root, step, target};
+use crate::run::{cargo, step, target};
 
 /// What the suite runs, in a shell: `exec`, so that the signal after a timeout arrives.
 const COMMAND: &str = "exec sh crates/xtask/conformance/client.sh";

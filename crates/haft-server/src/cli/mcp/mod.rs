@@ -18,7 +18,7 @@ const PRINCIPAL: &str = "mcp";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A client starts it and speaks to it; in the client's configuration:
+A client starts it and speaks to it. `haft install CLIENT --write` configures that; by hand:
   {\"mcpServers\": {\"haft\": {\"command\": \"haft\", \"args\": [\"mcp\", \"-c\", \"/path/to/haft.yaml\"]}}}
 
 It ends when the client closes its side. Log lines go to stderr.")]

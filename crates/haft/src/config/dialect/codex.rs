@@ -137,8 +137,7 @@ fn native(entry: RawEntry, reader: &mut Reader<'_>, around: &Surroundings<'_>) -
     let mut env = entry.env.map(|env| env.value.0).unwrap_or_default();
     // Codex hands these on where they are set; an unset one is no mistake.
     for EnvName(name) in entry.env_vars.map(|names| names.value).unwrap_or_default() {
-        if let Some(value) = around.variables.environment.get(&name) {
-            let value = Text { text: value.clone(), shown: Some(format!("${{{name}}}")) };
+        if let Some(value) = around.variable_if_set(&name, &place, reader) {
             env.push((At { value: name, place: place.clone() }, EnvValue(Some(value))));
         }
     }

@@ -84,7 +84,9 @@ fn client(path: &str, root: &Node) -> Dialect {
     });
     if lists || has(&["environment", "allowedTools", "excludedTools"]) {
         Dialect::Mcphost
-    } else if path.contains(".cursor/") || has(&["envFile", "auth"]) {
+    // Windsurf's entries are Cursor's: an address needs no type.
+    } else if path.contains(".cursor/") || path.contains("/windsurf/") || has(&["envFile", "auth"])
+    {
         Dialect::Cursor
     } else if has(&["connectionTimeout", "requestTimeout", "protocolEra", "roots", "taskTtl"]) {
         Dialect::Inspector

@@ -17,7 +17,7 @@ pub use detect::detect;
 pub use tools_json::{RawLocalConfig, RawLocalTool, Schema as RawSchema};
 
 use super::choices::{ConnectFailure, Start, UnresolvedEnv};
-use super::expand::Variables;
+use super::expand::{References, Variables};
 use super::node::{Entry, Node, NodeValue, Text};
 use super::raw::{RawConfig, RawServer};
 use super::read::{FromNode, Named, Reader, choice};
@@ -162,6 +162,9 @@ impl Surroundings<'_> {
     /// The value of a variable that the file names without `${...}`.
     fn variable(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
         let shown = format!("${{{name}}}");
+        if self.variables.references == References::Keep {
+            return Some(Text { text: shown, shown: None });
+        }
         if let Some(value) = self.variables.environment.get(name) {
             return Some(Text { text: value.clone(), shown: Some(shown) });
         }
@@ -171,6 +174,23 @@ impl Surroundings<'_> {
             UnresolvedEnv::Warn => reader.warn_at(place, problem, format!("set {name}")),
         }
         None
+    }
+
+    /// The value of a variable that is handed on where it is set.
+    fn variable_if_set(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
+        let shown = format!("${{{name}}}");
+        let value = self.variables.environment.get(name);
+        match (self.variables.references, value) {
+            (References::Resolve, value) => Some(Text { text: value?.clone(), shown: Some(shown) }),
+            (References::Keep, Some(_)) => Some(Text { text: shown, shown: None }),
+            (References::Keep, None) => {
+                let problem =
+                    format!("`{name}` is handed on where it is set, and it is not set here");
+                let remedy = format!("if the server needs it, add `{name}: {shown}` to its `env`");
+                reader.warn_at(place, problem, remedy);
+                None
+            }
+        }
     }
 }
 

@@ -1,0 +1,131 @@
+//! `haft import`: the servers of a client's file as entries of haft.yaml.
+
+mod found;
+mod secrets;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use haft::config::{AppendError, Imported, LoadOptions, check_text, import};
+use haft::edit::Syntax;
+use serde_json::json;
+
+use super::install::entry::is_haft;
+use super::user_file::{UserFile, broken};
+use super::{EXIT_CONFIG, Failure, Global, count, print_json};
+use crate::console::{self, Paint};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft import                           which clients have servers, and where?
+  haft import .vscode/mcp.json          print them as they would stand in haft.yaml
+  haft import ~/.cursor/mcp.json --write
+  haft import ~/.codex/config.toml --write --into tools/haft.yaml
+
+Any format that Haft reads is understood. Variables stay variables: ${env:KEY} becomes ${KEY}, and
+${input:key} becomes ${INPUT_KEY}.")]
+pub(super) struct ImportArgs {
+    /// The file; without one, the places of clients are looked through
+    file: Option<PathBuf>,
+    /// Add the entries to the file that --into names
+    #[arg(long, requires = "file")]
+    write: bool,
+    /// The native file to add them to; made where there is none
+    #[arg(long, value_name = "FILE", default_value = "haft.yaml")]
+    into: PathBuf,
+}
+
+pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    let Some(file) = &args.file else {
+        return found::run(global);
+    };
+    let options = LoadOptions {
+        format: global.config_format,
+        inputs: global.inputs.iter().cloned().collect(),
+        ..LoadOptions::from_process(vec![file.clone()])
+    };
+    let target = std::path::absolute(&args.into)?;
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let mut imported = import(&options, folder)?;
+    let own = imported.leave_out(|_, server| is_haft(server));
+    tell(global, &imported, &own);
+    if imported.servers.is_empty() {
+        let message = format!("`{}` has no servers to take over", file.display());
+        return Err(
+            Failure::new(EXIT_CONFIG, message, "`haft import` lists files that have some").into()
+        );
+    }
+    let written = args.write.then(|| add(&imported, &args.into, &target, &options)).transpose()?;
+    if global.json {
+        print_json(&json!({
+            "file": file, "formats": imported.formats, "servers": imported.servers,
+            "tools": imported.tools, "left_out": own, "unset": imported.unset,
+            "problems": imported.warnings,
+            "into": args.write.then_some(&args.into), "backup": written.flatten(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(backup) = written else {
+        console::line(imported.to_yaml().trim_end());
+        eprintln!("this belongs into {}; --write puts it there", args.into.display());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let servers = count(imported.servers.len(), "server");
+    console::line(&format!("added {servers} to {}", args.into.display()));
+    if let Some(backup) = backup {
+        console::line(&format!("what the file was is in {}", backup.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Adds the entries and gives the copy of what the file was. Nothing is written that does not load.
+fn add(
+    imported: &Imported,
+    shown: &Path,
+    target: &Path,
+    options: &LoadOptions<'_>,
+) -> anyhow::Result<Option<PathBuf>> {
+    let syntax = Syntax::of(&shown.display().to_string());
+    let file = UserFile::read(target)?;
+    let text = imported.append(file.text(), syntax).map_err(|error| match error {
+        AppendError::Edit(error) => broken(shown, &error),
+        AppendError::Taken { names } => Failure::new(
+            EXIT_CONFIG,
+            format!("`{}` has a server {} already", shown.display(), quoted(&names)),
+            "nothing was changed; rename or delete what is there, or take single entries from what \
+             is printed without --write",
+        )
+        .into(),
+    })?;
+    check_text(&text, target, options)?;
+    file.replace(&text)
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn tell(global: &Global, imported: &Imported, own: &[String]) {
+    let paint = Paint::stderr(global.color);
+    for problem in &imported.warnings {
+        console::warning(paint, &problem.to_string(), &problem.remedy);
+    }
+    for name in own {
+        let message = format!("`{name}` leads to Haft itself and is left out");
+        console::warning(paint, &message, "what Haft offers needs no server");
+    }
+    for secret in secrets::find(&imported.servers) {
+        let message = format!("`{}` looks like a secret and is taken over as it is", secret.path);
+        console::warning(
+            paint,
+            &message,
+            &format!("write `{}` in its place and set the variable", secret.instead),
+        );
+    }
+    for name in &imported.unset {
+        let message = format!("the variable `{name}` is not set");
+        console::warning(paint, &message, &format!("set {name} where Haft runs"));
+    }
+}

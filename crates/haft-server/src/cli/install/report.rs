@@ -1,0 +1,93 @@
+//! What `haft install` says of an entry and its file.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use haft::record::Redactor;
+use serde_json::{Value, json};
+
+use super::clients::{Client, Scope};
+use super::entry::as_file;
+use crate::cli::{EXIT_CONFIG, Failure, Global, print_json};
+use crate::console;
+
+/// An entry and where it belongs.
+pub(super) struct Placed<'a> {
+    pub(super) client: Client,
+    pub(super) scope: Scope,
+    pub(super) path: &'a Path,
+    pub(super) name: &'a str,
+    pub(super) entry: &'a Value,
+}
+
+impl Placed<'_> {
+    /// The entry alone goes to stdout, so that it can be piped.
+    pub(super) fn print(&self, global: &Global) -> anyhow::Result<ExitCode> {
+        if global.json {
+            return self.print_json("printed", None);
+        }
+        console::line(as_file(self.client, self.name, self.entry).trim_end());
+        eprintln!("this belongs into {} ({})", self.path.display(), self.client.title());
+        eprintln!("the same command with --write puts it there; all else in the file stays");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) fn is_there(&self, global: &Global) -> anyhow::Result<ExitCode> {
+        if global.json {
+            return self.print_json("unchanged", None);
+        }
+        let (name, path) = (self.name, self.path.display());
+        console::line(&format!("nothing to do: `{name}` is in {path} already"));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) fn is_written(
+        &self,
+        global: &Global,
+        backup: Option<&Path>,
+    ) -> anyhow::Result<ExitCode> {
+        if global.json {
+            return self.print_json("written", backup);
+        }
+        console::line(&format!("wrote `{}` into {}", self.name, self.path.display()));
+        if let Some(backup) = backup {
+            console::line(&format!("what the file was is in {}", backup.display()));
+        }
+        eprintln!("{}", self.client.afterwards(self.scope));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Another entry has the name.
+    pub(super) fn is_taken(&self, known: &Value) -> anyhow::Error {
+        let message = format!(
+            "`{}` has another `{}` already:\n{}\n  this one would be:\n{}",
+            self.path.display(),
+            self.name,
+            indented(&as_file(self.client, self.name, &masked(known))),
+            indented(&as_file(self.client, self.name, self.entry)),
+        );
+        let remedy = "`--force` replaces it and keeps a copy of the file, `--name` gives this one \
+                      another name";
+        Failure::new(EXIT_CONFIG, message, remedy).into()
+    }
+
+    fn print_json(&self, outcome: &str, backup: Option<&Path>) -> anyhow::Result<ExitCode> {
+        let Self { client, scope, path, name, entry } = self;
+        print_json(&json!({
+            "client": client, "scope": scope, "file": path, "name": name, "entry": entry,
+            "outcome": outcome, "backup": backup,
+        }))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// An entry of somebody's file, without the keys that it may hold.
+pub(super) fn masked(entry: &Value) -> Value {
+    let text = entry.to_string();
+    serde_json::from_str(&Redactor::new([]).json(&text)).unwrap_or(Value::Null)
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.trim_end().lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,153 @@
+//! `haft import`: clients' servers in haft.yaml.
+
+use serde_json::Value;
+use testkit::{Finished, Program, Workspace};
+
+use crate::{haft, transcript};
+
+const VSCODE: &str = r#"{
+  // for everybody
+  "inputs": [{"id": "api-key", "type": "promptString", "password": true}],
+  "servers": {
+    "files": {"command": "npx", "args": ["-y", "@scope/files", "${workspaceFolder}/data"], "env": {"KEY": "${env:MY_KEY}"}},
+    "far": {"type": "http", "url": "https://example.com/mcp", "headers": {"X-Key": "${input:api-key}"}},
+    "haft": {"type": "stdio", "command": "/usr/bin/haft", "args": ["mcp"]},
+    "sandboxed": {"command": "x", "sandboxEnabled": true}
+  }
+}
+"#;
+
+const CLAUDE: &str = r#"{"mcpServers": {
+  "git-hub": {"type": "http", "url": "https://h/mcp", "headers": {"Authorization": "Bearer ghp_abcdefghijklmnopqrstuvwxyz0123456789"}},
+  "db": {"command": "db", "args": ["--api-key", "sk-live-0123456789abcdefghij", "--verbose"], "env": {"DB_PASSWORD": "hunter2hunter2", "LEVEL": "info"}},
+  "served": {"type": "http", "url": "http://localhost:7300/mcp"}
+}}"#;
+
+fn at_home(workspace: &Workspace, args: &[&str]) -> Program {
+    let home = workspace.path().join("home");
+    haft(workspace, args).env("HOME", home.to_str().unwrap())
+}
+
+fn run(workspace: &Workspace, args: &[&str]) -> Finished {
+    at_home(workspace, args).run()
+}
+
+fn told(workspace: &Workspace, args: &[&str]) -> String {
+    format!("$ haft {}\n{}\n", args.join(" "), transcript(workspace, &run(workspace, args)))
+}
+
+/// Variables stay variables, what is not supported is named, Haft itself is left out.
+#[test]
+fn servers_are_printed_as_native_entries() {
+    let workspace = Workspace::with(&[(".vscode/mcp.json", VSCODE), ("claude.json", CLAUDE)]);
+    let text = told(&workspace, &["import", ".vscode/mcp.json"]);
+    insta::assert_snapshot!(text + &told(&workspace, &["import", "claude.json"]));
+    let json = run(&workspace, &["import", ".vscode/mcp.json", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["left_out"], serde_json::json!(["haft"]));
+    assert_eq!(json["servers"]["files"]["env"]["KEY"], "${MY_KEY}");
+    assert_eq!(workspace.read("haft.yaml"), None);
+}
+
+/// What was taken over and what was read directly are the same to every other command.
+#[test]
+fn a_written_copy_shows_the_same_servers() {
+    let workspace = Workspace::with(&[(
+        ".codex/config.toml",
+        "[mcp_servers.a]\ncommand = 'x'\nargs = ['$HOME']\nstartup_timeout_sec = 2.5\nenabled_tools = ['t']\n[mcp_servers.b]\nurl = 'https://h/mcp'\nbearer_token_env_var = 'TOKEN'\n",
+    )]);
+    let with_token = |args: &[&str]| at_home(&workspace, args).env("TOKEN", "t0ken").run();
+    let written = with_token(&["import", ".codex/config.toml", "--write"]);
+    assert_eq!((written.code, written.stderr.as_str()), (0, ""));
+    assert_eq!(written.stdout, "added 2 servers to haft.yaml\n");
+    let servers = |file: &str| -> Vec<String> {
+        let shown = with_token(&["-c", file, "config", "show", "--json"]);
+        let rows: Vec<Value> = serde_json::from_str(&shown.stdout).unwrap();
+        let ours = |row: &&Value| {
+            row["path"]
+                .as_str()
+                .is_some_and(|path| path.starts_with("servers.") && !path.ends_with("cwd"))
+        };
+        let mut rows: Vec<String> = rows
+            .iter()
+            .filter(ours)
+            .map(|row| format!("{}={}", row["path"], row["value"]))
+            .collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(servers("haft.yaml"), servers(".codex/config.toml"));
+    let checked = with_token(&["check", "--json"]);
+    let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!((&checked["servers"], &checked["problems"]), (&2.into(), &serde_json::json!([])));
+}
+
+/// Comments stay, a copy is kept, names that are taken change nothing.
+#[test]
+fn entries_are_added_to_what_is_there() {
+    let mine = "# mine\nservers:\n  own: {command: own}   # ours\n\nlog: {dir: elsewhere}\n";
+    let workspace = Workspace::with(&[
+        ("haft.yaml", mine),
+        ("claude.json", r#"{"mcpServers": {"one": {"command": "./one", "args": ["a b"]}}}"#),
+    ]);
+    let mut text = told(&workspace, &["import", "claude.json", "--write"]);
+    text += &workspace.read("haft.yaml").unwrap();
+    assert_eq!(workspace.read("haft.yaml.bak").as_deref(), Some(mine));
+    let written = workspace.read("haft.yaml");
+    text += &told(&workspace, &["import", "claude.json", "--write"]);
+    text += &told(&workspace, &["import", "claude.json", "--write", "--into", "sub/new.yaml"]);
+    text += &workspace.stable(&workspace.read("sub/new.yaml").unwrap());
+    insta::assert_snapshot!(text);
+    assert_eq!(workspace.read("haft.yaml"), written);
+    assert_eq!(workspace.read("haft.yaml.bak.1"), None);
+}
+
+/// What would not load is not written: unset variables, broken files, nothing to take over.
+#[test]
+fn what_would_not_load_is_not_written() {
+    let workspace = Workspace::with(&[
+        ("unset.json", r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${NOT_SET}"}}}}"#),
+        ("half.json", r#"{"mcpServers": {"#),
+        ("none.json", r#"{"mcpServers": {"haft": {"command": "haft", "args": ["mcp"]}}}"#),
+        ("good.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#),
+        ("native.yaml", "servers: {a: {command: x}}\n"),
+        ("odd.yaml", "servers: {b: {command: y}}\nlog: {dirr: x}\n"),
+        ("broken.yaml", "servers: [\n"),
+    ]);
+    let lines: [&[&str]; 8] = [
+        &["import", "unset.json", "--write"],
+        &["import", "half.json", "--write"],
+        &["import", "none.json", "--write"],
+        &["import", "native.yaml", "--write"],
+        &["import", "absent.json", "--write"],
+        &["import", "good.json", "--write", "--into", "odd.yaml"],
+        &["import", "good.json", "--write", "--into", "broken.yaml"],
+        &["import", "--write"],
+    ];
+    let text: String = lines.iter().map(|line| told(&workspace, line)).collect();
+    insta::assert_snapshot!(text);
+    for file in ["haft.yaml", "odd.yaml.bak", "broken.yaml.bak"] {
+        assert_eq!(workspace.read(file), None, "{file}");
+    }
+}
+
+/// Without a file, the places of clients are looked through.
+#[test]
+fn clients_with_servers_are_found() {
+    let workspace = Workspace::new();
+    let mut text = told(&workspace, &["import"]);
+    workspace.write(".vscode/mcp.json", VSCODE);
+    workspace.write("home/.claude.json", r#"{"numStartups": 3, "mcpServers": {}}"#);
+    workspace.write("home/.cursor/mcp.json", r#"{"mcpServers": {"#);
+    workspace.write("home/.codex/config.toml", "model = 'x'\n");
+    workspace.write(
+        "home/.codeium/windsurf/mcp_config.json",
+        r#"{"mcpServers": {"w": {"serverUrl": "https://h/mcp"}}}"#,
+    );
+    workspace.write("home/.config/goose/config.yaml", "extensions:\n  talk: {type: stdio, cmd: talk, args: []}\n  dev: {type: builtin, name: dev}\n");
+    text += &told(&workspace, &["import"]);
+    insta::assert_snapshot!(text);
+    let json = run(&workspace, &["import", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(rows.len(), 6);
+}
