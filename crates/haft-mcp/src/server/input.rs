@@ -19,8 +19,9 @@ use crate::handler::BoxFuture;
 
 /// How long a request waits for its client to come back.
 const WAIT_MAX: Duration = Duration::from_mins(10);
-/// How many requests may wait for their clients at once.
+/// How many requests may wait for their clients at once, and how many of one client.
 const PARKED_MAX: usize = 1_000;
+const PARKED_OF_ONE_MAX: usize = PARKED_MAX / 2;
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
@@ -57,6 +58,7 @@ pub(super) struct Parking {
 /// One of them. Dropping it ends its work.
 struct Parked {
     work: Work,
+    principal: String,
     /// Questions the client has not answered.
     open: Vec<Question>,
 }
@@ -121,7 +123,7 @@ impl Parking {
         let seal = self.seal()?;
         let id = seal.open(state, &bound).map_err(refused)?;
         let parked = self.lock().remove(&id);
-        let Some(Parked { work, open }) = parked else {
+        let Some(Parked { work, open, .. }) = parked else {
             return Err(refused(Broken::Expired));
         };
         work.line.follow(line);
@@ -158,12 +160,15 @@ impl Parking {
         };
         {
             let mut parked = self.lock();
-            if parked.len() >= PARKED_MAX {
-                let text =
-                    format!("{PARKED_MAX} requests wait for answers of their clients already");
+            let is_own = |it: &&Parked| it.principal == bound.principal;
+            if parked.len() >= PARKED_MAX
+                || parked.values().filter(is_own).count() >= PARKED_OF_ONE_MAX
+            {
+                let text = "too many requests wait for answers of their clients already";
                 return Err(RpcError::new(INTERNAL_ERROR, text));
             }
-            parked.insert(id, Parked { work: Work { answer, asked, line }, open });
+            let (principal, work) = (bound.principal.clone(), Work { answer, asked, line });
+            parked.insert(id, Parked { work, principal, open });
         }
         let parking = Arc::downgrade(self);
         self.tasks.spawn(async move {

@@ -1,7 +1,8 @@
 //! The client behind one request.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -36,9 +37,10 @@ pub(super) struct ClientFacts {
     pub(super) capabilities: Value,
 }
 
-/// An id for a client that was not seen before.
+/// An id for a client that was not seen before, not even in an earlier run that wrote to the same log.
 pub(super) fn new_client_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    static NEXT: LazyLock<AtomicU64> =
+        LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0) >> 16));
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 

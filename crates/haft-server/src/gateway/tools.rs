@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft::mcp_server::Peer;
-use haft::{Code, Envelope, RpcError, ToolCall, ToolDescription, ToolOffer};
+use haft::{Code, Envelope, Era, RpcError, ToolCall, ToolDescription, ToolOffer};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -78,6 +78,10 @@ impl Gateway {
         let mut call = ToolCall::from_text(name, arguments)
             .caller(peer.principal())
             .on_behalf_of(Arc::new(Behind(peer.clone())));
+        // The era without sessions has nothing that calls would share.
+        if peer.era() == Era::Legacy {
+            call = call.session(format!("mcp-{:x}", peer.client_id()));
+        }
         if peer.wants_progress() {
             call = call
                 .on_progress(move |it| peer.progress(it.progress, it.total, it.message.as_deref()));

@@ -109,6 +109,11 @@ impl StreamLog {
         state.alone_since.filter(|_| state.is_finished)
     }
 
+    /// How much is kept.
+    pub(super) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
     /// Waits until nobody has been reading for so long.
     pub(super) async fn abandoned(&self, after: Duration) {
         loop {

@@ -20,8 +20,10 @@ use crate::wire;
 
 /// How many requests of one session may be under way at once.
 const REQUESTS_MAX: usize = 1_024;
-/// How many streams that have ended are kept for a client that missed the end, and for how long.
+/// How many streams that have ended are kept for a client that missed the end, how large they may be
+/// together (the last one is kept whatever its size), and for how long.
 const ENDED_MAX: usize = 32;
+const ENDED_BYTES_MAX: usize = 1024 * 1024;
 const ENDED_KEPT: Duration = Duration::from_secs(30);
 
 /// One session.
@@ -106,14 +108,21 @@ impl Session {
     /// Forgets streams that ended long ago.
     pub(super) fn tidy(&self) {
         let mut streams = lock(&self.streams);
-        let mut ended = streams.iter().filter(|it| it.is_over_since().is_some()).count();
-        streams.retain(|log| match log.is_over_since() {
-            Some(since) if ended > ENDED_MAX || since.elapsed() > ENDED_KEPT => {
-                ended -= 1;
-                false
+        let (mut ended, mut bytes) = (0, 0);
+        let mut kept = VecDeque::with_capacity(streams.len());
+        // The newest first: they are the ones a client may come back for.
+        for log in streams.drain(..).rev() {
+            if let Some(since) = log.is_over_since() {
+                ended += 1;
+                bytes += log.bytes();
+                let is_too_much = ended > ENDED_MAX || (ended > 1 && bytes > ENDED_BYTES_MAX);
+                if is_too_much || since.elapsed() > ENDED_KEPT {
+                    continue;
+                }
             }
-            Some(_) | None => true,
-        });
+            kept.push_front(log);
+        }
+        *streams = kept;
     }
 
     /// Whether its client knows events that say nothing and only give a place to come back to.
