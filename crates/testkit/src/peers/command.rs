@@ -1,5 +1,6 @@
 //! What is started, and a server that listens for as long as a test needs it.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -109,8 +110,13 @@ impl Drop for Listening {
 
 /// A port of this machine that nobody listens on.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("a bound port").port()
+    // Below those that the system hands out: between this look and the server's start, connections and
+    // listeners of other tests would take one of them.
+    const PORTS: std::ops::Range<u64> = 20_000..32_000;
+    let random = |attempt: u32| RandomState::new().hash_one(attempt) % (PORTS.end - PORTS.start);
+    let port = |attempt| u16::try_from(PORTS.start + random(attempt)).expect("a small number");
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    (0..1_000).map(port).find(is_free).expect("a free port")
 }
 
 /// Waits until a port of this machine accepts connections.

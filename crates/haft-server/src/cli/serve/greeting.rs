@@ -16,7 +16,10 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     let url = format!("{scheme}://{}", reachable(address));
     if global.json {
         return print_json(&json!({
-            "listening": url, "api": format!("{url}/api/v1"), "pid": std::process::id(),
+            "listening": url,
+            "api": format!("{url}/api/v1"),
+            "mcp": format!("{url}/mcp"),
+            "pid": std::process::id(),
         }));
     }
     let paint = Paint::stdout(global.color);
@@ -55,6 +58,7 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     let mut lines = vec![
         ("haft", format!("{version}, {}", has.join(", "))),
         ("api", format!("{url}/api/v1 (described at {url}/api/docs)")),
+        ("mcp", format!("{url}/mcp (for MCP clients; `haft install` writes their files)")),
         ("files", files.join(", ")),
         ("log", config.log.dir.value.display().to_string()),
     ];
