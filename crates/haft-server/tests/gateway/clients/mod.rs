@@ -3,7 +3,10 @@
 //! A program does everything once and prints one report. What has to be in it is the same for all of
 //! them: see [`report`].
 
+mod inspector;
+mod many;
 mod python1;
 mod python2;
 mod report;
 mod toolbox;
+mod typescript;
