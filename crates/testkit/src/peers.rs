@@ -120,6 +120,11 @@ pub fn rmcp_http(port: u16) -> CommandLine {
     CommandLine::new(text(&crate::built("rmcp-server"))).arg("http").arg(&port.to_string())
 }
 
+/// The client of `rmcp`, which reads where a gateway is and prints a report of what it got. Both eras.
+pub fn rmcp_client() -> CommandLine {
+    CommandLine::new(text(&crate::built("rmcp-client")))
+}
+
 /// Schemathesis, which asks an HTTP API what its document allows, and much that it does not.
 pub fn schemathesis() -> PathBuf {
     installed("api/bin/schemathesis")

@@ -1,13 +1,14 @@
 //! Many tools, seen by every SDK.
 
 use serde_json::{Value, json};
+use testkit::Program;
 use testkit::peers::{Address, Era, Reference};
 
 use super::toolbox::Served;
 use crate::support::{server, workspace};
 
-/// Proves S3-SC-008, S0-22: all tools of servers with 1, 50 and 500 of them, page by page, and the local
-/// one before them.
+/// Proves S3-SC-008, S0-22, S0-53: all tools of servers with 1, 50 and 500 of them, page by page, and the
+/// local one before them, as `haft tools list` has them.
 #[test]
 fn every_sdk_sees_every_tool_of_small_and_large_servers() {
     let servers: Vec<(&str, usize)> = vec![("one", 1), ("fifty", 50), ("many", 500)];
@@ -41,4 +42,16 @@ fn every_sdk_sees_every_tool_of_small_and_large_servers() {
         assert_eq!(seen.results[0]["result"]["structuredContent"], json!({"n": 1}), "{client:?}");
     }
     served.end();
+
+    let listed = Program::new(env!("CARGO_BIN_EXE_haft"), &workspace);
+    let listed = listed.args(&["tools", "list", "--json"]).run();
+    let listed: Vec<Value> = serde_json::from_str(&listed.stdout).unwrap();
+    let origins: Vec<(&str, &str)> = listed
+        .iter()
+        .map(|tool| (tool["name"].as_str().unwrap(), tool["source"].as_str().unwrap()))
+        .collect();
+    let source = |name: &str| if name == "greet" { "local" } else { "mcp" };
+    let expected: Vec<(&str, &str)> =
+        expected.iter().map(|name| (name.as_str(), source(name))).collect();
+    assert_eq!(origins, expected);
 }

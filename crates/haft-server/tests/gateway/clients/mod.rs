@@ -8,5 +8,7 @@ mod many;
 mod python1;
 mod python2;
 mod report;
+mod rust;
 mod toolbox;
 mod typescript;
+mod visit;

@@ -1,32 +1,24 @@
-//! The official Python SDK, release 1.
+//! The official Python SDK, release 1, which knows the legacy era only.
 
-use testkit::peers::{Era, python_program};
+use testkit::peers::{CommandLine, Era, python_program};
 
-use super::report;
-use super::toolbox::{Served, Toolbox, program};
+use super::toolbox::program;
+use super::{report, visit};
 
-/// Proves S1-1, S0-22, S3-SC-006, S1-5: what a client sees over HTTP, also when a server dies.
+/// Proves S1-1, S0-22, S3-SC-006, S1-5 over HTTP.
 #[test]
 fn python_1_over_http() {
-    let toolbox = Toolbox::new();
-    let served = Served::start(&toolbox.workspace);
-    let client = python_program(Era::Legacy, &program("python1.py"));
-    let report = report::read(&client.run(&toolbox.over_http(&served).to_string()));
+    let report = visit::over_http(&client(), "legacy");
     report::assert_complete(&report, Some("2025-11-25"));
-    // The session is gone: the SDK ended it.
-    assert_eq!(report["ended"], 404);
-    toolbox.assert_cancelled();
-    served.end();
-    toolbox.assert_nothing_is_left();
+    assert_eq!(report["ended"], 404, "the SDK ends its session");
 }
 
-/// Proves S1-1, S0-22, S3-SC-006, S1-5: the same over stdio.
+/// Proves S1-1, S0-22, S3-SC-006, S1-5 over stdio.
 #[test]
 fn python_1_over_stdio() {
-    let toolbox = Toolbox::new();
-    let client = python_program(Era::Legacy, &program("python1.py"));
-    let report = report::read(&client.run(&toolbox.over_stdio().to_string()));
-    report::assert_complete(&report, Some("2025-11-25"));
-    toolbox.assert_cancelled();
-    toolbox.assert_nothing_is_left();
+    report::assert_complete(&visit::over_stdio(&client(), "legacy"), Some("2025-11-25"));
+}
+
+fn client() -> CommandLine {
+    python_program(Era::Legacy, &program("python1.py"))
 }
