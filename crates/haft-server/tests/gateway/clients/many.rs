@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::Program;
 use testkit::peers::{Address, Era, Reference};
 
-use super::toolbox::Served;
+use super::toolbox::{Served, require_all};
 use crate::support::{server, workspace};
 
 /// Proves S3-SC-008, S0-22, S0-53: all tools of servers with 1, 50 and 500 of them, page by page, and the
@@ -22,7 +22,9 @@ fn every_sdk_sees_every_tool_of_small_and_large_servers() {
             .collect();
         (it.0.to_owned(), server(&json!({"tools": tools, "page_size": 60})))
     });
-    let workspace = workspace(&Value::Object(configured.collect()));
+    let mut configured = Value::Object(configured.collect());
+    require_all(&mut configured);
+    let workspace = workspace(&configured);
     let served = Served::start(&workspace);
     let mut expected = vec!["greet".to_owned()];
     expected.extend(servers.iter().flat_map(names));
@@ -30,10 +32,8 @@ fn every_sdk_sees_every_tool_of_small_and_large_servers() {
     let address = Address::Http(served.url.clone());
     let clients = [
         Reference::Python1,
-        Reference::Python2(Era::Legacy),
         Reference::Python2(Era::Modern),
         Reference::TypeScript1,
-        Reference::TypeScript2(Era::Legacy),
         Reference::TypeScript2(Era::Modern),
     ];
     for client in clients {

@@ -14,7 +14,7 @@ import httpx
 from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
 from mcp.client.streamable_http import streamable_http_client
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 warnings.simplefilter("ignore", DeprecationWarning)
 

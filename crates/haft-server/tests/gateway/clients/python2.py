@@ -16,7 +16,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 warnings.simplefilter("ignore")
 

@@ -22,12 +22,6 @@ fn python_2_modern_over_http() {
     assert_eq!(report["ended"], json!([]), "this era has no sessions");
 }
 
-/// Proves S1-1, S0-22, S3-SC-006, S1-5 in the legacy era over stdio.
-#[test]
-fn python_2_legacy_over_stdio() {
-    report::assert_complete(&visit::over_stdio(&client(), "legacy"), Some("2025-11-25"));
-}
-
 /// Proves S1-1, S0-22, S3-SC-006, S1-5 in the modern era over stdio.
 #[test]
 fn python_2_modern_over_stdio() {

@@ -61,12 +61,13 @@ impl Toolbox {
             server["sampling"] = json!("allow");
         }
         let real = everything(Everything::Stdio);
-        let servers = json!({
+        let mut servers = json!({
             "old": old,
             "new": new,
             "fragile": support::server(&json!({"tools": ["crash"], "facts": facts})),
             "real": {"command": real.program, "args": real.args},
         });
+        require_all(&mut servers);
         let config = json!({"registry": {"dir": "tools"}, "servers": servers});
         workspace.write("haft.json", config.to_string());
         Self { workspace, facts }
@@ -145,6 +146,13 @@ impl Served {
         self.running.terminate();
         let finished = self.running.finish();
         assert_eq!(finished.code, 0, "{}", finished.stderr);
+    }
+}
+
+/// Haft starts only when all of them are there, however long that takes on a busy machine.
+pub(super) fn require_all(servers: &mut Value) {
+    for server in servers.as_object_mut().unwrap().values_mut() {
+        server["required"] = json!(true);
     }
 }
 
