@@ -20,7 +20,7 @@ use tokio::process::Command;
 use crate::heard::{Handler, Heard};
 use crate::visit::Visit;
 
-const WAIT_MAX: Duration = Duration::from_secs(60);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
