@@ -120,9 +120,32 @@ pub fn rmcp_http(port: u16) -> CommandLine {
     CommandLine::new(text(&crate::built("rmcp-server"))).arg("http").arg(&port.to_string())
 }
 
+/// The client of `rmcp`, which reads where a gateway is and prints a report of what it got. Both eras.
+pub fn rmcp_client() -> CommandLine {
+    CommandLine::new(text(&crate::built("rmcp-client")))
+}
+
 /// Schemathesis, which asks an HTTP API what its document allows, and much that it does not.
 pub fn schemathesis() -> PathBuf {
     installed("api/bin/schemathesis")
+}
+
+/// A program of a test, with the Python SDK of an era: release 1 speaks the legacy one, release 2 both.
+pub fn python_program(era: Era, script: &Path) -> CommandLine {
+    CommandLine::new(&python(era)).arg(text(script)).env("PYTHONDONTWRITEBYTECODE", "1")
+}
+
+/// A program of a test for Node.js. Its first argument is the folder whose `node_modules` has both
+/// releases of the TypeScript SDK.
+pub fn node_program(script: &Path) -> CommandLine {
+    CommandLine::new(&node()).arg(text(script)).arg(text(&installed("npm")))
+}
+
+/// The MCP inspector as a program for the command line. It speaks both eras.
+pub fn inspector() -> CommandLine {
+    let package = "inspector/node_modules/@modelcontextprotocol/inspector";
+    let script = installed(&format!("{package}/clients/launcher/build/index.js"));
+    CommandLine::new(&node()).arg(text(&script)).arg("--cli")
 }
 
 /// Makes a git repository with one commit of the file `README.md`.

@@ -132,7 +132,7 @@ impl Running {
         let status = eventually("the program ends", || self.child.try_wait().expect("its status"));
         let stderr = self.stderr.take().map(Gathered::rest);
         Finished {
-            code: code(status),
+            code: exit_code(status),
             stdout: self.stdout.rest(),
             stderr: stderr.unwrap_or_default(),
         }
@@ -152,7 +152,8 @@ impl Drop for Running {
     }
 }
 
-fn code(status: ExitStatus) -> i32 {
+/// An exit code, as shells say it.
+pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     let signalled = || 128 + status.signal().unwrap_or_default();
     status.code().unwrap_or_else(signalled)
 }

@@ -14,8 +14,16 @@ use anyhow::{Context, Result, bail};
 use crate::run::{shown_path, step, target};
 use crate::tools::{require, require_answer};
 
-const PACKAGES: &str = include_str!("../peers/package.json");
-const PACKAGES_LOCK: &str = include_str!("../peers/package-lock.json");
+/// The npm packages, each folder with what it wants and what that came to. The inspector is apart: it
+/// brings as much as all others together and pins versions of its own.
+const NPMS: [(&str, &str, &str); 2] = [
+    ("npm", include_str!("../peers/package.json"), include_str!("../peers/package-lock.json")),
+    (
+        "inspector",
+        include_str!("../peers/inspector/package.json"),
+        include_str!("../peers/inspector/package-lock.json"),
+    ),
+];
 
 /// The virtual environments: one for each major version of Python's SDK, which exclude each other, and
 /// one for what tests the HTTP API.
@@ -34,7 +42,9 @@ pub(crate) fn install() -> Result<()> {
     require("git", "git")?;
     require("python3", "python3")?;
     require_answer("python3", &["-c", "import ensurepip, venv"], "python3-venv")?;
-    install_npm()?;
+    for (name, packages, lock) in NPMS {
+        install_npm(name, packages, lock)?;
+    }
     for (name, pins) in PYTHONS {
         install_python(name, pins)?;
     }
@@ -72,17 +82,18 @@ fn folder() -> PathBuf {
     target().join("peers")
 }
 
-fn install_npm() -> Result<()> {
-    let place = folder().join("npm");
-    let pins = format!("{PACKAGES}{PACKAGES_LOCK}");
-    install_once("npm packages", &place, &pins, || {
+fn install_npm(name: &str, packages: &str, lock: &str) -> Result<()> {
+    let place = folder().join(name);
+    let pins = format!("{packages}{lock}");
+    install_once(&format!("npm packages ({name})"), &place, &pins, || {
         fs::create_dir_all(&place)?;
-        fs::write(place.join("package.json"), PACKAGES)?;
-        fs::write(place.join("package-lock.json"), PACKAGES_LOCK)?;
+        fs::write(place.join("package.json"), packages)?;
+        fs::write(place.join("package-lock.json"), lock)?;
         let mut npm = Command::new("npm");
         // No package of the list needs its install script, so none runs.
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-        step(npm.arg("--prefix").arg(&place)).context(
+        // Where a link leads there, npm would look for a package of that name.
+        step(npm.arg("--prefix").arg(place.canonicalize()?)).context(
             "the npm peers could not be installed: see npm's message above, and whether `npm ping` \
              reaches a registry",
         )

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod broken;
+mod clients;
 mod eras;
 mod http;
 #[path = "../serve/served.rs"]

@@ -1,6 +1,7 @@
 //! What is started, and a server that listens for as long as a test needs it.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::{LOOK_EVERY, eventually};
+use crate::program::exit_code;
+use crate::{Finished, LOOK_EVERY, eventually};
 
 /// How long a server may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
@@ -58,6 +60,23 @@ impl CommandLine {
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// Runs a client to its end, with this on its standard input.
+    pub fn run(&self, stdin: &str) -> Finished {
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn();
+        let mut child =
+            child.unwrap_or_else(|error| panic!("cannot start {}: {error}", self.program));
+        // The client may end without reading, which its exit code tells.
+        drop(child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()));
+        let output = child.wait_with_output().expect("a client that ends");
+        Finished {
+            code: exit_code(output.status),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 
     /// Starts a server and waits until the port accepts connections.

@@ -103,6 +103,12 @@ impl StreamLog {
         self.news.notify_waiters();
     }
 
+    /// Whether there is nothing after this message, now and for ever.
+    pub(super) fn is_over_after(&self, number: u64) -> bool {
+        let state = self.state();
+        state.is_finished && state.last <= number
+    }
+
     /// Since when there was neither a message nor a reader, for a stream that has ended.
     pub(super) fn is_over_since(&self) -> Option<Instant> {
         let state = self.state();

@@ -49,13 +49,16 @@ pub(super) async fn modern(
         drop(told);
         return answered(&id, work.await);
     }
-    let first = tokio::select! {
+    let course = tokio::select! {
         biased;
-        answer = &mut work => return answered(&id, answer),
-        Some(first) = told.recv() => Some(first),
-        () = tokio::time::sleep(SILENCE_MAX) => None,
+        answer = &mut work => match told.try_recv() {
+            // It was told and answered in one go. What was told is not lost for that.
+            Ok(first) => Course::Answered { answer: message(&id, answer), told, first: Some(first) },
+            Err(_) => return answered(&id, answer),
+        },
+        Some(first) = told.recv() => Course::Running { work, told, id, first: Some(first) },
+        () = tokio::time::sleep(SILENCE_MAX) => Course::Running { work, told, id, first: None },
     };
-    let course = Course::Running { work, told, id, first };
     let events = Box::pin(stream::unfold(course, Course::next));
     let body = if asked.method == "subscriptions/listen" {
         ReplyBody::News(events)
@@ -118,7 +121,11 @@ enum Course {
         id: Box<RawValue>,
         first: Option<String>,
     },
-    Answered(String, mpsc::Receiver<String>),
+    Answered {
+        answer: String,
+        told: mpsc::Receiver<String>,
+        first: Option<String>,
+    },
     Told,
 }
 
@@ -135,17 +142,19 @@ impl Course {
                     Some(it) = told.recv() => {
                         return Some((event(&it), Self::Running { work, told, id, first: None }));
                     }
-                    answer = &mut work => Self::Answered(message(&id, answer), told),
+                    answer = &mut work => {
+                        Self::Answered { answer: message(&id, answer), told, first: None }
+                    }
                     () = tokio::time::sleep(SIGN_OF_LIFE_EVERY) => {
                         let alive = SIGN_OF_LIFE.to_owned();
                         return Some((alive, Self::Running { work, told, id, first: None }));
                     }
                 },
                 // What was told in the last moment comes before the answer.
-                Self::Answered(answer, mut told) => {
-                    return Some(match told.try_recv() {
-                        Ok(it) => (event(&it), Self::Answered(answer, told)),
-                        Err(_) => (event(&answer), Self::Told),
+                Self::Answered { answer, mut told, first } => {
+                    return Some(match first.or_else(|| told.try_recv().ok()) {
+                        Some(it) => (event(&it), Self::Answered { answer, told, first: None }),
+                        None => (event(&answer), Self::Told),
                     });
                 }
                 Self::Told => return None,
@@ -181,7 +190,12 @@ pub(super) async fn legacy(
     let first = tokio::select! {
         biased;
         answer = &mut work => {
-            return Reply::json(StatusCode::OK, message(&id, answer));
+            let answer = message(&id, answer);
+            // It was told and answered in one go. What was told is not lost for that.
+            return match told.try_recv() {
+                Ok(first) if accepts_events => told_and_answered(session, first, &mut told, answer),
+                Ok(_) | Err(_) => Reply::json(StatusCode::OK, answer),
+            };
         }
         () = cancelled.cancelled() => {
             let error = RpcError::new(CANCELLED, "the request was cancelled");
@@ -217,5 +231,23 @@ pub(super) async fn legacy(
         }
         log.finish();
     });
+    Reply { status: StatusCode::OK, session: None, body: ReplyBody::Course(events) }
+}
+
+/// A stream of what is known to its end already.
+fn told_and_answered(
+    session: &Arc<Session>,
+    first: String,
+    told: &mut mpsc::Receiver<String>,
+    answer: String,
+) -> Reply {
+    let log = session.open_stream();
+    log.push(first);
+    while let Ok(it) = told.try_recv() {
+        log.push(it);
+    }
+    log.push(answer);
+    log.finish();
+    let events = log.read(Some(0), session.primes(), session.in_use());
     Reply { status: StatusCode::OK, session: None, body: ReplyBody::Course(events) }
 }

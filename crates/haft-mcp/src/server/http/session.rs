@@ -148,11 +148,16 @@ impl Session {
                 });
                 match place {
                     Some((0, after)) => ReplyBody::News(stream(&self.news, Some(after))),
-                    Some((number, after)) if let Some(log) = self.stream(number) => {
+                    // One that ended has to be refused: a client that gets an empty stream believes that
+                    // there is more to come, and asks again for ever.
+                    Some((number, after))
+                        if let Some(log) = self.stream(number)
+                            && !log.is_over_after(after) =>
+                    {
                         ReplyBody::Course(stream(&log, Some(after)))
                     }
                     Some(_) | None => {
-                        let text = "Bad Request: the stream of that `Last-Event-ID` is not kept";
+                        let text = "Bad Request: the stream of that `Last-Event-ID` has ended or is not kept";
                         let error = RpcError::new(INVALID_REQUEST, text);
                         return Reply::refusal(StatusCode::BAD_REQUEST, None, &error);
                     }
