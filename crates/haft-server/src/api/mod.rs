@@ -122,6 +122,6 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         .reading(reading.merge(documents))
         .calling(calling.merge(gateway))
         .admin(admin)
-        .documented(paths.into_iter().chain(["/mcp".to_owned()]))
+        .documented(paths.into_iter().chain(["/mcp".to_owned(), "/mcp/{profile}".to_owned()]))
         .into_router()
 }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use haft::Config;
 use serde_json::{Value, json};
 
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, load, print_json};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, load, print_json, profile};
 use crate::console::{self, Paint};
 use crate::keys::{KeyError, KeyFile, Scope};
 
@@ -19,13 +20,17 @@ pub(super) enum KeysCommand {
     #[command(after_help = "Examples:
   haft keys create --scope admin --name me
   haft keys create --scope call --name agent > agent.key
+  haft keys create --profile reader --name bot    sees `profiles.reader` on `/mcp`, nothing else
 
 Only the key's hash is kept, so a lost key cannot be shown again: create another, then revoke the lost one.
 A running server takes a new key within a second.")]
     Create {
         /// What the key permits
-        #[arg(long)]
-        scope: Scope,
+        #[arg(long, required_unless_present = "profile")]
+        scope: Option<Scope>,
+        /// Bind a call key to an entry of `profiles`: it may use the MCP endpoint of that one, and nothing else
+        #[arg(long, value_name = "PROFILE")]
+        profile: Option<String>,
         /// What to call it; shown in lists and in the log
         #[arg(long)]
         name: String,
@@ -40,12 +45,17 @@ A running server takes a new key within a second.")]
 }
 
 pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<ExitCode> {
-    let path = keys_file(global)?;
+    let config = if load::is_named(global) { Some(configuration(global)?) } else { None };
+    let path = config.as_ref().map(|config| config.api.keys_file.value.clone());
+    let path = path.unwrap_or_else(|| PathBuf::from(FILE_WITHOUT_CONFIG));
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let file = KeyFile::new(path);
     match command {
-        KeysCommand::Create { scope, name } => {
-            create(global, &file, *scope, name)?;
+        KeysCommand::Create { scope, profile, name } => {
+            if let Some(profile) = profile {
+                may_bind(global, config.as_ref(), *scope, profile)?;
+            }
+            create(global, &file, scope.unwrap_or(Scope::Call), profile.as_deref(), name)?;
             ignore_in_git(&folder);
         }
         KeysCommand::List => list(global, &file)?,
@@ -54,24 +64,48 @@ pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-fn keys_file(global: &Global) -> anyhow::Result<PathBuf> {
-    if load::is_named(global) {
-        return Ok(configuration(global)?.api.keys_file.value);
+/// Whether a key may be bound to a profile: a slip would make one that opens nothing.
+fn may_bind(
+    global: &Global,
+    config: Option<&Config>,
+    scope: Option<Scope>,
+    name: &str,
+) -> anyhow::Result<()> {
+    if scope == Some(Scope::Admin) {
+        let remedy = "leave out `--scope admin`, or `--profile`";
+        let message = "an admin key may do everything and cannot be bound to a profile";
+        return Err(Failure::new(EXIT_CONFIG, message, remedy).into());
     }
-    Ok(PathBuf::from(FILE_WITHOUT_CONFIG))
+    match config {
+        Some(config) => profile::require(config, name),
+        None => profile::require(&configuration(global)?, name),
+    }
 }
 
-fn create(global: &Global, file: &KeyFile, scope: Scope, name: &str) -> anyhow::Result<()> {
-    let (key, entry) = file.create(name, scope).map_err(failed)?;
+fn create(
+    global: &Global,
+    file: &KeyFile,
+    scope: Scope,
+    profile: Option<&str>,
+    name: &str,
+) -> anyhow::Result<()> {
+    let created = match profile {
+        Some(profile) => file.create_for_profile(name, profile),
+        None => file.create(name, scope),
+    };
+    let (key, entry) = created.map_err(failed)?;
     let path = file.path().display().to_string();
     if global.json {
         return print_json(&json!({
             "name": entry.name, "scope": entry.scope, "key": key.expose(),
-            "created": entry.created.to_string(), "file": path,
+            "profile": entry.profile, "created": entry.created.to_string(), "file": path,
         }));
     }
     console::line(key.expose());
-    eprintln!("created the {scope} key `{name}`; it is shown only now, its hash is in {path}");
+    let bound = profile.map(|profile| format!(" for the profile `{profile}`")).unwrap_or_default();
+    eprintln!(
+        "created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}"
+    );
     eprintln!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
     Ok(())
 }
@@ -85,7 +119,8 @@ fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
             .zip(&used)
             .map(|(key, used)| {
                 json!({
-                    "name": key.name, "scope": key.scope, "created": key.created.to_string(),
+                    "name": key.name, "scope": key.scope, "profile": key.profile,
+                    "created": key.created.to_string(),
                     "last_used": used.map(|time| time.to_string()),
                 })
             })
@@ -102,10 +137,11 @@ fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
         .zip(&used)
         .map(|(key, used)| {
             let used = used.map_or_else(|| "never".to_owned(), time);
-            vec![key.name.clone(), key.scope.to_string(), time(key.created), used]
+            let profile = key.profile.clone().unwrap_or_else(|| "-".to_owned());
+            vec![key.name.clone(), key.scope.to_string(), profile, time(key.created), used]
         })
         .collect();
-    let head = ["NAME", "SCOPE", "CREATED (UTC)", "LAST USED (UTC)"];
+    let head = ["NAME", "SCOPE", "PROFILE", "CREATED (UTC)", "LAST USED (UTC)"];
     console::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
 }

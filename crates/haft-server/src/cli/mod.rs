@@ -16,6 +16,7 @@ mod log;
 mod log_output;
 mod login;
 mod mcp;
+mod profile;
 mod prompts;
 mod resources;
 mod select;

@@ -52,7 +52,7 @@ struct Seen {
 impl Seen {
     fn of(gateway: &Gateway) -> Self {
         Self {
-            tools: digest(&gateway.tools()),
+            tools: digest(&gateway.listed_tools()),
             prompts: digest(&gateway.prompts().map(|it| it.listed).collect::<Vec<_>>()),
             servers_with_resources: gateway.servers_with("resources"),
         }

@@ -1,4 +1,4 @@
-//! The endpoint `/mcp` of the HTTP service.
+//! The endpoints `/mcp` and `/mcp/{profile}` of the HTTP service.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,14 +6,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use futures_util::StreamExt as _;
-use haft::mcp_server::{Events, HttpEndpoint, HttpOptions, Reply, ReplyBody};
+use haft::Runtime;
+use haft::mcp_server::{Events, HttpEndpoint, Reply, ReplyBody};
 
-use super::Gateway;
+use super::Hub;
+use super::endpoints::Endpoints;
 use crate::serve::{Caller, EndsByItself, Problem, is_json, read_body};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -21,23 +23,33 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The endpoints of the gateway.
 #[derive(Clone)]
 pub struct Mount {
-    endpoint: Arc<HttpEndpoint>,
+    endpoints: Arc<Endpoints>,
 }
 
 impl Mount {
-    /// Serves a gateway at `/mcp`. Needs a tokio runtime around it.
-    pub fn new(gateway: Arc<Gateway>, options: HttpOptions) -> Self {
-        Self { endpoint: HttpEndpoint::new(gateway, options) }
+    /// Serves a toolbox, as its configuration says from time to time. `hub` is what hears its servers. Needs
+    /// a tokio runtime around it.
+    pub fn new(runtime: Runtime, hub: Hub) -> Self {
+        Self { endpoints: Endpoints::new(runtime, hub) }
     }
 
     /// The routes, for callers of tools.
     pub fn routes(&self) -> Router {
-        Router::new().route("/mcp", post(message).get(events).delete(end)).with_state(self.clone())
+        let methods = || post(message).get(events).delete(end);
+        Router::new()
+            .route("/mcp", methods())
+            .route("/mcp/{profile}", methods())
+            .with_state(self.clone())
     }
 
     /// Ends every session.
     pub fn stop(&self) {
-        self.endpoint.stop();
+        self.endpoints.stop();
+    }
+
+    /// What answers a request. Names of profiles need no escaping, so the path has them as they are.
+    fn endpoint(&self, caller: &Caller, uri: &Uri) -> Result<Arc<HttpEndpoint>, Problem> {
+        self.endpoints.find(caller, uri.path().strip_prefix("/mcp/"))
     }
 }
 
@@ -52,25 +64,28 @@ async fn message(
             Problem::unsupported_media_type(detail).remedy("send `Content-Type: application/json`")
         );
     }
+    let endpoint = mount.endpoint(&caller, request.uri())?;
     let headers = request.headers().clone();
     let body = read_body(request).await?;
-    Ok(respond(mount.endpoint.post(&caller.name, &headers, &body).await))
+    Ok(respond(endpoint.post(&caller.name, &headers, &body).await))
 }
 
 async fn events(
     State(mount): State<Mount>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Response {
-    respond(mount.endpoint.get(&caller.name, request.headers()))
+) -> Result<Response, Problem> {
+    let endpoint = mount.endpoint(&caller, request.uri())?;
+    Ok(respond(endpoint.get(&caller.name, request.headers())))
 }
 
 async fn end(
     State(mount): State<Mount>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Response {
-    respond(mount.endpoint.delete(&caller.name, request.headers()))
+) -> Result<Response, Problem> {
+    let endpoint = mount.endpoint(&caller, request.uri())?;
+    Ok(respond(endpoint.delete(&caller.name, request.headers())))
 }
 
 fn respond(reply: Reply) -> Response {

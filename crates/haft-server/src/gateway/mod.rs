@@ -4,6 +4,7 @@
 
 mod completion;
 mod content;
+mod endpoints;
 mod follow;
 mod http;
 mod hub;
@@ -11,12 +12,14 @@ mod page;
 mod prompts;
 mod requester;
 mod resources;
+mod search;
 mod template;
 mod tools;
 mod view;
 
 use std::sync::Arc;
 
+use haft::config::choices::Surface;
 use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
 use haft::oauth::BoxFuture;
 use haft::{RpcError, Runtime};
@@ -67,8 +70,14 @@ impl Gateway {
         let ClientRequest { method, params, peer } = request;
         let params = params.as_deref();
         match method.as_str() {
-            "tools/list" => self.list_tools(params).await,
-            "tools/call" => self.call_tool(params, peer).await,
+            "tools/list" => match self.view.surface() {
+                Surface::All => self.list_tools(params).await,
+                Surface::Search => self.list_search_tools(params),
+            },
+            "tools/call" => match self.view.surface() {
+                Surface::All => self.call_tool(params, peer).await,
+                Surface::Search => self.call_search_tool(params, peer).await,
+            },
             "prompts/list" => self.list_prompts(params).await,
             "prompts/get" => self.get_prompt(params, peer).await,
             "resources/list" => self.list_resources(params).await,
@@ -95,7 +104,10 @@ impl Service for Gateway {
                 "completions": {},
                 "logging": {},
             }),
-            instructions: None,
+            instructions: match self.view.surface() {
+                Surface::All => None,
+                Surface::Search => Some(search::INSTRUCTIONS.to_owned()),
+            },
         }
     }
 
@@ -119,6 +131,9 @@ impl Service for Gateway {
     }
 
     fn input_schema(&self, tool: &str) -> Option<Value> {
+        if self.view.surface() == Surface::Search {
+            return None;
+        }
         let origin = self.runtime.tool_origin(tool)?;
         self.view.shows_tool(origin.server.as_deref(), tool).then_some(origin.item)
     }

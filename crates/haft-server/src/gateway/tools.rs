@@ -21,10 +21,10 @@ const REGISTRATION: &str = "haft/registration";
 const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
-struct CallParams {
-    name: String,
+pub(super) struct CallParams {
+    pub(super) name: String,
     #[serde(default)]
-    arguments: Option<Box<RawValue>>,
+    pub(super) arguments: Option<Box<RawValue>>,
 }
 
 impl Gateway {
@@ -35,6 +35,12 @@ impl Gateway {
             .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
             .map(described)
             .collect()
+    }
+
+    /// Whether this endpoint shows a tool of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let origin = self.runtime.tool_origin(name);
+        origin.is_some_and(|origin| self.view.shows_tool(origin.server.as_deref(), name))
     }
 
     /// Waits for servers that are being connected, but not for ever: one that does not answer must not
@@ -69,10 +75,15 @@ impl Gateway {
         arguments: Option<Box<RawValue>>,
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
-        if let Some(origin) = self.runtime.tool_origin(&name)
-            && !self.view.shows_tool(origin.server.as_deref(), &name)
-        {
-            return Err(unknown(&name));
+        // A call of an unknown tool waits for servers that are being connected, and one of them may have a
+        // hidden tool of this name: so where something is hidden, whose it is must be known first.
+        if !self.view.is_whole() {
+            if self.runtime.tool_origin(&name).is_none() {
+                self.runtime.discover().await;
+            }
+            if !self.has(&name) {
+                return Err(unknown(&name));
+            }
         }
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)

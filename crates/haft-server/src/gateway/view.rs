@@ -1,17 +1,59 @@
-//! Which part of the toolbox an endpoint shows.
+//! Which part of the toolbox an endpoint shows, and how.
 
-/// Which part of the toolbox an endpoint shows: everything, unless it is narrowed.
-#[derive(Debug, Clone, Default)]
-pub struct View {}
+use haft::Runtime;
+use haft::config::choices::Surface;
+use haft::config::gateway::Profile;
+
+/// Which part of the toolbox an endpoint shows: everything, or what a profile selects. Asks the configuration
+/// in use each time, so that a change of it holds at once; a profile that is gone shows nothing.
+#[derive(Clone)]
+pub struct View {
+    runtime: Runtime,
+    profile: Option<String>,
+    surface: Option<Surface>,
+}
 
 impl View {
+    /// The whole toolbox, or a profile of it.
+    pub fn new(runtime: &Runtime, profile: Option<&str>) -> Self {
+        Self { runtime: runtime.clone(), profile: profile.map(ToOwned::to_owned), surface: None }
+    }
+
+    /// With this surface, whatever the configuration says.
+    #[must_use]
+    pub fn with_surface(self, surface: Surface) -> Self {
+        Self { surface: Some(surface), ..self }
+    }
+
+    /// Whether nothing is hidden.
+    pub(super) fn is_whole(&self) -> bool {
+        self.profile.is_none()
+    }
+
     /// Whether a tool is shown; `server` is none for a local one.
-    pub(super) fn shows_tool(&self, _server: Option<&str>, _name: &str) -> bool {
-        true
+    pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
+        self.shows(|profile| profile.shows_tool(server, name))
     }
 
     /// Whether prompts and resources of a server are shown.
-    pub(super) fn shows_server(&self, _server: &str) -> bool {
-        true
+    pub(super) fn shows_server(&self, server: &str) -> bool {
+        self.shows(|profile| profile.shows_server(server))
+    }
+
+    /// How tools are shown.
+    pub(super) fn surface(&self) -> Surface {
+        let config = self.runtime.config();
+        let configured = match &self.profile {
+            None => config.gateway.surface.value,
+            Some(name) => config.profile(name).map_or(Surface::All, |it| it.surface.value),
+        };
+        self.surface.unwrap_or(configured)
+    }
+
+    fn shows(&self, by_profile: impl FnOnce(&Profile) -> bool) -> bool {
+        match &self.profile {
+            None => true,
+            Some(name) => self.runtime.config().profile(name).is_some_and(by_profile),
+        }
     }
 }

@@ -34,6 +34,8 @@ pub struct KeyEntry {
     pub name: String,
     /// What it permits.
     pub scope: Scope,
+    /// The profile it is bound to: it may use the gateway's endpoint of that one, and nothing else.
+    pub profile: Option<String>,
     /// What it is recognised by.
     pub digest: KeyDigest,
     /// When it was made.
@@ -135,6 +137,24 @@ impl KeyFile {
 
     /// Makes a key. Its text is in nobody's hands but the caller's.
     pub fn create(&self, name: &str, scope: Scope) -> Result<(Key, KeyEntry), KeyError> {
+        self.add(name, scope, None)
+    }
+
+    /// Makes a call key that is bound to a profile of the gateway.
+    pub fn create_for_profile(
+        &self,
+        name: &str,
+        profile: &str,
+    ) -> Result<(Key, KeyEntry), KeyError> {
+        self.add(name, Scope::Call, Some(profile.to_owned()))
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        scope: Scope,
+        profile: Option<String>,
+    ) -> Result<(Key, KeyEntry), KeyError> {
         if !is_name(name) {
             return Err(KeyError::Name { name: name.to_owned() });
         }
@@ -149,7 +169,8 @@ impl KeyFile {
         let key = Key::random(scope).map_err(KeyError::Random)?;
         // Whole seconds: nobody needs more of when a key was made.
         let created = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
-        let entry = KeyEntry { name: name.to_owned(), scope, digest: key.digest(), created };
+        let name = name.to_owned();
+        let entry = KeyEntry { name, scope, profile, digest: key.digest(), created };
         keys.push(entry.clone());
         self.write(&keys)?;
         Ok((key, entry))
@@ -235,6 +256,7 @@ impl KeyFile {
         let keys = keys.iter().map(|key| RawKey {
             name: key.name.clone(),
             scope: key.scope,
+            profile: key.profile.clone(),
             sha256: key.digest.hex(),
             created: key.created.to_string(),
         });
@@ -288,6 +310,8 @@ struct RawFile {
 struct RawKey {
     name: String,
     scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profile: Option<String>,
     sha256: String,
     created: String,
 }
@@ -305,7 +329,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
         return Err(format!("it has more than {KEYS_MAX} keys"));
     }
     let mut found: Vec<KeyEntry> = Vec::with_capacity(keys.len());
-    for RawKey { name, scope, sha256, created } in keys {
+    for RawKey { name, scope, profile, sha256, created } in keys {
         if !is_name(&name) {
             return Err(format!("`{name}` is no name for a key"));
         }
@@ -315,10 +339,13 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
         let Ok(created) = created.parse() else {
             return Err(format!("`created` of `{name}` is not a time"));
         };
+        if scope == Scope::Admin && profile.is_some() {
+            return Err(format!("`{name}` is an admin key and bound to a profile"));
+        }
         if found.iter().any(|key| key.name == name || key.digest == digest) {
             return Err(format!("`{name}` is there twice"));
         }
-        found.push(KeyEntry { name, scope, digest, created });
+        found.push(KeyEntry { name, scope, profile, digest, created });
     }
     Ok(found)
 }

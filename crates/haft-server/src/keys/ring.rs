@@ -55,6 +55,8 @@ pub struct Holder {
     pub name: String,
     /// What it permits.
     pub scope: Scope,
+    /// The profile it is bound to.
+    pub profile: Option<String>,
 }
 
 impl Keyring {
@@ -117,7 +119,8 @@ impl Keyring {
         let key = keys.get(usize::try_from(found).ok()?)?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.insert(digest, Timestamp::now());
-        Some(Holder { name: key.name.clone(), scope: key.scope })
+        let (name, profile) = (key.name.clone(), key.profile.clone());
+        Some(Holder { name, scope: key.scope, profile })
     }
 
     /// Writes down when keys were used, about once a minute, until `stop`, and then once more.

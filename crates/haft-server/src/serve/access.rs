@@ -34,20 +34,40 @@ pub struct Caller {
     pub name: Arc<str>,
     /// What the caller may do.
     pub scope: Scope,
+    /// The profile of the gateway that its key is bound to.
+    pub profile: Option<Arc<str>>,
 }
 
 impl Caller {
     fn local() -> Self {
-        Self { name: LOCAL.into(), scope: Scope::Call }
+        Self { name: LOCAL.into(), scope: Scope::Call, profile: None }
     }
 
     fn holder(holder: &Holder) -> Self {
-        Self { name: ["key:", &holder.name].concat().into(), scope: holder.scope }
+        Self {
+            name: ["key:", &holder.name].concat().into(),
+            scope: holder.scope,
+            profile: holder.profile.as_deref().map(Into::into),
+        }
     }
 
     /// Whether it is anybody who reaches a server without keys.
     pub fn is_local(&self) -> bool {
         &*self.name == LOCAL
+    }
+
+    /// Whether the caller may use this path at all: a key that is bound to a profile is for the gateway only,
+    /// which looks at the profile itself. Else the problem to answer with.
+    pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
+        let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
+        match &self.profile {
+            Some(profile) if !is_gateway => {
+                let detail = format!("`{}` is bound to the profile `{profile}`", self.name);
+                Err(Problem::forbidden(detail)
+                    .remedy("use `/mcp`, or a key that was created without `--profile`"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether the caller may change things; else the problem to answer with.

@@ -121,6 +121,7 @@ async fn through(State(gate): State<Arc<Gate>>, mut request: Request, next: Next
 impl Gate {
     async fn pass(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
         if let Some(caller) = self.access.identify(&request)? {
+            caller.require_path(request.uri().path())?;
             request.extensions_mut().insert(caller);
         }
         // What a handler leaves half done when it panics is its own; nothing of ours is shared with it.

@@ -56,8 +56,8 @@ fn the_configuration_for_services_is_valid() {
 /// The README's servers are a valid configuration, once the secret is there.
 #[test]
 fn the_servers_of_the_readme_are_valid() {
-    let yaml = blocks(&document("README.md"), "yaml").remove(0);
-    let workspace = Workspace::with(&[("haft.yaml", &yaml)]);
+    let [servers, profiles] = &blocks(&document("README.md"), "yaml")[..] else { panic!() };
+    let workspace = Workspace::with(&[("haft.yaml", &[&**servers, profiles].concat())]);
     let missing = run(&workspace, &["check"]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("MY_API_KEY"), "{}", missing.stderr);

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 34] = [
+    let commands: [(&str, &[&str]); 35] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -40,6 +40,7 @@ fn every_command_has_help() {
         ("keys_create", &["keys", "create"]),
         ("keys_list", &["keys", "list"]),
         ("keys_revoke", &["keys", "revoke"]),
+        ("mcp", &["mcp"]),
         ("log", &["log"]),
         ("log_show", &["log", "show"]),
         ("completions", &["completions"]),

@@ -3,12 +3,18 @@
 
 mod broken;
 mod clients;
+mod endpoint;
 mod eras;
 mod http;
+mod keys;
+mod profile_reload;
+mod profiles;
+mod search;
 #[path = "../serve/served.rs"]
 #[allow(dead_code, reason = "shared with the tests of the service, which need more of it")]
 mod served;
 mod servers;
+mod sessions;
 mod support;
 mod tools;
 

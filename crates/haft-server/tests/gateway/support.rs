@@ -11,7 +11,7 @@ use testkit::Workspace;
 use testkit::fixture::Fixture;
 
 /// How long a message may take on a busy machine.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = testkit::DEADLINE;
 
 /// `haft mcp` and the two pipes to it.
 pub(crate) struct Client {
@@ -23,8 +23,14 @@ pub(crate) struct Client {
 impl Client {
     /// Starts `haft mcp` in a workspace.
     pub(crate) fn start(workspace: &Workspace) -> Self {
+        Self::start_with(workspace, &[])
+    }
+
+    /// Starts `haft mcp` with these arguments.
+    pub(crate) fn start_with(workspace: &Workspace, args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_haft"))
             .arg("mcp")
+            .args(args)
             .current_dir(workspace.path())
             .env_remove("HAFT_CONFIG")
             .stdin(Stdio::piped())
@@ -46,10 +52,15 @@ impl Client {
 
     /// The same, with `initialize` behind it.
     pub(crate) fn connect(workspace: &Workspace) -> Self {
-        let mut client = Self::start(workspace);
+        Self::connect_with(workspace, &[])
+    }
+
+    /// The same, with these arguments. The client can answer questions to its user.
+    pub(crate) fn connect_with(workspace: &Workspace, args: &[&str]) -> Self {
+        let mut client = Self::start_with(workspace, args);
         let params = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": {"elicitation": {}},
             "clientInfo": {"name": "test", "version": "1"},
         });
         let answer = client.ask(&json!("hello"), "initialize", &params);

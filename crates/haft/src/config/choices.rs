@@ -183,3 +183,13 @@ choice! {
         Command = "command",
     }
 }
+
+choice! {
+    /// How tools are shown to MCP clients.
+    pub enum Surface("a surface") {
+        /// Each by itself.
+        All = "all",
+        /// By three tools that find, describe and call them.
+        Search = "search",
+    }
+}

@@ -11,6 +11,7 @@ use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
 };
+use super::gateway::{GatewayConfig, Profile};
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
@@ -44,6 +45,10 @@ pub struct Config {
     pub select: SelectConfig,
     /// Where traces go.
     pub telemetry: TelemetryConfig,
+    /// The toolbox as an MCP server.
+    pub gateway: GatewayConfig,
+    /// Parts of the toolbox, in the order of the files.
+    pub profiles: Vec<Profile>,
     /// What is worth a line but does not stop the start.
     pub warnings: Vec<Problem>,
 }

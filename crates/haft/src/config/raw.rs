@@ -9,6 +9,7 @@ use super::choices::{
 };
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
+use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 
@@ -39,6 +40,11 @@ record! {
         policy("policy"): RawPolicy,
         /// Where traces go.
         telemetry("telemetry"): RawTelemetry,
+        /// The toolbox as an MCP server: `haft mcp`, and `/mcp` of `haft serve`.
+        gateway("gateway"): RawGateway,
+        /// Parts of the toolbox by name, each an MCP server of its own: `haft mcp --profile NAME`, and
+        /// `/mcp/NAME` of `haft serve`.
+        profiles("profiles"): Named<RawProfile>,
     }
 }
 

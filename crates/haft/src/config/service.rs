@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::model::Setting;
+use super::pattern;
 use super::secret::{Secret, ServerUrl};
 
 /// The HTTP API.
@@ -100,21 +101,8 @@ impl std::fmt::Display for CommandPattern {
 /// Whether `word` fits a pattern with `*`.
 fn fits(pattern: &str, word: &str) -> bool {
     // A gap stands for a name, and not for a way to somewhere else.
-    if pattern.contains('*') && word.split('/').any(|step| step == "..") {
-        return false;
-    }
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = word.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
+    let leads_elsewhere = pattern.contains('*') && word.split('/').any(|step| step == "..");
+    !leads_elsewhere && pattern::fits(pattern, word)
 }
 
 #[cfg(test)]

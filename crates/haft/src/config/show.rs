@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::gateway::Profile;
 use super::model::{
     Config, Endpoint, LocalProgram, LocalTool, Origin, RemoteEndpoint, ServerConfig, Setting,
     StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
@@ -59,6 +60,7 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.plain("log.requests", &config.log.requests);
     rows.select(&config.select);
     rows.service(config);
+    rows.gateway(config);
     rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
     rows.0
 }
@@ -164,6 +166,21 @@ impl Rows {
             }
         }
         self.plain("telemetry.service_name", &telemetry.service_name);
+    }
+
+    fn gateway(&mut self, Config { gateway, profiles, .. }: &Config) {
+        self.plain("gateway.surface", &gateway.surface);
+        self.plain("gateway.sessions_max", &gateway.sessions_max);
+        self.span("gateway.session_idle", &gateway.session_idle);
+        for Profile { name, place: _, servers, tools, exclude_tools, surface } in profiles {
+            let lists = [("servers", servers.as_ref()), ("tools", tools.as_ref())];
+            let lists = lists.into_iter().chain([("exclude_tools", Some(exclude_tools))]);
+            for (key, Setting { value, origin }) in lists.filter_map(|(key, it)| Some((key, it?))) {
+                let patterns: Vec<String> = value.iter().map(ToString::to_string).collect();
+                self.add(format!("profiles.{name}.{key}"), json!(patterns), origin);
+            }
+            self.plain(format!("profiles.{name}.surface"), surface);
+        }
     }
 
     /// A transport that nobody wrote follows from the command or the address.

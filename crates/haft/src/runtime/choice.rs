@@ -1,6 +1,7 @@
 //! Choosing tools of a running toolbox: the index belongs to one state, and begins with that of the state before.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "mcp")]
 use arc_swap::ArcSwapOption;
@@ -10,12 +11,17 @@ use super::snapshot::{Offered, Snapshot};
 use crate::config::Config;
 #[cfg(feature = "mcp")]
 use crate::embeddings::{Embeddings, Without};
-use crate::select::{Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
+use crate::select::{Choices, Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
+
+/// How many indexes of parts are kept.
+const PARTS_MAX: usize = 64;
 
 /// The index of one state, made when it is first asked for.
 pub(crate) struct Choice {
     selector: OnceLock<Arc<Selector>>,
     before: Option<Arc<Selector>>,
+    /// Indexes of parts, by the places of their tools.
+    parts: Mutex<HashMap<Vec<usize>, Arc<Selector>>>,
     #[cfg(feature = "mcp")]
     embeddings: Option<Arc<Embeddings>>,
     /// What the service of embeddings says of the tools.
@@ -34,6 +40,7 @@ impl Choice {
         Self {
             selector: OnceLock::new(),
             before,
+            parts: Mutex::default(),
             #[cfg(feature = "mcp")]
             embeddings: Embeddings::new(
                 config.select.embeddings.as_ref(),
@@ -71,6 +78,34 @@ impl Runtime {
         }
     }
 
+    /// The best `count` tools for a request among some of them, as if there were no others; `is_meant` gets a tool's
+    /// server (none for a local one) and its name.
+    pub async fn choose_among(
+        &self,
+        request: &str,
+        count: usize,
+        is_meant: impl Fn(Option<&str>, &str) -> bool,
+    ) -> Choices {
+        let snapshot = self.inner.snapshot.load_full();
+        let is_meant = |(_, tool): &(usize, &Arc<Offered>)| {
+            is_meant(tool.registered.source.server(), tool.name())
+        };
+        let meant = snapshot.tools().enumerate().filter(is_meant);
+        let positions: Vec<usize> = meant.map(|(position, _)| position).collect();
+        let selector = part(&snapshot, &positions).await;
+        match meanings(&snapshot, &selector, request).await {
+            Some((tools, request)) => {
+                let tools = tools.only(&positions);
+                Choices::new(selector.decide_by(&tools, &request, count), || {
+                    selector.select_by(&tools, &request, count)
+                })
+            }
+            None => {
+                Choices::new(selector.decide(request, count), || selector.select(request, count))
+            }
+        }
+    }
+
     /// Proposes examples for tools, from requests in plain words and the tools that served them.
     pub async fn propose_examples(&self, served: &[(&str, &str)]) -> Vec<Proposal> {
         selector(&self.inner.snapshot.load_full()).await.propose(served)
@@ -86,6 +121,34 @@ async fn selector(snapshot: &Arc<Snapshot>) -> Arc<Selector> {
     let made = tokio::task::spawn_blocking(move || make_selector(&owned)).await;
     // A runtime that is ending makes no more threads.
     made.unwrap_or_else(|_| make_selector(snapshot))
+}
+
+/// The index of the tools at these places. How rare a word is, and what "no tool" looks like, depends on which tools
+/// there are, so it is one of its own; who asks for a part once does so again.
+async fn part(snapshot: &Arc<Snapshot>, positions: &[usize]) -> Arc<Selector> {
+    let whole = selector(snapshot).await;
+    if positions.len() == snapshot.tools().count() {
+        return whole;
+    }
+    let known = || snapshot.choice.parts.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(part) = known().get(positions) {
+        return Arc::clone(part);
+    }
+    let all: Vec<&Arc<Offered>> = snapshot.tools().collect();
+    let tools: Vec<ToolText> =
+        positions.iter().filter_map(|&at| all.get(at)).map(|tool| text(tool)).collect();
+    let made = tokio::task::spawn_blocking({
+        let (whole, tools) = (Arc::clone(&whole), tools.clone());
+        move || whole.updated(&tools)
+    });
+    // A runtime that is ending makes no more threads.
+    let part = Arc::new(made.await.unwrap_or_else(|_| whole.updated(&tools)));
+    let mut known = known();
+    if known.len() >= PARTS_MAX {
+        known.clear();
+    }
+    known.insert(positions.to_vec(), Arc::clone(&part));
+    part
 }
 
 fn make_selector(snapshot: &Snapshot) -> Arc<Selector> {

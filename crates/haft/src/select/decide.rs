@@ -29,6 +29,26 @@ pub enum Decision {
     },
 }
 
+/// Tools for a request, for somebody who judges for himself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choices {
+    /// Whether the best of them fits the request.
+    pub fits: bool,
+    /// The tools, best first: the nearest ones where none fits.
+    pub ranked: Vec<Ranked>,
+}
+
+impl Choices {
+    pub(crate) fn new(decision: Decision, nearest: impl FnOnce() -> Vec<Ranked>) -> Self {
+        match decision {
+            Decision::UseTool { ranked } | Decision::AskHuman { ranked, .. } => {
+                Self { fits: true, ranked }
+            }
+            Decision::NoTool => Self { fits: false, ranked: nearest() },
+        }
+    }
+}
+
 pub(super) fn decide(
     selector: &Selector,
     request: &str,

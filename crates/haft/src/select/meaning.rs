@@ -70,6 +70,13 @@ impl Meanings {
         wanted.is_none_or(|wanted| lengths.all(|length| length == wanted))
     }
 
+    /// Those of the tools at these places.
+    #[must_use]
+    pub fn only(&self, positions: &[usize]) -> Self {
+        let tools = positions.iter().filter_map(|position| self.tools.get(*position).cloned());
+        Self { tools: tools.collect() }
+    }
+
     /// From the answers for [`texts`](Self::texts) of each tool.
     pub fn new(answers: impl IntoIterator<Item = Vec<Direction>>) -> Self {
         let tool = |mut answers: Vec<Direction>| {

@@ -20,7 +20,7 @@ mod weights;
 
 use serde::Serialize;
 
-pub use decide::Decision;
+pub use decide::{Choices, Decision};
 pub use entry::ToolText;
 #[cfg(feature = "mcp")]
 pub(crate) use meaning::CHARS_MAX;

@@ -16,6 +16,7 @@ mod call_tools;
 mod call_trace;
 mod config_corpus;
 mod config_files;
+mod config_gateway;
 mod config_import;
 mod config_overrides;
 mod config_safety;

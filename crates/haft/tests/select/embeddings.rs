@@ -236,3 +236,16 @@ fn settings_are_checked_and_shown() {
     assert_eq!(shown("select.embeddings.api_key"), json!("***"));
     assert_eq!(shown("select.embeddings.timeout"), json!("10s"));
 }
+
+/// A part of the tools is compared by the service too, each tool by its own meaning.
+#[tokio::test]
+async fn a_part_of_the_tools_is_compared_by_the_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = EmbeddingServer::start(&TOPICS).await;
+    let runtime = start(&server, dir.path()).await;
+    let part = runtime.choose_among(REQUEST, 2, |_, name| name == "second").await;
+    let [second] = &part.ranked[..] else { panic!("{part:?}") };
+    assert_eq!(second.tool, "second");
+    assert!(second.why.semantic > 0.9, "the service's cosine: {second:?}");
+    runtime.shutdown(Duration::ZERO).await;
+}

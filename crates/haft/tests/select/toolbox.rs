@@ -96,3 +96,33 @@ async fn functions_bring_examples() {
     assert_eq!(ranked.len(), 2);
     runtime.shutdown(std::time::Duration::ZERO).await;
 }
+
+/// Among some of the tools, the others do not exist: neither in the ranking nor in whether anything fits.
+#[tokio::test]
+async fn a_part_of_the_tools_is_chosen_from_as_if_there_were_no_others() {
+    let folder = folder("[]");
+    let config = config(&folder, "tools: [{name: send_email}, {name: get_weather}]");
+    let runtime = Runtime::builder(config)
+        .tool(function("send_email", "Sends an email to somebody."))
+        .tool(function("get_weather", "Tells the weather of a city."))
+        .start()
+        .await
+        .unwrap();
+    let names = |ranked: &[haft::select::Ranked]| -> Vec<String> {
+        ranked.iter().map(|it| it.tool.clone()).collect()
+    };
+    let request = "send an email to my colleague";
+    let whole = runtime.choose_among(request, 1, |_, _| true).await;
+    assert_eq!((whole.fits, names(&whole.ranked)), (true, vec!["send_email".to_owned()]));
+    for _ in 0..2 {
+        let part = runtime.choose_among(request, 9, |_, name| name == "get_weather").await;
+        assert_eq!((part.fits, names(&part.ranked)), (false, vec!["get_weather".to_owned()]));
+        let asked = runtime.choose_among("what is the weather in Seoul?", 9, |server, name| {
+            server.is_none() && name == "get_weather"
+        });
+        assert!(asked.await.fits);
+    }
+    let nothing = runtime.choose_among(request, 9, |_, _| false).await;
+    assert_eq!((nothing.fits, nothing.ranked.len()), (false, 0));
+    runtime.shutdown(std::time::Duration::ZERO).await;
+}

@@ -32,8 +32,9 @@ use sessions::{NoRoom, Sessions};
 /// The header that names a session.
 pub(super) const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
-/// How often idle sessions are looked for.
+/// How often idle sessions are looked for: more often where they may be idle for a shorter time, within reason.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
+const SWEEP_EVERY_MIN: Duration = Duration::from_millis(100);
 
 /// How to serve clients over HTTP.
 #[derive(Debug, Clone)]
@@ -109,6 +110,7 @@ impl HttpEndpoint {
     /// Serves `service`. Needs a tokio runtime around it.
     pub fn new(service: Arc<dyn Service>, options: HttpOptions) -> Arc<Self> {
         let changes = service.changes();
+        let sweep_every = SWEEP_EVERY.min(options.session_idle).max(SWEEP_EVERY_MIN);
         let endpoint = Arc::new(Self {
             desk: Desk::new(service),
             sessions: Arc::new(Sessions::new(options.sessions_max, options.session_idle)),
@@ -120,7 +122,7 @@ impl HttpEndpoint {
         endpoint.tasks.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = keep(&sessions, changes) => {}
+                () = keep(&sessions, sweep_every, changes) => {}
             }
         });
         endpoint
@@ -352,8 +354,12 @@ impl Drop for HttpEndpoint {
 }
 
 /// Tells the sessions what changes, and ends those that nobody uses.
-async fn keep(sessions: &Sessions, mut changes: broadcast::Receiver<Change>) {
-    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+async fn keep(
+    sessions: &Sessions,
+    sweep_every: Duration,
+    mut changes: broadcast::Receiver<Change>,
+) {
+    let mut sweep = tokio::time::interval(sweep_every);
     let mut is_open = true;
     loop {
         tokio::select! {

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use haft::config::choices::Surface;
 use haft::live::Live;
 use haft::mcp_server::{ServeOptions, stdio};
 
 use super::toolbox::{Purpose, Toolbox};
-use super::{Global, block_on, load};
+use super::{Global, block_on, load, profile};
 use crate::gateway::{Gateway, Hub, View};
 
 /// Who calls, as the log names it.
@@ -21,11 +22,34 @@ const PRINCIPAL: &str = "mcp";
 A client starts it and speaks to it. `haft install CLIENT --write` configures that; by hand:
   {\"mcpServers\": {\"haft\": {\"command\": \"haft\", \"args\": [\"mcp\", \"-c\", \"/path/to/haft.yaml\"]}}}
 
-It ends when the client closes its side. Log lines go to stderr.")]
-pub(super) struct McpArgs {}
+Examples:
+  haft mcp                      every tool, prompt and resource
+  haft mcp --profile reader     only what `profiles.reader` of the configuration shows
+  haft mcp --surface search     three tools that find, describe and call the others, for
+                                toolboxes too large for a model's context
 
-pub(super) fn run(global: &Global, _: &McpArgs) -> anyhow::Result<ExitCode> {
+It ends when the client closes its side. Log lines go to stderr.")]
+pub(super) struct McpArgs {
+    /// Show a part of the toolbox: an entry of `profiles` in the configuration
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// How tools are shown, instead of what the configuration says: `all` or `search`
+    #[arg(long, value_parser = parse_surface)]
+    surface: Option<Surface>,
+}
+
+fn parse_surface(text: &str) -> Result<Surface, String> {
+    [Surface::All, Surface::Search]
+        .into_iter()
+        .find(|surface| surface.word() == text)
+        .ok_or_else(|| "use `all` or `search`".to_owned())
+}
+
+pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     let (config, options) = load::load_files(global, load::files(global)?)?;
+    if let Some(name) = &args.profile {
+        profile::require(&config, name)?;
+    }
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
@@ -36,7 +60,11 @@ pub(super) fn run(global: &Global, _: &McpArgs) -> anyhow::Result<ExitCode> {
         let served = toolbox.work(async |runtime| {
             // A tool that is added to the files is there for the client without a new start.
             let live = Live::follow(runtime.clone(), options);
-            let gateway = Gateway::new(runtime.clone(), View::default(), &hub);
+            let mut view = View::new(runtime, args.profile.as_deref());
+            if let Some(surface) = args.surface {
+                view = view.with_surface(surface);
+            }
+            let gateway = Gateway::new(runtime.clone(), view, &hub);
             let (input, (output, last_words)) = (channel::input()?, channel::output()?);
             let served = stdio(gateway, input, output, ServeOptions::new(PRINCIPAL)).await;
             last_words.finish().await;

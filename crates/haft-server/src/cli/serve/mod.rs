@@ -12,7 +12,6 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
-use haft::mcp_server::HttpOptions;
 use haft::{Config, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load};
 use crate::api::{self, Service};
-use crate::gateway::{Gateway, Hub, Mount, View};
+use crate::gateway::{Hub, Mount};
 use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -82,8 +81,7 @@ async fn serve(
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
     let hub = Hub::default();
     let runtime = start(config, &mut signals, Arc::clone(&telemetry), hub.clone()).await?;
-    let gateway = Gateway::new(runtime.clone(), View::default(), &hub);
-    let gateway = Mount::new(gateway, HttpOptions::default());
+    let gateway = Mount::new(runtime.clone(), hub);
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     greeting::print(global, &service, listener.local_addr())?;

@@ -7,7 +7,8 @@ use super::Layer;
 use crate::config::dialect::RawLocalTool;
 use crate::config::place::{Place, Problems};
 use crate::config::raw::{RawConfig, RawServer, RawTool};
-use crate::config::read::FromNode;
+use crate::config::raw_gateway::RawProfile;
+use crate::config::read::{FromNode, Named};
 use crate::config::{At, Dialect};
 
 /// All files, merged.
@@ -46,8 +47,10 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
     for mut layer in layers {
         let servers = layer.config.servers.take();
         let tools = layer.config.tools.take();
+        let profiles = layer.config.profiles.take();
         merged.config.overlay(layer.config);
         add_tools(&mut merged.config, tools, problems);
+        add_profiles(&mut merged.config, profiles, problems);
         let (dialect, folder) = (layer.dialect, &layer.folder);
         for (name, raw) in servers.map(|servers| servers.value.0).unwrap_or_default() {
             let runs_in_folder = layer.runs_in_folder;
@@ -130,6 +133,25 @@ fn add_tools(config: &mut RawConfig, new: Option<At<Vec<RawTool>>>, problems: &m
                 known.insert((name, server), tools.len());
                 tools.push(tool);
             }
+        }
+    }
+}
+
+/// As a whole: a profile made of two files would show what neither of them means.
+fn add_profiles(
+    config: &mut RawConfig,
+    new: Option<At<Named<RawProfile>>>,
+    problems: &mut Problems,
+) {
+    let Some(At { value: Named(new), place }) = new else { return };
+    let known = config.profiles.get_or_insert_with(|| At { value: Named::default(), place });
+    for (name, profile) in new {
+        match known.value.0.iter_mut().find(|(known, _)| known.value == name.value) {
+            Some(known) => {
+                replaced("profile", &name.value, &name.place, &known.0.place, problems);
+                *known = (name, profile);
+            }
+            None => known.value.0.push((name, profile)),
         }
     }
 }

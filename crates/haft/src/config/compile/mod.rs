@@ -1,5 +1,6 @@
 //! From what the files say to what Haft runs. Defaults live here, once. Every problem is reported.
 
+mod gateway;
 mod local;
 mod merge;
 mod select;
@@ -47,6 +48,7 @@ pub(super) fn compile(
         .and_then(|registry| registry.value.dir)
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
     let state_dir = path(config.state_dir, base, STATE_DIR);
+    let profiles = gateway::profiles(config.profiles, &servers, problems);
     Config {
         files,
         defaults,
@@ -59,6 +61,8 @@ pub(super) fn compile(
         policy: service::policy(config.policy.map(|at| at.value), problems),
         select: select::select(config.select.map(|at| at.value), problems),
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
+        gateway: gateway::gateway(config.gateway.map(|at| at.value)),
+        profiles,
         state_dir,
         warnings: Vec::new(),
     }

@@ -5,8 +5,8 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::parse::Syntax;
 
 /// Root keys that only the native format has.
-const NATIVE_KEYS: [&str; 7] =
-    ["defaults", "registry", "log", "state_dir", "builtin", "agent", "api"];
+const NATIVE_KEYS: [&str; 9] =
+    ["defaults", "registry", "log", "state_dir", "builtin", "agent", "api", "gateway", "profiles"];
 
 /// The format of a file, or nothing where no format fits.
 pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
@@ -47,7 +47,10 @@ pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
     if tool_has("type") || has("instructions") || file_name.starts_with("agent.") {
         return Some(Dialect::AgentYaml);
     }
-    if file_name.starts_with("haft.") || NATIVE_KEYS.iter().any(|key| has(key)) {
+    let is_server = |node: &Node| node.get("command").is_some() || node.get("url").is_some();
+    // A file that is nothing but servers may have one of such a name.
+    let is_section = |key: &&str| root.get(key).is_some_and(|node| !is_server(node));
+    if file_name.starts_with("haft.") || NATIVE_KEYS.iter().any(is_section) {
         return Some(Dialect::Native);
     }
     if has("servers") && syntax == Syntax::Json && !uses_native_server_keys(root) {
@@ -57,7 +60,6 @@ pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {
         return Some(Dialect::Native);
     }
     let servers = root.entries();
-    let is_server = |node: &Node| node.get("command").is_some() || node.get("url").is_some();
     if !servers.is_empty() && servers.iter().all(|entry| is_server(&entry.value)) {
         return Some(Dialect::Langchain);
     }

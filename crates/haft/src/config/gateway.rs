@@ -1,0 +1,68 @@
+//! The toolbox as an MCP server: how clients see it, and which parts of it they see.
+
+use std::time::Duration;
+
+use super::choices::Surface;
+use super::model::{Config, Setting};
+use super::pattern::NamePattern;
+use super::place::Place;
+
+/// What tools that run here have in place of a server, where profiles select by server.
+pub const LOCAL: &str = "local";
+
+/// The toolbox as an MCP server.
+#[derive(Debug, Clone)]
+pub struct GatewayConfig {
+    /// How clients of the whole toolbox see its tools.
+    pub surface: Setting<Surface>,
+    /// How many sessions an endpoint may have at once.
+    pub sessions_max: Setting<u32>,
+    /// How long a session may be idle.
+    pub session_idle: Setting<Duration>,
+}
+
+/// A part of the toolbox.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Where it is configured.
+    pub place: Place,
+    /// The servers it shows; all where nothing is said.
+    pub servers: Option<Setting<Vec<NamePattern>>>,
+    /// The tools it shows; all where nothing is said.
+    pub tools: Option<Setting<Vec<NamePattern>>>,
+    /// The tools it does not show.
+    pub exclude_tools: Setting<Vec<NamePattern>>,
+    /// How clients see its tools.
+    pub surface: Setting<Surface>,
+}
+
+impl Profile {
+    /// Whether it shows a tool; `server` is none for one that runs here.
+    pub fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
+        selects(self.servers.as_ref(), server.unwrap_or(LOCAL))
+            && selects(self.tools.as_ref(), name)
+            && !self.exclude_tools.value.iter().any(|pattern| pattern.fits(name))
+    }
+
+    /// Whether it shows prompts and resources of a server. One that names tools and no servers means those
+    /// tools and nothing else.
+    pub fn shows_server(&self, server: &str) -> bool {
+        match (&self.servers, &self.tools) {
+            (Some(_), _) | (None, None) => selects(self.servers.as_ref(), server),
+            (None, Some(_)) => false,
+        }
+    }
+}
+
+fn selects(patterns: Option<&Setting<Vec<NamePattern>>>, name: &str) -> bool {
+    patterns.is_none_or(|patterns| patterns.value.iter().any(|pattern| pattern.fits(name)))
+}
+
+impl Config {
+    /// The profile of this name.
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.name == name)
+    }
+}
