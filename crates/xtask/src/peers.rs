@@ -34,7 +34,7 @@ pub(crate) fn install() -> Result<()> {
     require("git", "git")?;
     require("python3", "python3")?;
     require_answer("python3", &["-c", "import ensurepip, venv"], "python3-venv")?;
-    install_npm()?;
+    install_npm(&folder().join("npm"), PACKAGES, PACKAGES_LOCK)?;
     for (name, pins) in PYTHONS {
         install_python(name, pins)?;
     }
@@ -68,28 +68,30 @@ pub(crate) fn node() -> Result<PathBuf> {
     )
 }
 
-fn folder() -> PathBuf {
+/// Where everything is installed.
+pub(crate) fn folder() -> PathBuf {
     target().join("peers")
 }
 
-fn install_npm() -> Result<()> {
-    let place = folder().join("npm");
-    let pins = format!("{PACKAGES}{PACKAGES_LOCK}");
-    install_once("npm packages", &place, &pins, || {
-        fs::create_dir_all(&place)?;
-        fs::write(place.join("package.json"), PACKAGES)?;
-        fs::write(place.join("package-lock.json"), PACKAGES_LOCK)?;
+/// Installs npm packages into a folder of their own.
+pub(crate) fn install_npm(place: &Path, packages: &str, lock: &str) -> Result<()> {
+    let pins = format!("{packages}{lock}");
+    install_once("npm packages", place, &pins, || {
+        fs::create_dir_all(place)?;
+        fs::write(place.join("package.json"), packages)?;
+        fs::write(place.join("package-lock.json"), lock)?;
         let mut npm = Command::new("npm");
         // No package of the list needs its install script, so none runs.
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-        step(npm.arg("--prefix").arg(&place)).context(
+        step(npm.arg("--prefix").arg(place)).context(
             "the npm peers could not be installed: see npm's message above, and whether `npm ping` \
              reaches a registry",
         )
     })
 }
 
-fn install_python(name: &str, pins: &str) -> Result<()> {
+/// Installs Python packages into a virtual environment of their own.
+pub(crate) fn install_python(name: &str, pins: &str) -> Result<()> {
     let place = folder().join(name);
     install_once(&format!("Python packages ({name})"), &place, pins, || {
         step(Command::new("python3").args(["-m", "venv"]).arg(&place)).context(
@@ -121,7 +123,7 @@ fn link_readability(place: &Path) -> Result<()> {
 }
 
 /// Installs into an empty folder, unless its stamp holds just these pins.
-fn install_once(
+pub(crate) fn install_once(
     what: &str,
     place: &Path,
     pins: &str,

@@ -99,5 +99,5 @@ fn resident(id: u32) -> f64 {
 fn status(id: u32, field: &str) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(field))?;
-    value.split_whitespace().next()?.parse::<u64>().ok()
+    value.split_whitespace().next()?.parse().ok()
 }
