@@ -22,7 +22,7 @@ pub(crate) fn install() -> Value {
     let crates = install_crate();
     let npm = install_npm_gateways();
     let module = |path: &str| {
-        let npm = npm.as_ref().map_err(|reason| reason.clone());
+        let npm = npm.as_ref().map_err(Clone::clone);
         npm.map(|(node, modules)| vec![node.clone(), modules.join(path)])
     };
     json!([
@@ -49,23 +49,23 @@ fn install_crate() -> Result<PathBuf, String> {
         step(cargo(&args).args(["--no-default-features", "--root"]).arg(&place))
     };
     let installed = install_once("the crate mcp-proxy", &place, CRATE_VERSION, install);
-    installed.map(|()| place.join("bin/mcp-proxy")).map_err(reason)
+    installed.map(|()| place.join("bin/mcp-proxy")).map_err(|error| reason(&error))
 }
 
 fn install_npm_gateways() -> Result<(PathBuf, PathBuf), String> {
     let place = folder().join("bench-npm");
-    let node = node().map_err(reason)?;
-    install_npm(&place, PACKAGES, PACKAGES_LOCK).map_err(reason)?;
+    let node = node().map_err(|error| reason(&error))?;
+    install_npm(&place, PACKAGES, PACKAGES_LOCK).map_err(|error| reason(&error))?;
     Ok((node, place.join("node_modules")))
 }
 
 /// The program has the name of its package.
 fn python(name: &str, pins: &str) -> Result<Vec<PathBuf>, String> {
     let place = format!("bench-py/{name}");
-    install_python(&place, pins).map_err(reason)?;
+    install_python(&place, pins).map_err(|error| reason(&error))?;
     Ok(vec![folder().join(place).join("bin").join(name)])
 }
 
-fn reason(error: anyhow::Error) -> String {
+fn reason(error: &anyhow::Error) -> String {
     format!("{error:#}")
 }
