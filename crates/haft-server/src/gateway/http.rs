@@ -52,8 +52,7 @@ async fn message(
             Problem::unsupported_media_type(detail).remedy("send `Content-Type: application/json`")
         );
     }
-    let headers = request.headers().clone();
-    let body = read_body(request).await?;
+    let (headers, body) = read_body(request).await?;
     Ok(respond(mount.endpoint.post(&caller.name, &headers, &body).await))
 }
 
