@@ -119,8 +119,10 @@ impl Service for Gateway {
     }
 
     fn input_schema(&self, tool: &str) -> Option<Value> {
-        let origin = self.runtime.tool_origin(tool)?;
-        self.view.shows_tool(origin.server.as_deref(), tool).then_some(origin.item)
+        let look = |server: Option<&str>, schema: &Value| {
+            self.view.shows_tool(server, tool).then(|| schema.clone())
+        };
+        self.runtime.with_tool(tool, look)?
     }
 }
 

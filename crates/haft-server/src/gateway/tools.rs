@@ -66,9 +66,9 @@ impl Gateway {
         arguments: Option<Box<RawValue>>,
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
-        if let Some(origin) = self.runtime.tool_origin(&name)
-            && !self.view.shows_tool(origin.server.as_deref(), &name)
-        {
+        let is_shown =
+            self.runtime.with_tool(&name, |server, _| self.view.shows_tool(server, &name));
+        if is_shown == Some(false) {
             return Err(unknown(&name));
         }
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);

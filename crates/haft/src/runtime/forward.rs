@@ -60,12 +60,16 @@ impl Runtime {
         snapshot.tools().map(describe).collect()
     }
 
-    /// Whose tool this is, and the schema of its arguments, if there is such a tool.
-    pub fn tool_origin(&self, name: &str) -> Option<Offer<serde_json::Value>> {
+    /// Shows whose tool this is, and the schema of its arguments, if there is such a tool. Nothing is
+    /// copied: every call of a client comes by here.
+    pub fn with_tool<T>(
+        &self,
+        name: &str,
+        look: impl FnOnce(Option<&str>, &serde_json::Value) -> T,
+    ) -> Option<T> {
         let snapshot = self.inner.snapshot.load();
         let tool = snapshot.resolve(name).ok()?;
-        let server = tool.server().map(ToOwned::to_owned);
-        Some(Offer { server, item: tool.registered.definition.input_schema.clone() })
+        Some(look(tool.server(), &tool.registered.definition.input_schema))
     }
 
     /// The prompts of every server that could be asked, as they are listed there.
