@@ -83,7 +83,8 @@ pub(crate) fn install_npm(place: &Path, packages: &str, lock: &str) -> Result<()
         let mut npm = Command::new("npm");
         // No package of the list needs its install script, so none runs.
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-        step(npm.arg("--prefix").arg(place)).context(
+        // npm takes a folder that is reached by a link for another one than its lock file is for.
+        step(npm.arg("--prefix").arg(fs::canonicalize(place)?)).context(
             "the npm peers could not be installed: see npm's message above, and whether `npm ping` \
              reaches a registry",
         )
