@@ -1,6 +1,7 @@
 //! An HTTP client for one thing, posting MCP messages over connections that are kept. It costs little,
 //! so that little of what is measured is its own.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -56,13 +57,13 @@ impl Connection {
             address.path, address.port
         );
         if let Some(key) = &address.key {
-            head.push_str(&format!("X-API-Key: {key}\r\n"));
+            write!(head, "X-API-Key: {key}\r\n")?;
         }
         if let Some(session) = session {
-            head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+            write!(head, "Mcp-Session-Id: {session}\r\n")?;
         }
         if session.is_some() || address.era == Era::Modern {
-            head.push_str(&format!("Mcp-Protocol-Version: {version}\r\n"));
+            write!(head, "Mcp-Protocol-Version: {version}\r\n")?;
         }
         let stream = BufReader::with_capacity(BUFFER_BYTES, stream);
         Ok(Self { stream, head, era: address.era, line: Vec::new(), body: Vec::new() })
@@ -105,12 +106,12 @@ impl Connection {
     async fn exchange(&mut self, body: &str, method: &str, name: &str) -> Result<Head, Failure> {
         let mut request = self.head.clone();
         if self.era == Era::Modern {
-            request.push_str(&format!("Mcp-Method: {method}\r\n"));
+            write!(request, "Mcp-Method: {method}\r\n")?;
             if !name.is_empty() {
-                request.push_str(&format!("Mcp-Name: {name}\r\n"));
+                write!(request, "Mcp-Name: {name}\r\n")?;
             }
         }
-        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        write!(request, "Content-Length: {}\r\n\r\n{body}", body.len())?;
         self.stream.get_mut().write_all(request.as_bytes()).await?;
         let head = timeout(ANSWER_TIMEOUT, self.receive()).await.map_err(|_| "no answer")??;
         if (200..300).contains(&head.status) {

@@ -37,13 +37,11 @@ enum Which {
 
 /// The peers that are there, and those that should be.
 pub(crate) fn all() -> Result<Vec<Peer>, Failure> {
-    match std::env::var(PEERS) {
-        Ok(peers) => Ok(serde_json::from_str(&peers)?),
-        Err(_) => {
-            eprintln!("no peers: `cargo xtask bench gateway` installs them");
-            Ok(Vec::new())
-        }
-    }
+    let Ok(peers) = std::env::var(PEERS) else {
+        eprintln!("no peers: `cargo xtask bench gateway` installs them");
+        return Ok(Vec::new());
+    };
+    Ok(serde_json::from_str(&peers)?)
 }
 
 impl Peer {

@@ -34,7 +34,7 @@ impl Pipe {
         pipe.exchange(messages::initialize)?;
         pipe.send(messages::INITIALIZED)?;
         let (_, list) = pipe.exchange(|id| messages::list(id, Era::Legacy))?;
-        pipe.names = Names::find(&list.to_owned())?;
+        pipe.names = Names::find(list)?;
         Ok(pipe)
     }
 
