@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::gateways;
 use crate::run::{cargo, step};
 use crate::tools::require_program;
 
@@ -21,4 +22,11 @@ pub(crate) fn serve() -> Result<()> {
 
 pub(crate) fn mcp() -> Result<()> {
     step(&mut cargo(&["bench", "--package", "haft", "--bench", "mcp"]))
+}
+
+/// Installs the gateways that are measured beside Haft. `options` are the benchmark's own.
+pub(crate) fn gateway(options: &[&str]) -> Result<()> {
+    let peers = gateways::install();
+    let args = ["bench", "--package", "haft-server", "--bench", "gateway", "--"];
+    step(cargo(&args).args(options).env("HAFT_BENCH_PEERS", peers.to_string()))
 }

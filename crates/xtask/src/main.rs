@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod gateways;
 mod peers;
 mod run;
 mod test;
@@ -19,6 +20,8 @@ cargo xtask conformance gateway
                                and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
+cargo xtask bench gateway [--quick] [NAME...]
+                               `haft serve` beside a bare pass-through and published gateways
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
 cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         ["conformance", client] => conformance::client::run_program(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
         ["bench", "serve"] => bench::serve(),
+        ["bench", "gateway", ref options @ ..] => bench::gateway(options),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
         ["faults"] => test::faults(),

@@ -43,7 +43,7 @@ pub(crate) fn install() -> Result<()> {
     require("python3", "python3")?;
     require_answer("python3", &["-c", "import ensurepip, venv"], "python3-venv")?;
     for (name, packages, lock) in NPMS {
-        install_npm(name, packages, lock)?;
+        install_npm(&folder().join(name), packages, lock)?;
     }
     for (name, pins) in PYTHONS {
         install_python(name, pins)?;
@@ -78,15 +78,17 @@ pub(crate) fn node() -> Result<PathBuf> {
     )
 }
 
-fn folder() -> PathBuf {
+/// Where everything is installed.
+pub(crate) fn folder() -> PathBuf {
     target().join("peers")
 }
 
-fn install_npm(name: &str, packages: &str, lock: &str) -> Result<()> {
-    let place = folder().join(name);
+/// Installs npm packages into a folder of their own.
+pub(crate) fn install_npm(place: &Path, packages: &str, lock: &str) -> Result<()> {
     let pins = format!("{packages}{lock}");
-    install_once(&format!("npm packages ({name})"), &place, &pins, || {
-        fs::create_dir_all(&place)?;
+    let name = place.file_name().unwrap_or_default().display();
+    install_once(&format!("npm packages ({name})"), place, &pins, || {
+        fs::create_dir_all(place)?;
         fs::write(place.join("package.json"), packages)?;
         fs::write(place.join("package-lock.json"), lock)?;
         let mut npm = Command::new("npm");
@@ -100,7 +102,8 @@ fn install_npm(name: &str, packages: &str, lock: &str) -> Result<()> {
     })
 }
 
-fn install_python(name: &str, pins: &str) -> Result<()> {
+/// Installs Python packages into a virtual environment of their own.
+pub(crate) fn install_python(name: &str, pins: &str) -> Result<()> {
     let place = folder().join(name);
     install_once(&format!("Python packages ({name})"), &place, pins, || {
         step(Command::new("python3").args(["-m", "venv"]).arg(&place)).context(
@@ -132,7 +135,7 @@ fn link_readability(place: &Path) -> Result<()> {
 }
 
 /// Installs into an empty folder, unless its stamp holds just these pins.
-fn install_once(
+pub(crate) fn install_once(
     what: &str,
     place: &Path,
     pins: &str,

@@ -65,8 +65,7 @@ async fn message(
         );
     }
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    let headers = request.headers().clone();
-    let body = read_body(request).await?;
+    let (headers, body) = read_body(request).await?;
     Ok(respond(endpoint.post(&caller.name, &headers, &body).await))
 }
 

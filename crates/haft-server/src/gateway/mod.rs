@@ -134,8 +134,10 @@ impl Service for Gateway {
         if self.view.surface() == Surface::Search {
             return None;
         }
-        let origin = self.runtime.tool_origin(tool)?;
-        self.view.shows_tool(origin.server.as_deref(), tool).then_some(origin.item)
+        let look = |server: Option<&str>, schema: &Value| {
+            self.view.shows_tool(server, tool).then(|| schema.clone())
+        };
+        self.runtime.with_tool(tool, look)?
     }
 }
 

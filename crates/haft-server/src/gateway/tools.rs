@@ -39,8 +39,8 @@ impl Gateway {
 
     /// Whether this endpoint shows a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        let origin = self.runtime.tool_origin(name);
-        origin.is_some_and(|origin| self.view.shows_tool(origin.server.as_deref(), name))
+        let is_shown = |server: Option<&str>, _: &Value| self.view.shows_tool(server, name);
+        self.runtime.with_tool(name, is_shown).unwrap_or(false)
     }
 
     /// Waits for servers that are being connected, but not for ever: one that does not answer must not
@@ -78,7 +78,7 @@ impl Gateway {
         // A call of an unknown tool waits for servers that are being connected, and one of them may have a
         // hidden tool of this name: so where something is hidden, whose it is must be known first.
         if !self.view.is_whole() {
-            if self.runtime.tool_origin(&name).is_none() {
+            if self.runtime.with_tool(&name, |_, _| ()).is_none() {
                 self.runtime.discover().await;
             }
             if !self.has(&name) {

@@ -42,7 +42,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             return Err(Problem::unsupported_media_type(detail)
                 .remedy("send `Content-Type: application/json`"));
         }
-        let body = read_body(request).await?;
+        let (_, body) = read_body(request).await?;
         // A list would be taken for an object's values in the order in which we happen to name them.
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first.is_some_and(|first| *first != b'{') {
@@ -83,12 +83,12 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// The whole body, within its limits.
-pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Problem> {
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
+/// The headers and the whole body, within its limits.
+pub(crate) async fn read_body(request: Request) -> Result<(HeaderMap, Vec<u8>), Problem> {
+    let (Parts { headers, .. }, body) = request.into_parts();
+    let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
     let mut is_too_large = announced.is_some_and(|bytes: usize| bytes > BODY_BYTES_MAX);
-    let mut chunks = request.into_body().into_data_stream();
+    let mut chunks = body.into_data_stream();
     let mut body = Vec::new();
     let reading = async {
         while !is_too_large && let Some(chunk) = chunks.next().await {
@@ -102,7 +102,7 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Problem> {
         Err(Problem::request_timeout(format!("the body did not arrive within {BODY_TIMEOUT:?}")))
     })?;
     if !is_too_large {
-        return Ok(body);
+        return Ok((headers, body));
     }
     drop(body);
     let drain = async {

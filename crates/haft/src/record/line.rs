@@ -53,10 +53,23 @@ impl Line {
 }
 
 fn serialized(entry: &Entry<'_>) -> Result<String, serde_json::Error> {
-    let payload = entry.input.get().len() + entry.data.map_or(0, |data| data.get().len());
-    let mut line = Vec::with_capacity(FRAME_BYTES_USUAL + payload);
+    let raw = [Some(entry.input), entry.data, entry.raw];
+    let raw: usize = raw.into_iter().flatten().map(|it| it.get().len()).sum();
+    let content: usize = entry.content.iter().map(payload).sum();
+    let mut line = Vec::with_capacity(FRAME_BYTES_USUAL + raw + content);
     serde_json::to_writer(&mut line, &Wire::from(entry))?;
     String::from_utf8(line).map_err(serde_json::Error::custom)
+}
+
+/// The bytes of a block that may be long. Escapes take more, which is rare enough to grow for.
+fn payload(block: &Content) -> usize {
+    match block {
+        Content::Text { text } => text.len(),
+        Content::Image { data, .. } | Content::Audio { data, .. } => data.len(),
+        Content::Resource { text, data, .. } => {
+            text.as_ref().map_or(0, String::len) + data.as_ref().map_or(0, String::len)
+        }
+    }
 }
 
 fn unrecordable(entry: &Entry<'_>, error: &serde_json::Error) -> String {

@@ -101,12 +101,17 @@ impl Runtime {
         snapshot.tools().map(describe).collect()
     }
 
-    /// Whose tool this is, and the schema of its arguments, if there is such a tool.
-    pub fn tool_origin(&self, name: &str) -> Option<Offer<Value>> {
+    /// Shows whose tool this is, and the schema of its arguments, if there is such a tool. Nothing is
+    /// copied: every call of a client comes by here.
+    pub fn with_tool<T>(
+        &self,
+        name: &str,
+        look: impl FnOnce(Option<&str>, &Value) -> T,
+    ) -> Option<T> {
         let snapshot = self.inner.snapshot.load();
         let tool = snapshot.resolve(name).ok()?;
-        let server = tool.registered.source.server().map(ToOwned::to_owned);
-        Some(Offer { server, item: tool.registered.definition.input_schema.clone() })
+        let registered = &tool.registered;
+        Some(look(registered.source.server(), &registered.definition.input_schema))
     }
 
     /// The prompts of every server that could be asked, as they are listed there.
