@@ -20,6 +20,7 @@ use crate::policy::{Admitted, Policy};
 use crate::progress::{Listeners, Progress};
 use crate::requester::{Behind, Requester};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
+use crate::sight::Sight;
 use crate::tool::BoxFuture;
 use crate::trace::TraceContext;
 
@@ -37,6 +38,7 @@ pub struct ToolCall {
     pub(crate) trace: Option<TraceContext>,
     pub(crate) listeners: Listeners,
     pub(crate) requester: Behind,
+    pub(crate) sight: Sight,
 }
 
 impl ToolCall {
@@ -60,6 +62,7 @@ impl ToolCall {
             trace: None,
             listeners: Listeners::default(),
             requester: Behind::default(),
+            sight: Sight::default(),
         }
     }
 
@@ -103,6 +106,17 @@ impl ToolCall {
     #[must_use]
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Hides every tool from the caller that `shows` does not let through, by its server (none for a
+    /// local one) and its name. A call of a hidden one ends and is recorded as that of an unknown tool.
+    #[must_use]
+    pub fn seeing(
+        mut self,
+        shows: impl Fn(Option<&str>, &str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.sight = Sight(Some(Arc::new(shows)));
         self
     }
 
@@ -164,7 +178,7 @@ impl Inner {
         record: &mut CallRecord<'_>,
     ) -> Result<(), CallError> {
         snapshot.require_log(&call.tool)?;
-        let tool = &*self.resolve(snapshot, &call.tool).await?;
+        let tool = &*self.resolve(snapshot, call).await?;
         record.resolved(tool);
         Policy::authorize(&tool.registered, call.is_approved)?;
         let arguments = read_arguments(call)?;
@@ -177,14 +191,32 @@ impl Inner {
         check_output(tool, record.answered(output)).await
     }
 
-    /// The tool of a name. A server that starts late may be the one that has it.
-    async fn resolve(&self, snapshot: &Snapshot, name: &str) -> Result<Arc<Offered>, CallError> {
-        if let Ok(tool) = snapshot.resolve(name) {
-            return Ok(Arc::clone(tool));
+    /// The tool of a name. A server that starts late may be the one that has it; it is waited for, and
+    /// not the others.
+    async fn resolve(
+        &self,
+        snapshot: &Snapshot,
+        call: &ToolCall,
+    ) -> Result<Arc<Offered>, CallError> {
+        if let Ok(tool) = snapshot.resolve(&call.tool) {
+            return call.sight.of(tool);
         }
-        self.discover().await;
-        let snapshot = self.snapshot.load();
-        snapshot.resolve(name).cloned().map_err(|unknown| snapshot.missing(name, unknown))
+        let mut changes = self.changes.subscribe();
+        let mut discovering = std::pin::pin!(self.discover());
+        loop {
+            let is_done = tokio::select! {
+                _ = &mut discovering => true,
+                changed = changes.changed() => changed.is_err(),
+            };
+            let snapshot = self.snapshot.load();
+            match snapshot.resolve(&call.tool) {
+                Ok(tool) => return call.sight.of(tool),
+                Err(unknown) if is_done => {
+                    return Err(snapshot.missing(&call.tool, unknown, &call.sight));
+                }
+                Err(_) => {}
+            }
+        }
     }
 }
 

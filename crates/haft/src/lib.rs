@@ -26,6 +26,7 @@ pub mod schema;
 pub mod select;
 mod server_state;
 mod session;
+mod sight;
 pub mod text;
 pub mod tool;
 mod trace;

@@ -75,20 +75,14 @@ impl Gateway {
         arguments: Option<Box<RawValue>>,
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
-        // A call of an unknown tool waits for servers that are being connected, and one of them may have a
-        // hidden tool of this name: so where something is hidden, whose it is must be known first.
-        if !self.view.is_whole() {
-            if self.runtime.with_tool(&name, |_, _| ()).is_none() {
-                self.runtime.discover().await;
-            }
-            if !self.has(&name) {
-                return Err(unknown(&name));
-            }
-        }
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)
             .caller(peer.principal())
             .on_behalf_of(Arc::new(Behind(peer.clone())));
+        if !self.view.is_whole() {
+            let view = self.view.clone();
+            call = call.seeing(move |server, name| view.shows_tool(server, name));
+        }
         // The era without sessions has nothing that calls would share.
         if peer.era() == Era::Legacy {
             call = call.session(format!("mcp-{:x}", peer.client_id()));

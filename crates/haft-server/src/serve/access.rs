@@ -141,7 +141,9 @@ impl Access {
             Presented::Nothing => {
                 let detail = "this server needs a key, and the request has none";
                 return Err(Problem::unauthorized(detail)
-                    .remedy("send a key as `X-API-Key`; `haft keys create` makes one"));
+                    .remedy(
+                        "send a key as `X-API-Key` or `Authorization: Bearer`; `haft keys create` makes one",
+                    ));
             }
             Presented::Unclear(detail) => detail,
             Presented::Key(key) => match self.keys.verify(key) {

@@ -272,6 +272,21 @@ fn the_entry_names_the_configuration_in_use() {
     assert_eq!(args(variable), expected);
 }
 
+/// A profile and a surface are part of the entry; a profile that is not there is refused.
+#[test]
+fn a_profile_and_a_surface_are_part_of_the_entry() {
+    let workspace =
+        Workspace::with(&[("haft.yaml", "profiles: {reader: {tools: [\"read_*\"]}}\n")]);
+    let install = ["install", "cursor", "--json", "--surface", "search", "--profile"];
+    let finished = run(&workspace, &[&install[..], &["reader"]].concat());
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let printed: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let args = ["mcp", "--profile", "reader", "--surface", "search", "-c"];
+    let printed = printed["entry"]["args"].as_array().unwrap();
+    assert!(printed.iter().zip(args).all(|(is, asked)| is == asked), "{printed:?}");
+    assert_eq!(run(&workspace, &[&install[..], &["reader2"]].concat()).code, 2);
+}
+
 /// What is in the file's place and no file is left alone.
 #[test]
 fn a_folder_or_a_dead_link_in_the_place_of_a_file_is_told() {

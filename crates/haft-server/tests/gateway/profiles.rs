@@ -24,6 +24,24 @@ pub(crate) fn toolbox(profiles: &Value) -> Workspace {
     workspace
 }
 
+/// A call of a hidden tool leaves its entry in the log like any other: whoever probes is seen.
+#[test]
+fn a_call_of_a_hidden_tool_is_logged() {
+    let workspace = toolbox(&json!({"files": {"servers": ["files"]}}));
+    let mut client = Client::connect_with(&workspace, &["--profile", "files"]);
+    assert_eq!(client.tools().len(), 2);
+    for hidden in ["send_mail", "nothing"] {
+        let answer = client.ask(&json!(1), "tools/call", &json!({"name": hidden}));
+        assert_eq!(answer["error"]["message"], format!("Unknown tool: {hidden}"));
+    }
+    let log = Program::new(env!("CARGO_BIN_EXE_haft"), &workspace).args(&["log", "--json"]).run();
+    let entry = |tool: &str| {
+        let lines = log.stdout.lines().filter(|line| line.contains(&format!("\"{tool}\"")));
+        lines.filter(|line| line.contains("UnknownTool")).count()
+    };
+    assert_eq!((entry("send_mail"), entry("nothing")), (1, 1), "{}", log.stdout);
+}
+
 /// A profile of servers: their tools, prompts and resources, and nothing of the others, in no list and by no
 /// name.
 #[test]

@@ -26,6 +26,18 @@ fn a_server_that_dies_leaves_the_others_at_work() {
     assert!(!client.call("three", &json!({}))["isError"].as_bool().unwrap_or(false));
 }
 
+/// A call that comes before its server is connected waits for that server, and not for one that hangs.
+#[test]
+fn a_server_that_hangs_does_not_hold_up_the_others() {
+    let mut hanging = server(&json!({"start": {"hang": true}}));
+    hanging["connect_timeout"] = json!("10m");
+    let slow = server(&json!({"tools": ["echo"], "start": {"delay_ms": 300}}));
+    let workspace = workspace(&json!({"hanging": hanging, "slow": slow}));
+    let mut client = Client::connect(&workspace);
+    let answer = client.call("echo", &json!({"message": "soon"}));
+    assert!(answer.to_string().contains("soon"), "{answer}");
+}
+
 #[test]
 fn a_client_hears_that_the_tools_changed() {
     let workspace = workspace(&json!({"files": server(&json!({"tools": ["echo", "add_tool"]}))}));

@@ -1,6 +1,6 @@
 //! Notices that the files, or the registry, say something else than before.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::Shared;
 use super::stamp::{LOOK_EVERY, Watched};
 use super::worker::{News, Order};
-use crate::config::Config;
 use crate::config::model::Endpoint;
+use crate::config::{Config, SERVERS_FILE, TOOLS_FILE};
 
 /// While the files cannot be used they are tried again after this many looks, changed or not: what was wrong
 /// may have passed before anybody looked.
@@ -64,7 +64,10 @@ async fn tell(news: News, orders: &mpsc::Sender<Order>) {
 fn files(shared: &Shared, config: &Config) -> Vec<(PathBuf, Option<[u8; 32]>)> {
     let registry = config.registry_dir.as_ref().filter(|_| shared.store.is_some());
     let is_registrys = |path: &PathBuf| {
-        registry.is_some_and(|registry| path.parent() == Some(registry.value.as_path()))
+        let is_in = |folder: &Path| {
+            [TOOLS_FILE, SERVERS_FILE].iter().any(|name| *path == folder.join(name))
+        };
+        registry.is_some_and(|registry| is_in(&registry.value))
     };
     let read = config.files.iter().map(|file| (file.path.clone(), Some(file.digest)));
     let env_files = config.servers.iter().filter_map(|server| match &server.endpoint {

@@ -228,8 +228,15 @@ impl Fleet {
     }
 
     /// Why a tool that earlier runs saw is not there: the server that had it cannot be reached.
-    pub(super) fn missing(&self, tool: &str, known: &KnownTools) -> Option<ToolFailure> {
-        let is_gone = |it: &&Arc<Connection>| it.lists().is_none() && known.had(it.name(), tool);
+    pub(super) fn missing(
+        &self,
+        tool: &str,
+        known: &KnownTools,
+        is_shown: impl Fn(&str) -> bool,
+    ) -> Option<ToolFailure> {
+        let is_gone = |it: &&Arc<Connection>| {
+            it.lists().is_none() && known.had(it.name(), tool) && is_shown(it.name())
+        };
         self.connections.iter().find(is_gone).map(|connection| connection.unavailable())
     }
 

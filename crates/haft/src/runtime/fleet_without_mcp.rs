@@ -98,7 +98,12 @@ impl Fleet {
     }
 
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
-    pub(super) fn missing(&self, _: &str, _: &KnownTools) -> Option<ToolFailure> {
+    pub(super) fn missing(
+        &self,
+        _: &str,
+        _: &KnownTools,
+        _: impl Fn(&str) -> bool,
+    ) -> Option<ToolFailure> {
         None
     }
 

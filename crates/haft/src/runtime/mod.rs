@@ -81,7 +81,7 @@ pub(crate) struct Inner {
     /// One configuration is applied at a time.
     applying: Arc<tokio::sync::Mutex<()>>,
     /// How often the snapshot was replaced.
-    changes: watch::Sender<u64>,
+    pub(crate) changes: watch::Sender<u64>,
 }
 
 impl Inner {

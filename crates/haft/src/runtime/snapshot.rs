@@ -11,6 +11,7 @@ use crate::error::CallError;
 use crate::policy::{Gate, Policy};
 use crate::record::{ExecutionLog, Source as RecordSource};
 use crate::registry::{KnownTools, Record, RegisteredTool};
+use crate::sight::Sight;
 use crate::tool::Tool;
 
 /// One state of the toolbox.
@@ -104,8 +105,9 @@ impl Snapshot {
     }
 
     /// A tool that earlier runs saw is missed, and not unknown, while its server is away.
-    pub(crate) fn missing(&self, name: &str, unknown: CallError) -> CallError {
-        match self.fleet.missing(name, &self.known) {
+    pub(crate) fn missing(&self, name: &str, unknown: CallError, sight: &Sight) -> CallError {
+        let is_shown = |server: &str| sight.shows(Some(server), name);
+        match self.fleet.missing(name, &self.known, is_shown) {
             Some(failure) => {
                 CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) }
             }

@@ -49,6 +49,22 @@ async fn files_changed_by_hand_are_taken_over() {
     end(live).await;
 }
 
+/// The configuration may lie in the registry's own folder, and is followed there too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_beside_its_registry_is_followed() {
+    let place = Place::new("");
+    for file in ["tools.json", "mcp.json"] {
+        fs::copy(place.path("tools").join(file), place.path(file)).unwrap();
+    }
+    fs::write(place.path("haft.yaml"), "registry: {dir: .}\n").unwrap();
+    let live = place.start().await;
+    save(&place.path("haft.yaml"), "registry: {dir: .}\ndefaults: {max_concurrent: 3}\n");
+    until(&live, |live| live.runtime().config().defaults.max_concurrent.value == 3);
+    save(&place.path("tools.json"), &tools(&["one"]));
+    until(&live, |live| names(live) == ["one"]);
+    end(live).await;
+}
+
 /// What happened to a file.
 type Damage = (&'static str, fn(&Path));
 

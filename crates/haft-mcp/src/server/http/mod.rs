@@ -191,7 +191,9 @@ impl HttpEndpoint {
         }
         if !headers.contains_key(SESSION) {
             // The era without sessions has no such streams.
-            return Reply::empty(StatusCode::METHOD_NOT_ALLOWED);
+            let text = "Method Not Allowed: send MCP messages with POST; GET is for the stream of a session";
+            let error = RpcError::new(INVALID_REQUEST, text);
+            return Reply::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &error);
         }
         let last = headers.get("last-event-id").map(|last| last.to_str().unwrap_or_default());
         self.with_session(principal, headers, None, |session| session.events(last))

@@ -99,7 +99,13 @@ fn add(
         )
         .into(),
     })?;
-    check_text(&text, target, options)?;
+    // Variables that are not set here may be set where Haft runs; `tell` names them. Any text will do, and
+    // this one does as an address too.
+    let mut options = options.clone();
+    for name in &imported.unset {
+        options.environment.insert(name.clone(), "http://127.0.0.1".to_owned());
+    }
+    check_text(&text, target, &options)?;
     file.replace(&text)
 }
 

@@ -11,10 +11,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use haft::config::choices::Surface;
 use haft::edit::Document;
 
+use super::mcp::parse_surface;
 use super::user_file::{UserFile, broken};
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load, profile};
 use clients::{Client, Folders, Scope};
 use entry::{Launch, entry, says};
 use report::Placed;
@@ -42,6 +44,7 @@ Examples:
   haft install claude                   print the entry and where it belongs
   haft install claude --write           write it into .mcp.json of this folder
   haft install cursor --scope user --write
+  haft install codex --profile reader --write
   haft install vscode --url http://127.0.0.1:7300/mcp --key-env HAFT_KEY
 
 The entry starts this program with the configuration in use: what `-c` names, else HAFT_CONFIG, else
@@ -55,7 +58,13 @@ pub(super) struct InstallArgs {
     /// Replace an entry of the same name
     #[arg(long, requires = "write")]
     force: bool,
-    /// The address of a Haft that is served, instead of starting one
+    /// Show only this profile of the configuration
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    profile: Option<String>,
+    /// Show three tools that find, describe and call all others (search), or all tools
+    #[arg(long, conflicts_with = "url", value_parser = parse_surface)]
+    surface: Option<Surface>,
+    /// The address of a Haft that is served, instead of starting one; of a profile, `.../mcp/NAME`
     #[arg(long, value_parser = parse_url)]
     url: Option<String>,
     /// The variable that holds the key for that address
@@ -142,6 +151,13 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = word(&program.context("this program's own path cannot be found")?)?;
     let mut words = vec!["mcp".to_owned()];
+    if let Some(name) = &args.profile {
+        profile::require(&config, name)?;
+        words.extend(["--profile".to_owned(), name.clone()]);
+    }
+    if let Some(surface) = args.surface {
+        words.extend(["--surface".to_owned(), surface.word().to_owned()]);
+    }
     for file in &files {
         words.extend(["-c".to_owned(), word(&absolute(file)?)?]);
     }

@@ -38,7 +38,7 @@ pub(super) struct McpArgs {
     surface: Option<Surface>,
 }
 
-fn parse_surface(text: &str) -> Result<Surface, String> {
+pub(super) fn parse_surface(text: &str) -> Result<Surface, String> {
     [Surface::All, Surface::Search]
         .into_iter()
         .find(|surface| surface.word() == text)
