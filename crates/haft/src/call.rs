@@ -206,7 +206,7 @@ impl Inner {
         loop {
             let is_done = tokio::select! {
                 _ = &mut discovering => true,
-                changed = changes.changed() => changed.is_err(),
+                replaced = changes.changed() => replaced.is_err(),
             };
             let snapshot = self.snapshot.load();
             match snapshot.resolve(&call.tool) {

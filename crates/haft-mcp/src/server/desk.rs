@@ -13,11 +13,15 @@ use super::level::Level;
 use super::meta::{Meta, Wishes};
 use super::peer::{Asking, ClientFacts, Line, Peer};
 use super::seal::Bound;
-use super::{Change, ClientRequest, Service, Subscription, listen, modern};
+use super::{Change, ClientRequest, INVALID_REQUEST, Service, Subscription, listen, modern};
 use crate::error::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
 
 /// From which level on clients that asked for none get log messages.
 const LEVEL: Level = Level::Info;
+
+/// How many resources one client may watch, and how long their URIs may be.
+pub(super) const RESOURCES_MAX: usize = 1_000;
+pub(super) const URI_BYTES_MAX: usize = 8 * 1024;
 
 pub(super) type Answer = Result<Box<RawValue>, RpcError>;
 
@@ -63,6 +67,20 @@ impl Client {
             Change::Resource(uri) => lock(&self.subscriptions).contains_key(&**uri),
             list => lock(&self.listed).contains(list),
         }
+    }
+
+    /// What a client watches is kept for as long as it likes, so there is not much of it.
+    fn may_watch(&self, uri: &str) -> Result<(), RpcError> {
+        let subscriptions = lock(&self.subscriptions);
+        let is_full = subscriptions.len() >= RESOURCES_MAX && !subscriptions.contains_key(uri);
+        if is_full || uri.len() > URI_BYTES_MAX {
+            let text = format!(
+                "Invalid params: a client watches at most {RESOURCES_MAX} resources, with URIs of at \
+                 most {URI_BYTES_MAX} bytes"
+            );
+            return Err(RpcError::new(INVALID_PARAMS, text));
+        }
+        Ok(())
     }
 
     fn asks_for(&self, method: &str) {
@@ -119,6 +137,7 @@ impl Desk {
             }
             "resources/subscribe" => {
                 let Uri { uri } = read(params)?;
+                client.may_watch(&uri)?;
                 let subscription = Arc::clone(&self.service).subscribe(uri.clone(), peer).await?;
                 let before = lock(&client.subscriptions).insert(uri, subscription);
                 drop(before);
@@ -192,18 +211,16 @@ pub(super) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Resu
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
 }
 
-pub(super) fn unknown(method: &str) -> RpcError {
-    RpcError::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
+/// An id is a text or a number; with anything else nobody could tell answers apart.
+pub(super) fn check_id(id: &RawValue) -> Result<(), RpcError> {
+    if id.get().starts_with(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err(RpcError::new(INVALID_REQUEST, "Invalid Request: an id is a text or a number"))
 }
 
-/// A result without line ends between its parts, where it has any: they would end the message.
-pub(super) fn on_one_line(result: Box<RawValue>) -> Box<RawValue> {
-    if memchr::memchr2(b'\n', b'\r', result.get().as_bytes()).is_none() {
-        return result;
-    }
-    // Inside strings JSON has no line ends, so every one stands between parts.
-    let text = result.get().replace(['\n', '\r'], " ");
-    RawValue::from_string(text).unwrap_or(result)
+pub(super) fn unknown(method: &str) -> RpcError {
+    RpcError::new(METHOD_NOT_FOUND, format!("Method not found: {method}"))
 }
 
 pub(super) fn empty() -> Box<RawValue> {

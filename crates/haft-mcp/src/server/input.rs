@@ -59,6 +59,8 @@ pub(super) struct Parking {
 struct Parked {
     work: Work,
     principal: String,
+    /// Lets go of it when its client does not come back.
+    _timer: AbortOnDropHandle<()>,
     /// Questions the client has not answered.
     open: Vec<Question>,
 }
@@ -158,6 +160,14 @@ impl Parking {
             }
             apart @ Running::Apart(_) => apart,
         };
+        let parking = Arc::downgrade(self);
+        let timer = self.tasks.spawn(async move {
+            tokio::time::sleep(WAIT_MAX).await;
+            if let Some(parking) = parking.upgrade() {
+                drop(parking.lock().remove(&id));
+            }
+        });
+        let timer = AbortOnDropHandle::new(timer);
         {
             let mut parked = self.lock();
             let is_own = |it: &&Parked| it.principal == bound.principal;
@@ -168,15 +178,8 @@ impl Parking {
                 return Err(RpcError::new(INTERNAL_ERROR, text));
             }
             let (principal, work) = (bound.principal.clone(), Work { answer, asked, line });
-            parked.insert(id, Parked { work, principal, open });
+            parked.insert(id, Parked { work, principal, _timer: timer, open });
         }
-        let parking = Arc::downgrade(self);
-        self.tasks.spawn(async move {
-            tokio::time::sleep(WAIT_MAX).await;
-            if let Some(parking) = parking.upgrade() {
-                drop(parking.lock().remove(&id));
-            }
-        });
         Ok(result)
     }
 

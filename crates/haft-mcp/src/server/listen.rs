@@ -6,14 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::desk::{Answer, Asked, read};
+use super::desk::{Answer, Asked, RESOURCES_MAX, URI_BYTES_MAX, read};
 use super::peer::Peer;
 use super::{Change, Service, Subscription, change};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::wire;
-
-/// How many resources one request may watch.
-const RESOURCES_MAX: usize = 1_000;
 
 /// What a client wants to hear of.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -53,8 +50,12 @@ impl Filter {
 /// Tells of changes until there will be none any more, or the client has heard enough and drops this.
 pub(super) async fn listen(service: Arc<dyn Service>, asked: Asked<'_>, peer: Peer) -> Answer {
     let Params { notifications: mut filter } = read(asked.params)?;
-    if filter.resource_subscriptions.len() > RESOURCES_MAX {
-        let text = format!("Invalid params: more than {RESOURCES_MAX} resources in one request");
+    let uris = &filter.resource_subscriptions;
+    if uris.len() > RESOURCES_MAX || uris.iter().any(|uri| uri.len() > URI_BYTES_MAX) {
+        let text = format!(
+            "Invalid params: a request watches at most {RESOURCES_MAX} resources, with URIs of at most \
+             {URI_BYTES_MAX} bytes"
+        );
         return Err(RpcError::new(INVALID_PARAMS, text));
     }
     let mut changes = service.changes();

@@ -11,7 +11,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use super::desk::{Answer, Asked, Client, Desk, empty, on_one_line};
+use super::desk::{Answer, Asked, Client, Desk, check_id, empty};
 use super::meta::{Meta, Wishes};
 use super::peer::{ClientFacts, new_client_id};
 use super::{Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern};
@@ -20,6 +20,8 @@ use crate::wire::{self, Incoming};
 
 /// How many messages may wait for a slow reader.
 const WAITING_MAX: usize = 256;
+/// How long a client may take to read a message before it counts as gone.
+const STALL_MAX: Duration = Duration::from_mins(1);
 /// How long requests under way may go on when the client has closed its side, as `echo ... |` does.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -52,19 +54,27 @@ pub async fn stdio(
         written = &mut writing => written,
         // What waits is still written: the writer ends when nobody can add to it.
         read = &mut reading => match read {
-            Ok(()) => writing.await,
-            Err(error) => writing.await.and(Err(error)),
+            Ok(()) => last_words(writing).await,
+            Err(error) => last_words(writing).await.and(Err(error)),
         },
     }
+}
+
+/// Writes what waits, for a client that has closed its side and may not read either.
+async fn last_words(writing: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    tokio::time::timeout(LAST_WORDS, writing).await.unwrap_or(Ok(()))
 }
 
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     mut waiting: mpsc::Receiver<String>,
 ) -> io::Result<()> {
-    while let Some(mut message) = waiting.recv().await {
-        message.push('\n');
-        writer.write_all(message.as_bytes()).await?;
+    while let Some(message) = waiting.recv().await {
+        let mut line = wire::on_one_line(message);
+        line.push('\n');
+        let write = writer.write_all(line.as_bytes());
+        let stalled = || io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+        tokio::time::timeout(STALL_MAX, write).await.map_err(|_| stalled())??;
         // What waits already goes out together.
         if waiting.is_empty() {
             writer.flush().await?;
@@ -168,9 +178,7 @@ impl Connection {
     /// Shakes hands, or starts a request.
     fn begin(&mut self, asked: Asked<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
         let Asked { id, method, params } = asked;
-        if !id.get().starts_with(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
-            return Err(RpcError::new(INVALID_REQUEST, "an id is a text or a number"));
-        }
+        check_id(id)?;
         if lock(&self.ids).contains_key(id.get()) {
             let text = format!("a request with the id {id} is under way already");
             return Err(RpcError::new(INVALID_REQUEST, text));
@@ -223,7 +231,7 @@ impl Connection {
                 }
             };
             let answer = match answer {
-                Ok(result) => wire::response(&id, &on_one_line(result)),
+                Ok(result) => wire::response(&id, &result),
                 Err(error) => wire::error_response(&id, &error),
             };
             lock(&ids).remove(id.get());
@@ -310,4 +318,23 @@ async fn read_line(
         // A last line may lack its end.
         Line::Whole
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server behind us wrote may have line ends: none of them ends our message.
+    #[tokio::test]
+    async fn a_message_is_one_line_whatever_is_handed_on() {
+        let (tell, waiting) = mpsc::channel(1);
+        let forged = r#"{"jsonrpc":"2.0","id":777,"result":{}}"#;
+        let params = format!("{{\"data\":\r\n{forged}\n}}");
+        tell.send(wire::notification("notifications/message", &params)).await.unwrap();
+        drop(tell);
+        let mut written = Vec::new();
+        write(&mut written, waiting).await.unwrap();
+        let text = String::from_utf8(written).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 }

@@ -12,6 +12,7 @@ use super::{Outgoing, Transport};
 use crate::Inbox;
 use crate::error::{Failure, TransportError};
 use crate::handler::BoxFuture;
+use crate::wire;
 
 /// Two pipes to a server that speaks a line for each message.
 pub struct Pipes<W: AsyncWrite + Unpin + Send + 'static> {
@@ -36,6 +37,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Pipes<W> {
     fn line(&self, message: &Outgoing) -> Vec<u8> {
         let mut text = String::with_capacity(message.body.len() + 1);
         text.push_str(&message.body);
+        let mut text = wire::on_one_line(text);
         text.push('\n');
         encode(text, self.encoding)
     }

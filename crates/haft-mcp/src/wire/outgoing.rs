@@ -49,6 +49,16 @@ pub fn error_response(id: &RawValue, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
+/// A message on one line, for what ends messages by lines. Payloads are handed on as they came and may
+/// have line ends between their parts: whoever wrote them could end our message there and begin another.
+pub fn on_one_line(message: String) -> String {
+    if memchr::memchr2(b'\n', b'\r', message.as_bytes()).is_none() {
+        return message;
+    }
+    // Inside strings JSON has no line ends, so every one stands between parts.
+    message.replace(['\n', '\r'], " ")
+}
+
 /// Adds `text` as a JSON string.
 pub(crate) fn push_quoted(line: &mut String, text: &str) {
     let must_escape = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
@@ -64,6 +74,16 @@ pub(crate) fn push_quoted(line: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_has_no_line_ends() {
+        let params = "{\"a\":\n{\"id\":1,\"method\":\"evil\"}\r\n,\"b\":\"\\n\"}";
+        let line = on_one_line(notification("x", params));
+        assert!(!line.contains(['\n', '\r']));
+        let (was, is): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(params).unwrap(), serde_json::from_str(&line).unwrap());
+        assert_eq!(is["params"], was);
+    }
 
     #[test]
     fn messages_are_json_rpc() {

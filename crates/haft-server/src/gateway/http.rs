@@ -35,7 +35,9 @@ impl Mount {
 
     /// The routes, for callers of tools.
     pub fn routes(&self) -> Router {
-        let methods = || post(message).get(events).delete(end);
+        // Asked for its head alone, a stream would be opened all the same, and end the one there is.
+        let head = async || StatusCode::METHOD_NOT_ALLOWED;
+        let methods = || post(message).get(events).delete(end).head(head);
         Router::new()
             .route("/mcp", methods())
             .route("/mcp/{profile}", methods())

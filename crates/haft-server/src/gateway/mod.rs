@@ -17,7 +17,8 @@ mod template;
 mod tools;
 mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use haft::config::choices::Surface;
 use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
@@ -48,6 +49,8 @@ pub struct Gateway {
     runtime: Runtime,
     view: View,
     changes: broadcast::Sender<Change>,
+    /// When servers were last asked for a resource that nobody knew.
+    asked_again: Mutex<Option<Instant>>,
     _following: DropGuard,
 }
 
@@ -57,8 +60,13 @@ impl Gateway {
     pub fn new(runtime: Runtime, view: View, hub: &Hub) -> Arc<Self> {
         let end = CancellationToken::new();
         let changes = broadcast::Sender::new(CHANGES_MAX);
-        let gateway =
-            Arc::new(Self { runtime, view, changes, _following: end.clone().drop_guard() });
+        let gateway = Arc::new(Self {
+            runtime,
+            view,
+            changes,
+            asked_again: Mutex::default(),
+            _following: end.clone().drop_guard(),
+        });
         let following = follow::follow(Arc::downgrade(&gateway), hub.listen());
         TaskTracker::new().spawn(async move {
             let _ = end.run_until_cancelled(following).await;

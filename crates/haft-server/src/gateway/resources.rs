@@ -1,7 +1,8 @@
 //! Resources of all servers in one list, each read from the server that has it.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use haft::mcp_server::{Peer, Subscription};
 use haft::{Era, Resources, RpcError};
@@ -16,6 +17,9 @@ use super::{Gateway, INVALID_PARAMS, read, result};
 
 /// Legacy era: there is no such resource. The modern one has no code of its own for that.
 const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// How long after servers were asked for a resource that nobody knew they are left alone.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// What servers have, by server.
 type Listed = Vec<(String, Arc<Resources>)>;
@@ -101,19 +105,36 @@ impl Gateway {
         listed.into_iter().find(|(_, resources)| has(resources)).map(|(server, _)| server)
     }
 
+    /// Whether servers may be asked for their resources because of one that nobody knows: whoever asks for
+    /// many such must not keep them busy.
+    fn may_ask_again(&self) -> bool {
+        let mut asked = self.asked_again.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN_AFTER);
+        if may {
+            *asked = Some(Instant::now());
+        }
+        may
+    }
+
     /// The server that has a resource. What is known is enough for most; else all are asked again.
     async fn server_of(&self, uri: &str) -> Option<String> {
         let known = self.runtime.known_resources(|server| self.view.shows_server(server));
         if let Some(server) = owner(&known, uri) {
             return Some(server);
         }
+        if !self.may_ask_again() {
+            return only(&known);
+        }
         let listed = self.resources().await;
-        // A server may have more than it lists; where there is only one, it is asked.
-        let only = |listed: &Listed| match &listed[..] {
-            [(server, _)] => Some(server.clone()),
-            _ => None,
-        };
         owner(&listed, uri).or_else(|| only(&listed))
+    }
+}
+
+/// A server may have more than it lists; where there is only one, it is asked.
+fn only(listed: &Listed) -> Option<String> {
+    match &listed[..] {
+        [(server, _)] => Some(server.clone()),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::client::mirror;
-use crate::error::{HEADER_MISMATCH, RpcError};
+use crate::error::{HEADER_MISMATCH, INVALID_PARAMS, RpcError};
 use crate::server::Service;
 use crate::server::desk::Asked;
 
@@ -47,7 +47,7 @@ pub(super) fn mirrors(
     same(headers, "MCP-Protocol-Version", Some(version))?;
     same(headers, "Mcp-Method", Some(asked.method))?;
     let Some(params) = asked.params else { return Ok(()) };
-    let Some(name) = named(asked.method, params) else { return Ok(()) };
+    let Some(name) = named(asked.method, params)? else { return Ok(()) };
     same(headers, "Mcp-Name", Some(&name))?;
     if asked.method == "tools/call"
         && let Some(schema) = service.input_schema(&name)
@@ -66,22 +66,25 @@ pub(super) fn mirrors(
     Ok(())
 }
 
-/// What a method is about.
-fn named(method: &str, params: &RawValue) -> Option<String> {
+/// What a method is about. One that says it unreadably is refused: nothing could be compared.
+fn named(method: &str, params: &RawValue) -> Result<Option<String>, RpcError> {
     #[derive(Deserialize)]
-    struct Named {
-        #[serde(default)]
-        name: Option<String>,
-        #[serde(default)]
-        uri: Option<String>,
+    struct Name {
+        name: String,
     }
-    // Parameters of other shapes are refused by whoever reads them.
-    let read = || serde_json::from_str::<Named>(params.get()).ok();
-    match method {
-        "tools/call" | "prompts/get" => read()?.name,
-        "resources/read" => read()?.uri,
-        _ => None,
+    #[derive(Deserialize)]
+    struct Uri {
+        uri: String,
     }
+    let params = params.get();
+    let named = match method {
+        "tools/call" | "prompts/get" => serde_json::from_str::<Name>(params).map(|it| it.name),
+        "resources/read" => serde_json::from_str::<Uri>(params).map(|it| it.uri),
+        _ => return Ok(None),
+    };
+    named
+        .map(Some)
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
 }
 
 fn arguments(params: &RawValue) -> Option<&RawValue> {

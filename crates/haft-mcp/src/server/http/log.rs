@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Events;
 use super::session::InUse;
+use crate::wire;
 
 /// How much is kept at most. The last message is, whatever its size.
 const EVENTS_MAX: usize = 1_024;
@@ -24,8 +25,8 @@ const RETRY_MS: u32 = 500;
 pub(super) const SIGN_OF_LIFE: &str = ":\n\n";
 
 /// One message as an event without a name of its own.
-pub(super) fn event(message: &str) -> String {
-    format!("event: message\ndata: {message}\n\n")
+pub(super) fn event(message: String) -> String {
+    format!("event: message\ndata: {}\n\n", wire::on_one_line(message))
 }
 
 /// The messages of one stream, numbered.
@@ -216,7 +217,7 @@ impl Reading {
             let mut text = String::with_capacity(message.len() + 48);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "id: {}-{number}", self.log.number);
-            text.push_str(&event(&message));
+            text.push_str(&event(message));
             return Some((text, self));
         }
     }

@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::{Asked, Client, Desk};
+use super::desk::{Asked, Client, Desk, check_id};
 use super::meta::Meta;
 use super::peer::new_client_id;
 use super::{Change, INVALID_REQUEST, PARSE_ERROR, Service, change, legacy, modern};
@@ -217,6 +217,9 @@ impl HttpEndpoint {
         version: Option<&str>,
         asked: Asked<'_>,
     ) -> Reply {
+        if let Err(error) = check_id(asked.id) {
+            return Reply::refusal(StatusCode::BAD_REQUEST, None, &error);
+        }
         let meta = match Meta::read(asked.params) {
             Ok(meta) => meta,
             Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),

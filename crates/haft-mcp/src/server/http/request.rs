@@ -16,7 +16,7 @@ use crate::error::{
     HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY, RpcError, UNSUPPORTED_VERSION,
 };
 use crate::handler::BoxFuture;
-use crate::server::desk::{Answer, Asked, Desk, on_one_line};
+use crate::server::desk::{Answer, Asked, Desk};
 use crate::server::meta::Wishes;
 use crate::server::peer::ClientFacts;
 use crate::wire;
@@ -108,7 +108,7 @@ fn answered(id: &RawValue, answer: Answer) -> Reply {
 
 fn message(id: &RawValue, answer: Answer) -> String {
     match answer {
-        Ok(result) => wire::response(id, &on_one_line(result)),
+        Ok(result) => wire::response(id, &result),
         Err(error) => wire::error_response(id, &error),
     }
 }
@@ -135,12 +135,12 @@ impl Course {
         loop {
             course = match course {
                 Self::Running { work, told, id, first: Some(first) } => {
-                    return Some((event(&first), Self::Running { work, told, id, first: None }));
+                    return Some((event(first), Self::Running { work, told, id, first: None }));
                 }
                 Self::Running { mut work, mut told, id, first: None } => tokio::select! {
                     biased;
                     Some(it) = told.recv() => {
-                        return Some((event(&it), Self::Running { work, told, id, first: None }));
+                        return Some((event(it), Self::Running { work, told, id, first: None }));
                     }
                     answer = &mut work => {
                         Self::Answered { answer: message(&id, answer), told, first: None }
@@ -153,8 +153,8 @@ impl Course {
                 // What was told in the last moment comes before the answer.
                 Self::Answered { answer, mut told, first } => {
                     return Some(match first.or_else(|| told.try_recv().ok()) {
-                        Some(it) => (event(&it), Self::Answered { answer, told, first: None }),
-                        None => (event(&answer), Self::Told),
+                        Some(it) => (event(it), Self::Answered { answer, told, first: None }),
+                        None => (event(answer), Self::Told),
                     });
                 }
                 Self::Told => return None,

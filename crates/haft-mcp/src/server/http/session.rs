@@ -64,6 +64,11 @@ impl Session {
         (self.uses.load(Ordering::Relaxed) == 0).then(|| *lock(&self.last_use))
     }
 
+    /// When somebody last began or ended to use it.
+    pub(super) fn last_use(&self) -> Instant {
+        *lock(&self.last_use)
+    }
+
     pub(super) fn in_use(self: &Arc<Self>) -> InUse {
         self.uses.fetch_add(1, Ordering::Relaxed);
         InUse(Arc::clone(self))
@@ -71,9 +76,6 @@ impl Session {
 
     /// Notes that a request is under way.
     pub(super) fn begin(self: &Arc<Self>, id: &RawValue) -> Result<UnderWay, RpcError> {
-        if !id.get().starts_with(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
-            return Err(RpcError::new(INVALID_REQUEST, "an id is a text or a number"));
-        }
         let mut running = lock(&self.running);
         if running.contains_key(id.get()) {
             let text = format!("a request with the id {id} is under way already");

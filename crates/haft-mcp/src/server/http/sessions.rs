@@ -67,9 +67,26 @@ impl Sessions {
         let candidates = open.values().filter(|it| !has_most || is_own(it));
         let idle = candidates.filter_map(|it| Some((it.idle_since()?, it)));
         let most = idle.min_by_key(|(since, _)| *since).map(|(_, it)| it.id.clone());
-        most.ok_or_else(|| {
+        // Where all are in use, whoever has more than half of them gives one to another client.
+        let taken = || {
+            let (greedy, count) = Self::greediest(open)?;
+            let gives = count > self.max / 2 && greedy != new.client.facts.principal;
+            let own = open.values().filter(|it| gives && it.client.facts.principal == greedy);
+            own.min_by_key(|it| it.last_use()).map(|it| it.id.clone())
+        };
+        most.or_else(taken).ok_or_else(|| {
             NoRoom(format!("{} sessions are in use already, try again later", self.max))
         })
+    }
+
+    /// The client with the most sessions, and how many it has.
+    fn greediest(open: &HashMap<String, Arc<Session>>) -> Option<(Arc<str>, usize)> {
+        let mut counts: HashMap<&Arc<str>, usize> = HashMap::new();
+        for session in open.values() {
+            *counts.entry(&session.client.facts.principal).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        Some((Arc::clone(most.0), most.1))
     }
 
     /// The session of this id, if it is this client's.

@@ -78,6 +78,7 @@ pub struct Connection {
     pub(super) resources: Arc<ArcSwapOption<Resources>>,
     /// The resources somebody wants to hear of, and how many do.
     pub(super) watched: Mutex<HashMap<String, usize>>,
+    pub(super) watching: tokio::sync::Mutex<()>,
     pub(super) under_way: UnderWay,
     pub(super) wanted: Notify,
     pub(super) stale: Arc<Notify>,
@@ -137,6 +138,7 @@ impl Connection {
             events,
             resources,
             watched: Mutex::default(),
+            watching: tokio::sync::Mutex::default(),
             under_way,
             wanted: Notify::new(),
             stale,
@@ -326,6 +328,7 @@ impl Connection {
         ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
     ) -> Result<T, ToolFailure> {
         let _under_way = self.used();
+        let _noted = self.under_way.note(None);
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);

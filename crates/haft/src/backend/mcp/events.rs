@@ -119,7 +119,10 @@ impl Events {
             "notifications/message" => {
                 self.log(params);
                 if let (Meant::One(requester), Some(params)) = (caller, params) {
-                    requester.log(params);
+                    let masked = self.redactor.json(params.get()).into_owned();
+                    if let Ok(masked) = RawValue::from_string(masked) {
+                        requester.log(&masked);
+                    }
                 }
             }
             "notifications/tools/list_changed" | "notifications/prompts/list_changed"

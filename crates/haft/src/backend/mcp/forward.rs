@@ -30,7 +30,7 @@ impl Connection {
         params: &RawValue,
         requester: &Arc<dyn Requester>,
     ) -> Result<Box<RawValue>, RpcError> {
-        let _noted = self.under_way.note(requester);
+        let _noted = self.under_way.note(Some(requester));
         let handler = Some(self.handler_for(requester));
         self.asking(async |client| client.request(method, name, params, handler).await).await
     }
@@ -57,6 +57,8 @@ impl Connection {
 
     /// Hears of updates of a resource for as long as the guard lives.
     pub async fn watch(self: &Arc<Self>, uri: &str) -> Result<Watched, RpcError> {
+        // One after the other: a second one must know whether the server agreed to the first.
+        let _turn = self.watching.lock().await;
         let is_first = {
             let mut watched = self.lock_watched();
             let count = watched.entry(uri.to_owned()).or_default();

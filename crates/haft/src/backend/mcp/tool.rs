@@ -66,7 +66,7 @@ impl McpTool {
             }),
             handler: context.requester.0.as_ref().map(|it| connection.handler_for(it)),
         };
-        let _noted = context.requester.0.as_ref().map(|it| connection.under_way.note(it));
+        let _noted = connection.under_way.note(context.requester.0.as_ref());
         let _under_way = connection.used();
         let tool = &self.definition.name;
         let mut repeats = 0;

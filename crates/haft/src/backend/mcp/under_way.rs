@@ -11,43 +11,41 @@ pub(super) struct UnderWay(Arc<Mutex<Vec<Entry>>>);
 
 struct Entry {
     call: u64,
-    requester: Arc<dyn Requester>,
+    /// None for a caller that cannot be turned to.
+    requester: Option<Arc<dyn Requester>>,
 }
 
 /// Whom a server can mean.
 pub(super) enum Meant {
-    /// No client has a call under way.
+    /// No client has a call under way that could be turned to.
     Nobody,
     /// One has, with one call or several.
     One(Arc<dyn Requester>),
-    /// Several have: asking the wrong one would tell it of another's affairs.
+    /// Several callers have: asking the wrong one would tell it of another's affairs.
     Unclear,
 }
 
 impl UnderWay {
     /// Notes a call, for as long as the guard lives.
-    pub(super) fn note(&self, requester: &Arc<dyn Requester>) -> Noted {
+    pub(super) fn note(&self, requester: Option<&Arc<dyn Requester>>) -> Noted {
         let mut entries = self.entries();
         let call = entries.last().map_or(0, |last| last.call + 1);
-        entries.push(Entry { call, requester: Arc::clone(requester) });
+        entries.push(Entry { call, requester: requester.cloned() });
         drop(entries);
         Noted { under_way: self.clone(), call }
     }
 
     pub(super) fn meant(&self) -> Meant {
         let entries = self.entries();
-        match entries.first() {
+        let id = |entry: &Entry| entry.requester.as_ref().map(|it| it.id());
+        // The newest knows the way to its client best.
+        let Some(last) = entries.last() else { return Meant::Nobody };
+        if entries.iter().any(|entry| id(entry) != id(last)) {
+            return Meant::Unclear;
+        }
+        match &last.requester {
+            Some(requester) => Meant::One(Arc::clone(requester)),
             None => Meant::Nobody,
-            Some(first) => {
-                let id = first.requester.id();
-                if entries.iter().all(|entry| entry.requester.id() == id) {
-                    // The newest knows the way to the client best.
-                    let last = entries.last().unwrap_or(first);
-                    Meant::One(Arc::clone(&last.requester))
-                } else {
-                    Meant::Unclear
-                }
-            }
         }
     }
 
