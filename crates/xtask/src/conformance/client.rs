@@ -30,6 +30,11 @@ const MAY_FAIL: [&str; 8] = [
 /// Builds Haft's client and tests it.
 pub(crate) fn run() -> Result<()> {
     step(&mut cargo(&["build", "--package", "haft", "--example", "conformance_client"]))?;
+    run_built()
+}
+
+/// Tests Haft's client as the tests built it.
+pub(crate) fn run_built() -> Result<()> {
     run_program(&target().join("debug/examples/conformance_client"))
 }
 
