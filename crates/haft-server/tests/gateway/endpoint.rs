@@ -7,6 +7,8 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 use testkit::{Program, Running, Workspace};
 
+use crate::served::{SERVE, greeting};
+
 /// A running `haft serve`. Ends when it is dropped.
 pub(crate) struct Served {
     address: String,
@@ -34,14 +36,8 @@ pub(crate) struct Session<'a> {
 impl Served {
     pub(crate) fn start(workspace: &Workspace) -> Self {
         let program = Program::new(env!("CARGO_BIN_EXE_haft"), workspace);
-        let running = program.args(&["--json", "serve", "--listen", "127.0.0.1:0"]).start();
-        let mut text = String::new();
-        let greeting: Value = loop {
-            text += &running.line();
-            if let Ok(greeting) = serde_json::from_str(&text) {
-                break greeting;
-            }
-        };
+        let running = program.args(&SERVE).start();
+        let greeting = greeting(&running);
         let url = greeting["listening"].as_str().unwrap();
         Self { address: url.strip_prefix("http://").unwrap().to_owned(), running: Some(running) }
     }

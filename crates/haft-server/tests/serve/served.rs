@@ -65,15 +65,9 @@ impl Served {
     /// Starts `program`, which is `haft` with the arguments [`SERVE`] or becomes it.
     pub(crate) fn run(workspace: Workspace, admin: Option<String>, program: Program) -> Self {
         let running = program.start();
-        let mut text = String::new();
-        let greeting: Value = loop {
-            text += &running.line();
-            if let Ok(greeting) = serde_json::from_str(&text) {
-                break greeting;
-            }
-        };
+        let greeting = greeting(&running);
         let url = greeting["listening"].as_str();
-        let url = url.unwrap_or_else(|| panic!("it does not start: {text}")).to_owned();
+        let url = url.unwrap_or_else(|| panic!("it does not start: {greeting}")).to_owned();
         let client = client().build().unwrap();
         let pid = u32::try_from(greeting["pid"].as_u64().unwrap()).unwrap();
         Self { workspace, url, admin, pid, running: Some(running), client }
@@ -188,6 +182,17 @@ impl Served {
         let running = self.running.take().unwrap();
         running.terminate();
         running.finish()
+    }
+}
+
+/// What `haft --json serve` says when it listens.
+pub(crate) fn greeting(running: &Running) -> Value {
+    let mut text = String::new();
+    loop {
+        text += &running.line();
+        if let Ok(greeting) = serde_json::from_str(&text) {
+            return greeting;
+        }
     }
 }
 

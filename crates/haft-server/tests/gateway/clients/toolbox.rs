@@ -8,6 +8,7 @@ use testkit::fixture::{events, messages};
 use testkit::peers::{CommandLine, Everything, everything};
 use testkit::{Program, Running, Workspace, eventually, is_running};
 
+use crate::served::{SERVE, greeting};
 use crate::support;
 
 /// What the servers of both eras have, with the server's name before it.
@@ -129,16 +130,10 @@ pub(super) struct Served {
 impl Served {
     pub(super) fn start(workspace: &Workspace) -> Self {
         let haft = Program::new(env!("CARGO_BIN_EXE_haft"), workspace);
-        let running = haft.args(&["--json", "serve", "--listen", "127.0.0.1:0"]).start();
-        let mut text = String::new();
-        let greeting: Value = loop {
-            text += &running.line();
-            if let Ok(greeting) = serde_json::from_str(&text) {
-                break greeting;
-            }
-        };
-        let url = greeting["listening"].as_str().unwrap_or_else(|| panic!("no address: {text}"));
-        Self { url: format!("{url}/mcp"), running }
+        let running = haft.args(&SERVE).start();
+        let greeting = greeting(&running);
+        let url = greeting["mcp"].as_str().unwrap_or_else(|| panic!("no address: {greeting}"));
+        Self { url: url.to_owned(), running }
     }
 
     /// Ends it as a service manager does.
