@@ -15,6 +15,8 @@ pub mod error;
 pub mod json;
 pub mod json_text;
 pub mod live;
+#[cfg(feature = "agent")]
+pub mod model;
 mod name;
 mod policy;
 mod progress;

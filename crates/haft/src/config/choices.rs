@@ -193,3 +193,29 @@ choice! {
         Search = "search",
     }
 }
+
+choice! {
+    /// What keeps code from the rest of the machine.
+    pub enum Sandbox("a sandbox") {
+        /// Nothing: the code runs as Haft itself does.
+        None = "none",
+        /// `bwrap`: an own view of the machine in which only the working directory can be written.
+        Bubblewrap = "bubblewrap",
+    }
+}
+
+choice! {
+    /// Who searches the web.
+    pub enum SearchBackend("a search backend") {
+        /// The first that is configured, else `DuckDuckGo`.
+        Auto = "auto",
+        /// A `SearXNG` instance.
+        Searxng = "searxng",
+        /// The Brave Search API.
+        Brave = "brave",
+        /// The Tavily API.
+        Tavily = "tavily",
+        /// The HTML page of `DuckDuckGo`.
+        Duckduckgo = "duckduckgo",
+    }
+}

@@ -31,6 +31,8 @@ pub struct LoadOptions<'a> {
     pub ask: Option<&'a Ask<'a>>,
     /// The folder that relative paths of this process are relative to.
     pub cwd: PathBuf,
+    /// Whether there are built-in tools where no file says a word about them.
+    pub builtin: bool,
     /// What the registry says, where that is not to be read from its folder.
     pub registry: Option<RegistryTexts>,
 }
@@ -112,14 +114,16 @@ fn finish(
     for registry in registries(&sources, &base, options, &mut problems) {
         open(&registry, options.format, options, &mut sources, &mut problems);
     }
-    let files = sources.iter().map(file).collect();
+    let files: Vec<ConfigFile> = sources.iter().map(file).collect();
+    let has_builtin = has_builtin(&files, options);
     let mut layers = Vec::new();
     for source in sources {
         layers.push(layer(source, options, unresolved, References::Resolve, &mut problems));
     }
     let mut merged = merge(layers, &mut problems);
     override_from_environment(&mut merged, options, &mut problems);
-    let mut config = compile(merged, files, &base, &mut problems);
+    let mut config = compile(merged, files, &base, &has_builtin, &mut problems);
+    config.take_keys(&options.environment);
     config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
     let has_errors = problems.has_errors();
     let problems = problems.into_sorted();
@@ -128,6 +132,14 @@ fn finish(
     }
     config.warnings = problems;
     Ok(config)
+}
+
+/// A toolbox file says which tools there are, and no others.
+fn has_builtin(files: &[ConfigFile], options: &LoadOptions<'_>) -> Setting<bool> {
+    if options.builtin && files.iter().any(|file| file.dialect == Dialect::Toolbox) {
+        return Setting { value: false, origin: Origin::Format(Dialect::Toolbox) };
+    }
+    Setting::default(options.builtin)
 }
 
 fn file(source: &Source) -> ConfigFile {

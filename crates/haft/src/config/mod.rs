@@ -2,6 +2,7 @@
 //!
 //! Loading connects and spawns nothing, and reports every problem at once.
 
+pub mod agent;
 pub mod choices;
 mod compile;
 mod declare;
@@ -21,6 +22,7 @@ mod pattern;
 pub mod place;
 pub mod quantity;
 mod raw;
+mod raw_agent;
 mod raw_gateway;
 mod raw_service;
 mod read;
@@ -28,6 +30,7 @@ mod secret;
 pub mod select;
 pub mod service;
 pub mod show;
+mod show_agent;
 mod source;
 
 use std::fmt;

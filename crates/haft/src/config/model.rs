@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Dialect;
+use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
@@ -49,6 +50,12 @@ pub struct Config {
     pub gateway: GatewayConfig,
     /// Parts of the toolbox, in the order of the files.
     pub profiles: Vec<Profile>,
+    /// The tools that Haft brings itself.
+    pub builtin: BuiltinConfig,
+    /// Questions to people.
+    pub inbox: InboxConfig,
+    /// The agent.
+    pub agent: AgentConfig,
     /// What is worth a line but does not stop the start.
     pub warnings: Vec<Problem>,
 }

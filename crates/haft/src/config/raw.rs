@@ -9,6 +9,7 @@ use super::choices::{
 };
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
+use super::raw_agent::{RawAgent, RawBuiltin, RawInbox};
 use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
@@ -28,10 +29,12 @@ record! {
         log("log"): RawLog,
         /// Folder for what Haft remembers between runs; `.haft` beside the file by default.
         state_dir("state_dir"): Text,
-        /// Built-in tools. Reserved: has no effect in this version.
-        builtin("builtin"): Value,
-        /// The agent. Reserved: has no effect in this version.
-        agent("agent"): Value,
+        /// Built-in tools.
+        builtin("builtin"): RawBuiltin,
+        /// Questions to people.
+        inbox("inbox"): RawInbox,
+        /// The agent: `haft run`, `haft chat`, and runs over the API.
+        agent("agent"): RawAgent,
         /// How tools are chosen for a request.
         select("select"): RawSelect,
         /// The HTTP API.

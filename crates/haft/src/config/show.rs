@@ -61,6 +61,9 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.select(&config.select);
     rows.service(config);
     rows.gateway(config);
+    rows.builtin(&config.builtin);
+    rows.inbox(&config.inbox);
+    rows.agent(&config.agent);
     rows.add("state_dir", json!(config.state_dir.value), &config.state_dir.origin);
     rows.0
 }
@@ -73,19 +76,19 @@ pub(crate) fn service_rows(config: &Config) -> Vec<Row> {
     rows.0
 }
 
-struct Rows(Vec<Row>);
+pub(super) struct Rows(Vec<Row>);
 
 impl Rows {
-    fn add(&mut self, path: impl Into<String>, value: Value, origin: &Origin) {
+    pub(super) fn add(&mut self, path: impl Into<String>, value: Value, origin: &Origin) {
         let (word, from) = (origin.word(), origin.to_string());
         self.0.push(Row { path: path.into(), value, origin: word, from });
     }
 
-    fn plain<T: Serialize>(&mut self, path: impl Into<String>, setting: &Setting<T>) {
+    pub(super) fn plain<T: Serialize>(&mut self, path: impl Into<String>, setting: &Setting<T>) {
         self.add(path, json!(setting.value), &setting.origin);
     }
 
-    fn span(&mut self, path: impl Into<String>, setting: &Setting<Duration>) {
+    pub(super) fn span(&mut self, path: impl Into<String>, setting: &Setting<Duration>) {
         self.add(path, json!(human(setting.value)), &setting.origin);
     }
 
@@ -306,6 +309,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
     secrets.extend(config.select.embeddings.iter().flat_map(EmbeddingsConfig::secrets));
+    secrets.extend(super::show_agent::secrets(config));
     let telemetry = &config.telemetry;
     secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(telemetry.otlp_headers.iter().map(|(_, value)| value.expose().to_owned()));

@@ -28,6 +28,7 @@ pub struct RuntimeBuilder {
     purpose: Purpose,
     wanted: Option<String>,
     waits_for_all: bool,
+    is_served: bool,
     cancel: CancellationToken,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
@@ -47,6 +48,7 @@ impl RuntimeBuilder {
             purpose: Purpose::Call,
             wanted: None,
             waits_for_all: true,
+            is_served: false,
             cancel: CancellationToken::new(),
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
@@ -134,6 +136,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Says that others than the person who starts it can call tools, over a network. `code_execution` is
+    /// then there only where a file asks for built-in tools.
+    #[must_use]
+    pub fn served(mut self) -> Self {
+        self.is_served = true;
+        self
+    }
+
     /// Says that only one tool will be called, so that the start waits for no server that is known
     /// not to have it. The others are connected all the same.
     #[must_use]
@@ -155,6 +165,7 @@ impl RuntimeBuilder {
             stop_servers,
             wanted: self.wanted,
             waits_for_all: self.waits_for_all,
+            is_served: self.is_served,
             changed: Arc::new(Notify::new()),
             #[cfg(feature = "mcp")]
             server_handler: self.server_handler,

@@ -1,6 +1,7 @@
 //! A running toolbox: start, call, apply a new configuration, shut down.
 
 mod builder;
+mod builtin;
 mod call_record;
 mod change;
 mod choice;
@@ -172,6 +173,8 @@ pub(crate) struct Parts {
     /// Hears of every call that is over.
     observer: Option<observe::Observer>,
     purpose: Purpose,
+    /// Whether others than the person who started it can call tools.
+    is_served: bool,
     /// Ends every connection; cancelled when the runtime is gone.
     stop_servers: CancellationToken,
     _stop_with_us: DropGuard,

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::builtin::{Builtin, builtins};
 use super::choice::Choice;
 use super::fleet::Fleet;
 use super::local::Script;
@@ -138,9 +139,10 @@ fn assemble(
     known: Option<&KnownTools>,
     old: Option<&Snapshot>,
 ) -> Snapshot {
-    let found = discover(&config, parts, &fleet);
+    let builtins = builtins(&config, parts, old);
+    let found = discover(&config, parts, &builtins, &fleet);
     let Registration { tools, records, violations, known } = register(&config, &found, known);
-    let backends = backends(&config, parts, &tools, old);
+    let backends = backends(&config, parts, builtins, &tools, old);
     let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
@@ -192,7 +194,11 @@ fn log_key(config: &Config) -> impl PartialEq + use<> {
     (settings, config.secrets())
 }
 
-fn discover(config: &Config, parts: &Parts, fleet: &Fleet) -> Discovered {
+fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet) -> Discovered {
+    let builtins = builtins.iter().map(|builtin| LocalDiscovery {
+        definition: Arc::new(builtin.tool.definition()),
+        settings: Some(builtin.settings.clone()),
+    });
     let functions = parts
         .functions
         .iter()
@@ -201,17 +207,24 @@ fn discover(config: &Config, parts: &Parts, fleet: &Fleet) -> Discovered {
         definition: Arc::clone(&tool.definition),
         settings: Some(tool.settings.clone()),
     });
-    Discovered { local: functions.chain(scripts).collect(), servers: fleet.discovered() }
+    Discovered {
+        local: builtins.chain(functions).chain(scripts).collect(),
+        servers: fleet.discovered(),
+    }
 }
 
 /// What runs each tool. A script whose entry did not change keeps its warm workers.
 fn backends(
     config: &Config,
     parts: &Parts,
+    builtins: Vec<Builtin>,
     tools: &[RegisteredTool],
     old: Option<&Snapshot>,
 ) -> Backends {
     let mut backends: Backends = HashMap::new();
+    for Builtin { tool, .. } in builtins {
+        backends.insert(tool.definition().name, (tool, RecordSource::Builtin));
+    }
     // Of two local tools with one name, the one whose definition is offered has to run.
     let first_wins = config.defaults.on_name_collision.value == NameCollision::FirstWins;
     for tool in &parts.functions {

@@ -1,5 +1,6 @@
 //! From what the files say to what Haft runs. Defaults live here, once. Every problem is reported.
 
+mod agent;
 mod gateway;
 mod local;
 mod merge;
@@ -29,14 +30,15 @@ const LOG_DIR: &str = "logs";
 const STATE_DIR: &str = ".haft";
 
 /// Makes the configuration; problems found on the way are noted, and what is broken is left out.
+/// `has_builtin` says whether there are built-in tools where no file says a word about them.
 pub(super) fn compile(
     merged: Merged,
     files: Vec<ConfigFile>,
     base: &Path,
+    has_builtin: &Setting<bool>,
     problems: &mut Problems,
 ) -> Config {
     let Merged { config, servers, local } = merged;
-    reserved(&config, problems);
     let defaults = defaults(config.defaults.map(|at| at.value));
     let servers: Vec<_> =
         servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
@@ -63,6 +65,9 @@ pub(super) fn compile(
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
         gateway: gateway::gateway(config.gateway.map(|at| at.value)),
         profiles,
+        builtin: agent::builtin(config.builtin, has_builtin, problems),
+        inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
+        agent: agent::agent(config.agent.map(|at| at.value), base, problems),
         state_dir,
         warnings: Vec::new(),
     }
@@ -92,20 +97,6 @@ fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
         on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
         sync: pick(raw.sync, LogSync::Os),
         requests: pick(raw.requests, false),
-    }
-}
-
-/// Sections that belong to features this version does not have: said, not swallowed.
-fn reserved(config: &super::raw::RawConfig, problems: &mut Problems) {
-    let sections = [("builtin", &config.builtin), ("agent", &config.agent)];
-    for (name, section) in sections {
-        if let Some(section) = section {
-            problems.warn(
-                &section.place,
-                format!("`{name}` has no effect in this version"),
-                "Haft runs without it",
-            );
-        }
     }
 }
 

@@ -5,8 +5,18 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::parse::Syntax;
 
 /// Root keys that only the native format has.
-const NATIVE_KEYS: [&str; 9] =
-    ["defaults", "registry", "log", "state_dir", "builtin", "agent", "api", "gateway", "profiles"];
+const NATIVE_KEYS: [&str; 10] = [
+    "defaults",
+    "registry",
+    "log",
+    "state_dir",
+    "builtin",
+    "inbox",
+    "agent",
+    "api",
+    "gateway",
+    "profiles",
+];
 
 /// The format of a file, or nothing where no format fits.
 pub fn detect(path: &str, syntax: Syntax, root: &Node) -> Option<Dialect> {

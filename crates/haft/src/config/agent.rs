@@ -1,0 +1,148 @@
+//! The built-in tools, the inbox and the agent.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::choices::{Sandbox, SearchBackend};
+use super::model::{Config, Origin, Setting};
+use super::place::Place;
+use super::secret::{Secret, ServerUrl};
+
+/// The tools that Haft brings itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltinConfig {
+    /// Runs Python and shell code.
+    pub code_execution: CodeExecutionConfig,
+    /// Searches the web.
+    pub web_search: WebSearchConfig,
+    /// Asks a person.
+    pub request_human_input: Setting<bool>,
+}
+
+/// `code_execution`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodeExecutionConfig {
+    /// Whether there is such a tool.
+    pub enabled: Setting<bool>,
+    /// What keeps the code from the rest of the machine.
+    pub sandbox: Setting<Sandbox>,
+    /// Whether code in the sandbox may use the network.
+    pub network: Setting<bool>,
+}
+
+/// `web_search`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WebSearchConfig {
+    /// Whether there is such a tool.
+    pub enabled: Setting<bool>,
+    /// Who searches.
+    pub backend: Setting<SearchBackend>,
+    /// A `SearXNG` instance; there is none unless it is configured.
+    pub searxng: Option<SearchService>,
+    /// The Brave Search API. Nothing only where its address is wrong, which is an error.
+    pub brave: Option<SearchService>,
+    /// The Tavily API, likewise.
+    pub tavily: Option<SearchService>,
+    /// The HTML page of `DuckDuckGo`, likewise.
+    pub duckduckgo: Option<SearchService>,
+    /// How long one request may take.
+    pub request_timeout: Setting<Duration>,
+    /// How long results are kept for the same question.
+    pub cache: Setting<Duration>,
+}
+
+/// Where a search service is, and the key it wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchService {
+    /// Its address.
+    pub url: Setting<ServerUrl>,
+    /// Its key.
+    pub api_key: Option<Setting<Secret>>,
+}
+
+/// Questions to people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxConfig {
+    /// How long a question waits for its answer.
+    pub timeout: Setting<Duration>,
+    /// An address that is told of every new question.
+    pub webhook: Option<Setting<ServerUrl>>,
+    /// Headers sent with it.
+    pub webhook_headers: Vec<(String, Secret)>,
+}
+
+/// The agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentConfig {
+    /// The model, such as `openai::gpt-5`. There is none unless it is configured.
+    pub model: Option<Setting<String>>,
+    /// The address of the model's service.
+    pub base_url: Option<Setting<ServerUrl>>,
+    /// The variable that holds the key.
+    pub api_key_env: Option<Setting<String>>,
+    /// The file that holds the key.
+    pub api_key_file: Option<Setting<PathBuf>>,
+    /// What the variable held when the configuration was loaded.
+    pub api_key: Option<Secret>,
+    /// What the model is told before everything else.
+    pub system: Option<Setting<String>>,
+    /// How many times the model may be asked in one turn.
+    pub max_steps: Setting<u32>,
+    /// With more tools than this, only the ones that fit best are offered.
+    pub tools_max: Setting<u32>,
+    /// How often the same call may be repeated in one turn.
+    pub repeats_max: Setting<u32>,
+    /// How many tokens a request to the model may have.
+    pub context_tokens: Setting<u32>,
+    /// How many tokens the model may write in one answer.
+    pub max_output_tokens: Option<Setting<u32>>,
+    /// How long the model's service may be silent.
+    pub request_timeout: Setting<Duration>,
+    /// How often a request that failed for a passing reason is made again.
+    pub retries: Setting<u32>,
+    /// Whether pictures from tools are shown to the model.
+    pub images: Setting<bool>,
+    /// Whether sounds from tools are played to the model; nothing where the provider decides.
+    pub audio: Option<Setting<bool>>,
+    /// Whether tool schemas are sent in the provider's strict mode.
+    pub strict_schemas: Setting<bool>,
+}
+
+impl AgentConfig {
+    /// The variable that holds the key: the one that is configured, else the provider's own.
+    pub fn key_variable(&self) -> Option<&str> {
+        if let Some(name) = &self.api_key_env {
+            return Some(&name.value);
+        }
+        let provider = self.model.as_ref()?.value.split_once("::")?.0;
+        match provider {
+            "openai" => Some("OPENAI_API_KEY"),
+            "anthropic" => Some("ANTHROPIC_API_KEY"),
+            "gemini" => Some("GEMINI_API_KEY"),
+            _ => None,
+        }
+    }
+}
+
+impl Config {
+    /// Keys that stand in the environment rather than in a file.
+    pub(super) fn take_keys(&mut self, environment: &HashMap<String, String>) {
+        let held = |variable: &str| {
+            environment.get(variable).map(|key| key.trim()).filter(|key| !key.is_empty())
+        };
+        let key = self.agent.key_variable().and_then(held).map(Secret::new);
+        self.agent.api_key = key;
+        let search = &mut self.builtin.web_search;
+        let services =
+            [(&mut search.brave, "BRAVE_API_KEY"), (&mut search.tavily, "TAVILY_API_KEY")];
+        for (service, variable) in services {
+            let Some(service) = service.as_mut().filter(|service| service.api_key.is_none()) else {
+                continue;
+            };
+            let origin = || Origin::Explicit(Place::whole(format!("${variable}")));
+            service.api_key =
+                held(variable).map(|key| Setting { value: Secret::new(key), origin: origin() });
+        }
+    }
+}
