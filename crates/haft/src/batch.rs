@@ -10,8 +10,13 @@ use crate::runtime::Inner;
 
 impl Inner {
     /// Runs the calls in order. Neighbours whose tools are `parallel_capable` run at the same time;
-    /// a call whose tool is not runs alone. Answers come in the order of the calls.
-    pub(crate) async fn call_batch(self: &Arc<Self>, calls: Vec<ToolCall>) -> Vec<Envelope> {
+    /// a call whose tool is not runs alone. Answers come in the order of the calls; `told` hears each
+    /// as soon as it is there, with the place of its call.
+    pub(crate) async fn call_batch(
+        self: &Arc<Self>,
+        calls: Vec<ToolCall>,
+        told: impl Fn(usize, &Envelope),
+    ) -> Vec<Envelope> {
         let mut answers = Vec::with_capacity(calls.len());
         let mut group: Vec<ToolCall> = Vec::new();
         for call in calls {
@@ -19,10 +24,13 @@ impl Inner {
                 group.push(call);
                 continue;
             }
-            answers.extend(self.call_together(std::mem::take(&mut group)).await);
-            answers.push(self.call(call).await);
+            answers
+                .extend(self.call_together(std::mem::take(&mut group), answers.len(), &told).await);
+            let answer = self.call(call).await;
+            told(answers.len(), &answer);
+            answers.push(answer);
         }
-        answers.extend(self.call_together(group).await);
+        answers.extend(self.call_together(group, answers.len(), &told).await);
         answers
     }
 
@@ -34,13 +42,29 @@ impl Inner {
             .map_or(true, |tool| tool.registered.effective.parallel_capable.value)
     }
 
-    async fn call_together(self: &Arc<Self>, calls: Vec<ToolCall>) -> Vec<Envelope> {
+    /// Runs calls at the same time; the first of them is the one at place `first`.
+    async fn call_together(
+        self: &Arc<Self>,
+        calls: Vec<ToolCall>,
+        first: usize,
+        told: impl Fn(usize, &Envelope),
+    ) -> Vec<Envelope> {
         let mut running = JoinSet::new();
         for (at, call) in calls.into_iter().enumerate() {
             let inner = Arc::clone(self);
             running.spawn(async move { (at, inner.call(call).await) });
         }
-        let mut answers = running.join_all().await;
+        let mut answers = Vec::with_capacity(running.len());
+        while let Some(ended) = running.join_next().await {
+            match ended {
+                Ok((at, answer)) => {
+                    told(first + at, &answer);
+                    answers.push((at, answer));
+                }
+                // A tool that panics fails its own call only, so this is a panic of ours.
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
+        }
         answers.sort_by_key(|(at, _)| *at);
         answers.into_iter().map(|(_, answer)| answer).collect()
     }

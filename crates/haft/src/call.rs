@@ -22,6 +22,8 @@ use crate::requester::{Behind, Requester};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
 use crate::sight::Sight;
 use crate::tool::BoxFuture;
+#[cfg(feature = "agent")]
+use crate::tool::Tool;
 use crate::trace::TraceContext;
 
 /// A request to run a tool.
@@ -39,6 +41,9 @@ pub struct ToolCall {
     pub(crate) listeners: Listeners,
     pub(crate) requester: Behind,
     pub(crate) sight: Sight,
+    /// A tool that comes with the call.
+    #[cfg(feature = "agent")]
+    pub(crate) brought: Brought,
 }
 
 impl ToolCall {
@@ -63,6 +68,8 @@ impl ToolCall {
             listeners: Listeners::default(),
             requester: Behind::default(),
             sight: Sight::default(),
+            #[cfg(feature = "agent")]
+            brought: Brought::default(),
         }
     }
 
@@ -120,6 +127,15 @@ impl ToolCall {
         self
     }
 
+    /// Runs a tool that is not in the toolbox, under the name the call has, with the limits, checks and log
+    /// entry of every other.
+    #[cfg(feature = "agent")]
+    #[must_use]
+    pub(crate) fn running(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.brought = Brought(Some(tool));
+        self
+    }
+
     /// Says who can be asked and told something by the tool's server while it works on the call.
     #[must_use]
     pub fn on_behalf_of(mut self, requester: Arc<dyn Requester>) -> Self {
@@ -141,6 +157,18 @@ impl ToolCall {
     pub fn on_progress(mut self, listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.listeners.progress = Some(Arc::new(listener));
         self
+    }
+}
+
+/// A tool that comes with its call.
+#[cfg(feature = "agent")]
+#[derive(Clone, Default)]
+pub(crate) struct Brought(Option<Arc<dyn Tool>>);
+
+#[cfg(feature = "agent")]
+impl std::fmt::Debug for Brought {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Brought").field(&self.0.is_some()).finish()
     }
 }
 
@@ -198,6 +226,10 @@ impl Inner {
         snapshot: &Snapshot,
         call: &ToolCall,
     ) -> Result<Arc<Offered>, CallError> {
+        #[cfg(feature = "agent")]
+        if let Some(tool) = call.brought.0.as_ref().and_then(|tool| snapshot.adopt(tool)) {
+            return Ok(tool);
+        }
         if let Ok(tool) = snapshot.resolve(&call.tool) {
             return call.sight.of(tool);
         }

@@ -2,6 +2,8 @@
 //!
 //! Read [`mod@call`] first: it is the path every call takes, whoever asks and whatever runs.
 
+#[cfg(feature = "agent")]
+pub mod agent;
 pub mod backend;
 mod batch;
 pub mod call;

@@ -58,6 +58,12 @@ impl Fallback {
         }
     }
 
+    /// Of a tool that may run any number of times at once.
+    #[cfg(feature = "agent")]
+    pub(super) fn parallel(defaults: &Defaults) -> Self {
+        Self { is_parallel: true, ..Self::local(defaults) }
+    }
+
     pub(super) fn mcp(server: &ServerConfig, defaults: &Defaults) -> Self {
         Self {
             timeout: server.request_timeout.clone(),

@@ -20,6 +20,8 @@ use crate::tool::ToolDefinition;
 
 pub use effective::{Effective, SettingsOrigin};
 pub use known::KnownTools;
+#[cfg(feature = "agent")]
+pub(crate) use register::adopted;
 pub use register::register;
 pub(crate) use texts::skipped;
 pub use texts::{connect_failure, no_tools};

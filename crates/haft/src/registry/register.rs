@@ -10,6 +10,8 @@ use super::{
     texts,
 };
 use crate::config::choices::{Mode, ToolPrefix};
+#[cfg(feature = "agent")]
+use crate::config::model::Defaults;
 use crate::config::model::{Config, ServerConfig, ToolEntry};
 use crate::name::{offered, prefixed};
 use crate::schema::Schema;
@@ -35,6 +37,21 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
     }
     let Run { names, log, .. } = run;
     Registration { tools: names.tools, records: log, violations: names.violations, known: next }
+}
+
+/// A tool that comes with its call: a local one without an entry of its own. Nothing where its schema is not
+/// usable.
+#[cfg(feature = "agent")]
+pub(crate) fn adopted(definition: ToolDefinition, defaults: &Defaults) -> Option<RegisteredTool> {
+    let fallback = Fallback::parallel(defaults);
+    Some(RegisteredTool {
+        name: offered(&definition.name),
+        input: Schema::shared(&definition.input_schema).ok()?,
+        output: None,
+        definition: Arc::new(definition),
+        source: Source::Local,
+        effective: effective(None, None, fallback, SettingsOrigin::Default),
+    })
 }
 
 struct Run<'a> {

@@ -1,5 +1,7 @@
 //! A running toolbox: start, call, apply a new configuration, shut down.
 
+#[cfg(feature = "agent")]
+mod adopted;
 mod builder;
 mod builtin;
 mod call_record;
@@ -248,7 +250,16 @@ impl Runtime {
     /// Runs several calls, in parallel only where every tool concerned is `parallel_capable`.
     /// Answers come in the order of the calls.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<Envelope> {
-        self.inner.call_batch(calls).await
+        self.inner.call_batch(calls, |_, _| {}).await
+    }
+
+    /// The same; `told` hears each answer as soon as it is there, with the place of its call.
+    pub async fn call_batch_telling(
+        &self,
+        calls: Vec<ToolCall>,
+        told: impl Fn(usize, &Envelope),
+    ) -> Vec<Envelope> {
+        self.inner.call_batch(calls, told).await
     }
 
     /// The tools that are offered, in a fixed order: local ones first, then by server.

@@ -1,0 +1,44 @@
+//! `@resource` in what a person says: the resource is read and handed to the model with the words.
+
+use super::resources::{lists, owner};
+use crate::content::Content;
+use crate::error::ToolFailure;
+use crate::runtime::Runtime;
+
+/// What a person said, with what it mentions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mentioned {
+    /// The words, then each resource.
+    pub content: Vec<Content>,
+    /// The resources that were read.
+    pub read: Vec<String>,
+}
+
+/// Reads the resources that a text mentions as `@URI` or `@server:URI`. What is no resource stays what it is:
+/// an address of mail, a name. A resource that is there and cannot be read is an error.
+pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolFailure> {
+    let mut content = vec![Content::text(text)];
+    let mut read = Vec::new();
+    for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+        // What ends a sentence may end a URI only by chance.
+        let word = word.trim_end_matches(['.', ',', ';', '!', '?', ')']);
+        let Some((server, uri)) = found(runtime, word).await? else { continue };
+        let blocks = runtime.read_resource(&server, &uri).await?;
+        content.extend(blocks);
+        read.push(format!("{server}:{uri}"));
+    }
+    Ok(Mentioned { content, read })
+}
+
+async fn found(runtime: &Runtime, word: &str) -> Result<Option<(String, String)>, ToolFailure> {
+    if let Some((server, uri)) = word.split_once(':')
+        && runtime.servers().iter().any(|known| known.name == server)
+    {
+        return Ok(Some((server.to_owned(), uri.to_owned())));
+    }
+    let listed = runtime.all_resources(|_| true).await;
+    if listed.iter().any(|(_, resources)| lists(resources, word)) {
+        return Ok(Some((owner(runtime, word).await?, word.to_owned())));
+    }
+    Ok(None)
+}

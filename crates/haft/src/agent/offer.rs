@@ -1,0 +1,69 @@
+//! Which tools the model is offered: all of a small toolbox, the ones that fit best of a large one.
+
+use std::collections::HashSet;
+
+use super::Agent;
+use super::conversation::Conversation;
+use super::turn::text_of;
+use crate::model::{ChatMessage, ModelTool};
+use crate::runtime::ToolInfo;
+
+/// How many of the last things a person said decide which tools fit: `yes, do that` alone says nothing.
+const SAID_MAX: usize = 2;
+
+/// The tool that a model needs when it lacks something else, so it is always offered.
+const ALWAYS: &str = "request_human_input";
+
+impl Agent {
+    /// The tools of the toolbox as it is now, so that a tool that was added is in the next request and one
+    /// that was removed is not.
+    pub(super) async fn offer(&self, conversation: &Conversation) -> Vec<ModelTool> {
+        let tools = self.runtime.tools();
+        let max = self.settings.tools_max;
+        let mut offered: Vec<ModelTool> = if tools.len() <= max {
+            tools.into_iter().map(offered).collect()
+        } else {
+            let fitting = self.fitting(conversation, max).await;
+            tools.into_iter().filter(|tool| fitting.contains(&tool.name)).map(offered).collect()
+        };
+        offered.extend(self.resource_offers());
+        offered
+    }
+
+    /// The tools that were called before, which the model may want again, and then the best.
+    async fn fitting(&self, conversation: &Conversation, max: usize) -> HashSet<String> {
+        let messages = conversation.messages();
+        let called = messages.iter().rev().flat_map(|message| match message {
+            ChatMessage::Assistant { calls, .. } => calls.as_slice(),
+            ChatMessage::User { .. } | ChatMessage::Tools { .. } => &[],
+        });
+        // Half of the room at most: a long conversation must not keep new tools out.
+        let mut fitting: HashSet<String> = HashSet::from([ALWAYS.to_owned()]);
+        for call in called {
+            if fitting.len() >= (max / 2).max(1) {
+                break;
+            }
+            if self.runtime.tool(&call.name).is_some() {
+                fitting.insert(call.name.clone());
+            }
+        }
+        let said = messages.iter().rev().filter_map(|message| match message {
+            ChatMessage::User { content } => Some(text_of(content)),
+            ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => None,
+        });
+        let mut said: Vec<String> = said.take(SAID_MAX).collect();
+        said.reverse();
+        for ranked in self.runtime.select(&said.join("\n"), max).await {
+            if fitting.len() >= max {
+                break;
+            }
+            fitting.insert(ranked.tool);
+        }
+        fitting
+    }
+}
+
+fn offered(tool: ToolInfo) -> ModelTool {
+    let ToolInfo { name, description, input_schema, .. } = tool;
+    ModelTool { name, description, input_schema }
+}

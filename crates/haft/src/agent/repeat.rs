@@ -1,0 +1,63 @@
+//! The guard against a model that makes the same call again and again.
+
+use std::collections::HashMap;
+
+use crate::model::ModelCall;
+
+/// How often a model may be told that it repeats itself before its turn ends.
+const WARNINGS_MAX: u32 = 3;
+
+/// The calls of one turn, counted.
+pub(super) struct Repeats {
+    max: u32,
+    made: HashMap<(String, String), u32>,
+    warnings: u32,
+}
+
+impl Repeats {
+    pub(super) fn new(max: u32) -> Self {
+        Self { max, made: HashMap::new(), warnings: 0 }
+    }
+
+    /// Counts a call. What to tell the model where it was made too often to be made again.
+    pub(super) fn refuse(&mut self, call: &ModelCall) -> Option<String> {
+        let key = (call.name.clone(), spelling(&call.arguments));
+        let made = self.made.entry(key).or_default();
+        *made += 1;
+        if *made <= self.max {
+            return None;
+        }
+        self.warnings += 1;
+        Some(format!(
+            "this call was made {} times already with the same arguments and is not made again; use the answer you \
+             have, change the arguments, or go another way",
+            *made - 1
+        ))
+    }
+
+    /// Whether telling it does not help.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.warnings >= WARNINGS_MAX
+    }
+}
+
+/// One spelling for arguments that differ only in spaces or the order of keys.
+fn spelling(arguments: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(arguments)
+        .map_or_else(|_| arguments.trim().to_owned(), |value| sorted(&value).to_string())
+}
+
+fn sorted(value: &serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            Value::Object(
+                entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}

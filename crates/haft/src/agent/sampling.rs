@@ -1,0 +1,124 @@
+//! Servers that ask the model: `sampling/createMessage`, answered by the agent's own.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::content::Content;
+use crate::model::{ChatMessage, ChatModel, ModelEvent, ModelRequest, StopReason};
+use crate::requester::Refusal;
+
+/// Answers requests of servers with a model. Whether a server may ask is decided before (`sampling`).
+#[derive(Clone)]
+pub struct Sampler {
+    model: Arc<dyn ChatModel>,
+}
+
+/// What a server asks, as far as a model can be told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    messages: Vec<Said>,
+    system_prompt: Option<String>,
+    max_tokens: Option<u32>,
+    temperature: Option<f64>,
+    #[serde(default)]
+    stop_sequences: Vec<String>,
+    #[serde(default)]
+    tools: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    content: Blocks,
+}
+
+/// One block, or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Blocks {
+    Many(Vec<Block>),
+    One(Block),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Block {
+    Text { text: String },
+    Image { data: String, mime_type: String },
+    Audio { data: String, mime_type: String },
+}
+
+impl Sampler {
+    /// Answers with `model`.
+    pub fn new(model: Arc<dyn ChatModel>) -> Self {
+        Self { model }
+    }
+
+    /// The result of `sampling/createMessage`.
+    pub async fn sample(&self, params: &RawValue) -> Result<Value, Refusal> {
+        let wanted: Wanted = serde_json::from_str(params.get())
+            .map_err(|error| Refusal::new(format!("the request cannot be read: {error}")))?;
+        if !wanted.tools.is_empty() {
+            return Err(Refusal::new("tools are not offered to servers"));
+        }
+        let request = ModelRequest {
+            system: wanted.system_prompt,
+            messages: wanted.messages.into_iter().map(message).collect(),
+            tools: Vec::new(),
+            max_output_tokens: wanted.max_tokens,
+            temperature: wanted.temperature,
+            stop_sequences: wanted.stop_sequences,
+        };
+        let mut events = self.model.ask(request);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(ModelEvent::Done(turn)) => {
+                    let stop = match turn.stop {
+                        StopReason::Length => "maxTokens".to_owned(),
+                        StopReason::Other(reason) => reason,
+                        StopReason::End | StopReason::Calls | StopReason::Refused => {
+                            "endTurn".to_owned()
+                        }
+                    };
+                    return Ok(json!({
+                        "role": "assistant",
+                        "content": {"type": "text", "text": turn.text},
+                        "model": self.model.name(),
+                        "stopReason": stop,
+                    }));
+                }
+                Ok(
+                    ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::Restarted { .. },
+                ) => {}
+                Err(error) => return Err(Refusal::new(error.message)),
+            }
+        }
+        Err(Refusal::new("the model gave no answer"))
+    }
+}
+
+fn message(Said { role, content }: Said) -> ChatMessage {
+    let blocks = match content {
+        Blocks::Many(blocks) => blocks,
+        Blocks::One(block) => vec![block],
+    };
+    let content: Vec<Content> = blocks
+        .into_iter()
+        .map(|block| match block {
+            Block::Text { text } => Content::Text { text },
+            Block::Image { data, mime_type } => Content::Image { data, mime_type },
+            Block::Audio { data, mime_type } => Content::Audio { data, mime_type },
+        })
+        .collect();
+    if role == "assistant" {
+        let texts: Vec<_> = content.iter().map(Content::as_text).collect();
+        ChatMessage::Assistant { text: texts.join("\n"), calls: Vec::new(), kept: None }
+    } else {
+        ChatMessage::User { content }
+    }
+}

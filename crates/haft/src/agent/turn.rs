@@ -1,0 +1,251 @@
+//! The way of one turn, read from the top: a person says something, the model is asked, its calls are
+//! run, and so on until it answers.
+
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::budget::{self, Budget};
+use super::calls::Calls;
+use super::conversation::Conversation;
+use super::event::AgentEvent;
+use super::repeat::Repeats;
+use crate::content::Content;
+use crate::model::{
+    ChatMessage, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTool, ModelTurn,
+    StopReason, Usage,
+};
+
+/// How often the conversation is made shorter where the model still finds it too long.
+const SHORTENINGS_MAX: u32 = 3;
+
+/// What came of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The model's answer; what there was of it where the turn was broken off.
+    pub text: String,
+    /// Why the turn ended.
+    pub end: TurnEnd,
+    /// How often the model was asked.
+    pub steps: u32,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model answered.
+    Answered,
+    /// Its answer became too long and was cut.
+    Length,
+    /// It, or its provider, refuses to answer.
+    Refused,
+    /// It was asked as often as it may be and still calls tools.
+    MaxSteps,
+    /// It makes the same call again and again.
+    Repetition,
+    /// Somebody broke it off.
+    Cancelled,
+}
+
+impl TurnEnd {
+    /// What to say about an end that is no answer, with what to do.
+    pub fn explained(self) -> Option<&'static str> {
+        match self {
+            Self::Answered => None,
+            Self::Length => Some("the model's answer was cut off; raise `agent.max_output_tokens`"),
+            Self::Refused => Some("the model refuses to answer this; ask in another way"),
+            Self::MaxSteps => Some(
+                "the model still calls tools after the last step; raise `agent.max_steps` (`--max-steps`), or \
+                 say `go on`",
+            ),
+            Self::Repetition => Some(
+                "the model makes the same call again and again; say what is missing, or raise \
+                 `agent.repeats_max`",
+            ),
+            Self::Cancelled => Some("interrupted"),
+        }
+    }
+}
+
+/// Hears what happens. Must return at once.
+pub type Listener<'a> = dyn Fn(AgentEvent) + Send + Sync + 'a;
+
+/// What the model said to one request.
+enum Heard {
+    Whole(Box<ModelTurn>),
+    /// Somebody broke it off; this is what it had said.
+    Cut(String),
+}
+
+impl Agent {
+    /// One turn: `said` goes into the conversation, the model is asked and its calls are run until it
+    /// answers. Whatever happens, the conversation can be gone on with. `cancel` ends the turn at once.
+    pub async fn turn(
+        &self,
+        conversation: &mut Conversation,
+        said: Vec<Content>,
+        tell: &Listener<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Turn, ModelError> {
+        tell(AgentEvent::TurnStarted { session: conversation.id().to_owned() });
+        let turn = self.steps(conversation, said, tell, cancel).await;
+        if let Some(problem) = conversation.take_problem() {
+            tell(AgentEvent::Warning { message: problem });
+        }
+        match &turn {
+            Ok(Turn { text, end, steps, usage }) => tell(AgentEvent::TurnCompleted {
+                text: text.clone(),
+                end: *end,
+                steps: *steps,
+                usage: *usage,
+            }),
+            Err(error) => tell(AgentEvent::TurnFailed {
+                message: error.message.clone(),
+                remedy: error.remedy.clone(),
+            }),
+        }
+        turn
+    }
+
+    async fn steps(
+        &self,
+        conversation: &mut Conversation,
+        said: Vec<Content>,
+        tell: &Listener<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Turn, ModelError> {
+        let request = text_of(&said);
+        conversation.push(ChatMessage::User { content: said }).await;
+        let mut repeats = Repeats::new(self.settings.repeats_max);
+        let (mut usage, mut last) = (Usage::default(), String::new());
+        let ended =
+            |text: String, end: TurnEnd, steps: u32, usage: Usage| Turn { text, end, steps, usage };
+        for step in 1..=self.settings.max_steps {
+            let tools = self.offer(conversation).await;
+            tell(AgentEvent::StepStarted { step, tools: tools.len() });
+            let answer = match self.ask(conversation, &tools, tell, cancel).await? {
+                Heard::Whole(answer) => *answer,
+                Heard::Cut(text) => {
+                    conversation.push_cut(&text).await;
+                    return Ok(ended(text, TurnEnd::Cancelled, step, usage));
+                }
+            };
+            usage += answer.usage;
+            let ModelTurn { text, calls, kept, stop, .. } = answer;
+            if !text.is_empty() {
+                tell(AgentEvent::TextCompleted { text: text.clone() });
+            }
+            conversation
+                .push(ChatMessage::Assistant { text: text.clone(), calls: calls.clone(), kept })
+                .await;
+            if calls.is_empty() {
+                let end = match stop {
+                    StopReason::Length => TurnEnd::Length,
+                    StopReason::Refused => TurnEnd::Refused,
+                    StopReason::End | StopReason::Calls | StopReason::Other(_) => TurnEnd::Answered,
+                };
+                return Ok(ended(text, end, step, usage));
+            }
+            let run =
+                Calls { agent: self, session: conversation.id(), request: &request, tell, cancel };
+            let results = run.all(&calls, &mut repeats).await;
+            conversation.push(ChatMessage::Tools { results }).await;
+            last = text;
+            if cancel.is_cancelled() {
+                return Ok(ended(last, TurnEnd::Cancelled, step, usage));
+            }
+            if repeats.is_stuck() {
+                return Ok(ended(last, TurnEnd::Repetition, step, usage));
+            }
+        }
+        Ok(ended(last, TurnEnd::MaxSteps, self.settings.max_steps, usage))
+    }
+
+    /// Asks the model, with less of the conversation where it finds it too long.
+    async fn ask(
+        &self,
+        conversation: &Conversation,
+        tools: &[ModelTool],
+        tell: &Listener<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Heard, ModelError> {
+        let system = self.system();
+        let mut tokens = self.settings.context_tokens;
+        for shortening in 0.. {
+            let budget = Budget::new(tokens, &system, tools);
+            let messages = budget::fit(conversation.messages(), &budget)?;
+            let request = ModelRequest {
+                system: Some(system.clone()),
+                messages,
+                tools: tools.to_vec(),
+                max_output_tokens: self.settings.max_output_tokens,
+                ..ModelRequest::default()
+            };
+            match self.listen(request, tell, cancel).await {
+                Err(error)
+                    if error.kind == ModelFailure::TooLong && shortening < SHORTENINGS_MAX =>
+                {
+                    tokens = budget.halved(conversation.messages());
+                    let message =
+                        format!("{}; asking again with less of the conversation", error.message);
+                    tell(AgentEvent::Warning { message });
+                }
+                heard => return heard,
+            }
+        }
+        Err(budget::too_long())
+    }
+
+    async fn listen(
+        &self,
+        request: ModelRequest,
+        tell: &Listener<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Heard, ModelError> {
+        let mut events = self.model.ask(request);
+        let mut heard = String::new();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(Heard::Cut(heard)),
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Text(text))) => {
+                    heard.push_str(&text);
+                    tell(AgentEvent::Text { text });
+                }
+                Some(Ok(ModelEvent::Reasoning(text))) => tell(AgentEvent::Reasoning { text }),
+                Some(Ok(ModelEvent::Restarted { reason })) => {
+                    heard.clear();
+                    tell(AgentEvent::Restarted { reason });
+                }
+                Some(Ok(ModelEvent::Done(turn))) => return Ok(Heard::Whole(turn)),
+                Some(Err(error)) => return Err(error),
+                None => {
+                    return Err(ModelError {
+                        kind: ModelFailure::Unreadable,
+                        message: format!(
+                            "`{}` stopped without finishing its answer",
+                            self.model.name()
+                        ),
+                        remedy: Some("ask again".to_owned()),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The words of a message.
+pub(super) fn text_of(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
