@@ -1,5 +1,5 @@
 //! The path of one call, read from the top:
-//! `resolve -> authorize -> validate input -> admit -> execute -> validate output -> record`.
+//! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::content::ToolOutput;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
-use crate::policy::{Admitted, Policy};
+use crate::policy::{Admitted, Permission, Policy};
 use crate::progress::{Listeners, Progress};
 use crate::requester::{Behind, Requester};
 use crate::runtime::{CallRecord, Inner, Offered, Snapshot};
@@ -34,7 +34,7 @@ pub struct ToolCall {
     pub(crate) caller: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) request: Option<String>,
-    pub(crate) is_approved: bool,
+    pub(crate) approval: CallApproval,
     /// Nothing where nobody outside may end the call.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
@@ -44,6 +44,18 @@ pub struct ToolCall {
     /// A tool that comes with the call.
     #[cfg(feature = "agent")]
     pub(crate) brought: Brought,
+}
+
+/// Whether a person agreed to the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallApproval {
+    /// Nobody did.
+    #[default]
+    Missing,
+    /// Nobody did; who can be asked is asked.
+    AskPeople,
+    /// Somebody did.
+    Given,
 }
 
 impl ToolCall {
@@ -62,7 +74,7 @@ impl ToolCall {
             caller: None,
             session: None,
             request: None,
-            is_approved: false,
+            approval: CallApproval::default(),
             cancel: None,
             trace: None,
             listeners: Listeners::default(),
@@ -97,7 +109,17 @@ impl ToolCall {
     /// Says that a person agreed, for a tool with `approval: ask`.
     #[must_use]
     pub fn approved(mut self) -> Self {
-        self.is_approved = true;
+        self.approval = CallApproval::Given;
+        self
+    }
+
+    /// Asks a person in the [inbox](crate::inbox) to agree, where the tool has `approval: ask` and nobody said
+    /// that they did. The call waits for the answer before anything else, and takes no slot meanwhile.
+    #[must_use]
+    pub fn asking_people(mut self) -> Self {
+        if self.approval == CallApproval::Missing {
+            self.approval = CallApproval::AskPeople;
+        }
         self
     }
 
@@ -208,12 +230,14 @@ impl Inner {
         snapshot.require_log(&call.tool)?;
         let tool = &*self.resolve(snapshot, call).await?;
         record.resolved(tool);
-        Policy::authorize(&tool.registered, call.is_approved)?;
+        let permission = Policy::authorize(&tool.registered, call.approval)?;
         let arguments = read_arguments(call)?;
         check_input(tool, &arguments).await?;
         let context = record.context();
-        let admitted =
-            snapshot.policy.admit(&tool.registered, &tool.gate, &arguments, &context).await?;
+        if permission == Permission::AskPeople {
+            self.inbox().approve(&tool.registered, &arguments, &context).await?;
+        }
+        let admitted = snapshot.policy.admit(tool, &arguments, &context).await?;
         record.admitted(admitted.waited());
         let output = invoke(tool, &admitted).await?;
         check_output(tool, record.answered(output)).await

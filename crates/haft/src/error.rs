@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::inbox::because;
 #[cfg(feature = "mcp")]
 use crate::record::Redactor;
 
@@ -80,6 +81,22 @@ pub enum CallError {
     ApprovalNeeded {
         /// The tool that was called.
         tool: String,
+    },
+    /// A person was asked to agree to the call and did not.
+    #[error("a person refused the call of `{tool}`{}", because(reason.as_deref()))]
+    Refused {
+        /// The tool that was called.
+        tool: String,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// A person was asked to agree to the call, and nobody answered.
+    #[error("nobody agreed to the call of `{tool}` within {} (`approval: ask`)", human(*after))]
+    Unanswered {
+        /// The tool that was called.
+        tool: String,
+        /// How long the question waited.
+        after: Duration,
     },
     /// A limit is reached and the call may not or need not wait.
     #[error("`{tool}` is busy: {reason}")]
@@ -175,6 +192,26 @@ pub enum ToolFailure {
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
+    /// A person the tool asked did not want to answer.
+    #[error("{message}")]
+    Refused {
+        /// Who refused what, and why.
+        message: String,
+        /// What to do next.
+        remedy: Option<String>,
+        /// Facts for a program: the reason.
+        details: Value,
+    },
+    /// A person the tool asked did not answer in time.
+    #[error("{message}")]
+    Expired {
+        /// What did not come, and for how long it was waited for.
+        message: String,
+        /// What to do next.
+        remedy: Option<String>,
+        /// Facts for a program: how long it was waited for.
+        details: Value,
+    },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
     OutcomeUnknown {
@@ -198,6 +235,8 @@ impl ToolFailure {
             Self::Execution { message, details, .. }
             | Self::Unavailable { message, details, .. }
             | Self::OutcomeUnknown { message, details }
+            | Self::Refused { message, details, .. }
+            | Self::Expired { message, details, .. }
             | Self::Protocol { message, details, .. } => (message, details),
         };
         *message = redactor.text(message).into_owned();
@@ -214,7 +253,9 @@ impl CallError {
             Self::UnknownTool { .. } => Code::UnknownTool,
             Self::InvalidInput { .. } | Self::UnreadableInput { .. } => Code::ValidationError,
             Self::InvalidOutput { .. } => Code::OutputValidationError,
-            Self::ApprovalNeeded { .. } => Code::Denied,
+            Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
+                Code::Denied
+            }
             Self::Busy { .. } => Code::Busy,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
@@ -224,6 +265,8 @@ impl CallError {
                 ToolFailure::Execution { .. } => Code::ToolExecutionError,
                 ToolFailure::Unavailable { .. } => Code::ServiceUnavailable,
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
+                ToolFailure::Refused { .. } => Code::Denied,
+                ToolFailure::Expired { .. } => Code::Timeout,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
@@ -248,6 +291,12 @@ impl CallError {
             Self::ApprovalNeeded { .. } => {
                 Some("agree to it (`haft call --yes`), or set `approval: auto` for the tool".into())
             }
+            Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
+            Self::Unanswered { .. } => Some(
+                "call again when somebody looks at the inbox, raise `inbox.timeout`, or set \
+                 `approval: auto` for the tool"
+                    .into(),
+            ),
             Self::Busy { setting, .. } => {
                 Some(format!("try again later, or raise `{setting}` in the configuration"))
             }
@@ -270,6 +319,8 @@ impl CallError {
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { remedy, .. }
                 | ToolFailure::Unavailable { remedy, .. }
+                | ToolFailure::Refused { remedy, .. }
+                | ToolFailure::Expired { remedy, .. }
                 | ToolFailure::Protocol { remedy, .. } => remedy.clone(),
                 ToolFailure::OutcomeUnknown { .. } => {
                     Some("check whether the tool took effect before you call it again".into())
@@ -288,12 +339,16 @@ impl CallError {
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { details, .. }
                 | ToolFailure::Unavailable { details, .. }
+                | ToolFailure::Refused { details, .. }
+                | ToolFailure::Expired { details, .. }
                 | ToolFailure::Protocol { details, .. }
                 | ToolFailure::OutcomeUnknown { details, .. } => details.clone(),
             },
             Self::UnknownTool { .. }
             | Self::UnreadableInput { .. }
             | Self::ApprovalNeeded { .. }
+            | Self::Refused { .. }
+            | Self::Unanswered { .. }
             | Self::Busy { .. }
             | Self::Cancelled { .. }
             | Self::LogUnavailable { .. }
@@ -328,7 +383,7 @@ pub fn human(duration: Duration) -> String {
     }
 }
 
-fn sentence(violations: &[Violation]) -> String {
+pub(crate) fn sentence(violations: &[Violation]) -> String {
     let shown: Vec<String> = violations
         .iter()
         .take(5)

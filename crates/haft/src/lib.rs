@@ -14,6 +14,7 @@ pub mod edit;
 mod embeddings;
 pub mod envelope;
 pub mod error;
+pub mod inbox;
 pub mod json;
 pub mod json_text;
 pub mod live;
@@ -48,6 +49,7 @@ pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
     http_client_builder, oauth, server as mcp_server,
 };
+pub use inbox::{Ask, Inbox};
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Question, Refusal, Requester};

@@ -95,6 +95,12 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether a call mostly waits for people. It then takes no slot of the whole toolbox, which would stand
+    /// still meanwhile. Asked for each call.
+    fn waits_for_people(&self) -> bool {
+        false
+    }
+
     /// Lets go of whatever the tool holds, at shutdown.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

@@ -2,6 +2,7 @@
 //! Knows no configuration file, no registry and no policy; a call that gets here may run.
 
 mod answer;
+pub mod builtin;
 pub mod command;
 #[cfg(feature = "mcp")]
 pub mod mcp;

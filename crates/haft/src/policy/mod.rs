@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 pub(crate) use gate::Gate;
 use gate::Slot;
 
+use crate::call::CallApproval;
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::Defaults;
 use crate::error::{CallError, human};
 use crate::json::Arguments;
 use crate::registry::RegisteredTool;
+use crate::runtime::Offered;
 use crate::tool::CallContext;
 
 /// A call that passed policy and holds its slots. Only `Policy::admit` can make one, so no path
@@ -23,7 +25,8 @@ pub struct Admitted<'a> {
     context: &'a CallContext,
     waited: Duration,
     _tool_slot: Slot,
-    _toolbox_slot: Slot,
+    /// None for a call that waits for people.
+    _toolbox_slot: Option<Slot>,
 }
 
 impl Admitted<'_> {
@@ -40,6 +43,15 @@ impl Admitted<'_> {
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
+}
+
+/// What it takes to call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Permission {
+    /// Nothing more.
+    Given,
+    /// That a person agrees, who has to be asked.
+    AskPeople,
 }
 
 /// The limits of the whole toolbox.
@@ -61,12 +73,16 @@ impl Policy {
     }
 
     /// Whether the caller may call the tool at all.
-    pub(crate) fn authorize(tool: &RegisteredTool, is_approved: bool) -> Result<(), CallError> {
-        match tool.effective.approval.value {
-            Approval::Ask if !is_approved => {
+    pub(crate) fn authorize(
+        tool: &RegisteredTool,
+        approval: CallApproval,
+    ) -> Result<Permission, CallError> {
+        match (tool.effective.approval.value, approval) {
+            (Approval::Auto, _) | (Approval::Ask, CallApproval::Given) => Ok(Permission::Given),
+            (Approval::Ask, CallApproval::AskPeople) => Ok(Permission::AskPeople),
+            (Approval::Ask, CallApproval::Missing) => {
                 Err(CallError::ApprovalNeeded { tool: tool.name.clone() })
             }
-            Approval::Ask | Approval::Auto => Ok(()),
         }
     }
 
@@ -74,16 +90,18 @@ impl Policy {
     /// takes nothing from other tools. The time spent here does not count against the timeout.
     pub(crate) async fn admit<'a>(
         &self,
-        tool: &RegisteredTool,
-        gate: &Gate,
+        offered: &Offered,
         arguments: &'a Arguments,
         context: &'a CallContext,
     ) -> Result<Admitted<'a>, CallError> {
         let asked = Instant::now();
+        let (tool, gate) = (&offered.registered, &offered.gate);
+        // Whoever waits for people takes nothing from others.
+        let toolbox = (!offered.backend.waits_for_people()).then_some(&*self.toolbox);
         let (tool_slot, toolbox_slot) = match tool.effective.on_limit.value {
-            OnLimit::Reject => self.enter_now(tool, gate)?,
+            OnLimit::Reject => enter_now(tool, gate, toolbox)?,
             OnLimit::Wait => {
-                let entering = self.enter(tool, gate);
+                let entering = self.enter(tool, gate, toolbox);
                 match tokio::time::timeout(self.queue_timeout, entering).await {
                     Ok(slots) => slots?,
                     Err(_) => return Err(self.waited_too_long(tool)),
@@ -99,27 +117,23 @@ impl Policy {
         })
     }
 
-    fn enter_now(&self, tool: &RegisteredTool, gate: &Gate) -> Result<(Slot, Slot), CallError> {
-        let tool_slot = gate.try_enter().ok_or_else(|| full(tool, gate))?;
-        let toolbox_slot = self.toolbox.try_enter().ok_or_else(|| CallError::Busy {
-            tool: tool.name.clone(),
-            reason: format!("{} calls are running in the toolbox, the limit", self.toolbox.limit()),
-            setting: "max_concurrent",
-        })?;
-        Ok((tool_slot, toolbox_slot))
-    }
-
-    async fn enter(&self, tool: &RegisteredTool, gate: &Gate) -> Result<(Slot, Slot), CallError> {
+    async fn enter(
+        &self,
+        tool: &RegisteredTool,
+        gate: &Gate,
+        toolbox: Option<&Gate>,
+    ) -> Result<(Slot, Option<Slot>), CallError> {
         let tool_slot = match gate.try_enter() {
             Some(slot) => slot,
             None if gate.waiting() >= self.queue_max => return Err(self.queue_full(tool)),
             None => gate.enter().await.ok_or_else(|| full(tool, gate))?,
         };
-        let toolbox_slot = match self.toolbox.try_enter() {
+        let Some(toolbox) = toolbox else { return Ok((tool_slot, None)) };
+        let toolbox_slot = match toolbox.try_enter() {
             Some(slot) => slot,
-            None => self.toolbox.enter().await.ok_or_else(|| full(tool, gate))?,
+            None => toolbox.enter().await.ok_or_else(|| full(tool, gate))?,
         };
-        Ok((tool_slot, toolbox_slot))
+        Ok((tool_slot, Some(toolbox_slot)))
     }
 
     fn queue_full(&self, tool: &RegisteredTool) -> CallError {
@@ -137,6 +151,21 @@ impl Policy {
             setting: "queue_timeout",
         }
     }
+}
+
+fn enter_now(
+    tool: &RegisteredTool,
+    gate: &Gate,
+    toolbox: Option<&Gate>,
+) -> Result<(Slot, Option<Slot>), CallError> {
+    let tool_slot = gate.try_enter().ok_or_else(|| full(tool, gate))?;
+    let Some(toolbox) = toolbox else { return Ok((tool_slot, None)) };
+    let toolbox_slot = toolbox.try_enter().ok_or_else(|| CallError::Busy {
+        tool: tool.name.clone(),
+        reason: format!("{} calls are running in the toolbox, the limit", toolbox.limit()),
+        setting: "max_concurrent",
+    })?;
+    Ok((tool_slot, Some(toolbox_slot)))
 }
 
 fn full(tool: &RegisteredTool, gate: &Gate) -> CallError {

@@ -16,6 +16,7 @@ use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::config::Config;
+use crate::inbox::Inbox;
 use crate::record::{Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -24,6 +25,7 @@ pub struct RuntimeBuilder {
     config: Config,
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
+    inbox: Inbox,
     observer: Option<Observer>,
     purpose: Purpose,
     wanted: Option<String>,
@@ -44,6 +46,7 @@ impl RuntimeBuilder {
             config,
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
+            inbox: Inbox::default(),
             observer: None,
             purpose: Purpose::Call,
             wanted: None,
@@ -70,6 +73,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Asks people in this inbox, which somebody may have before the toolbox starts.
+    #[must_use]
+    pub fn inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = inbox;
         self
     }
 
@@ -159,6 +169,7 @@ impl RuntimeBuilder {
             functions: self.functions,
             warm: WarmWorkers::new(),
             clock: self.clock,
+            inbox: self.inbox,
             observer: self.observer,
             purpose: self.purpose,
             _stop_with_us: stop_servers.clone().drop_guard(),

@@ -43,6 +43,7 @@ use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
 use crate::config::Config;
 use crate::envelope::Envelope;
+use crate::inbox::Inbox;
 use crate::record::{Clock, ExecutionLog, LogError, LogHealth};
 use crate::registry::Record;
 use crate::session::Sessions;
@@ -90,6 +91,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// A toolbox that follows its servers.
     fn new(snapshot: Snapshot, parts: Parts) -> Arc<Self> {
+        parts.inbox.configure(&snapshot.config.inbox);
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
             tasks: TaskTracker::new(),
@@ -116,6 +118,10 @@ impl Inner {
         });
     }
 
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.parts.inbox
+    }
+
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
     }
@@ -132,6 +138,7 @@ impl Inner {
 
     fn replace(&self, new: Snapshot) {
         new.set_limits();
+        self.parts.inbox.configure(&new.config.inbox);
         self.snapshot.store(Arc::new(new));
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -172,6 +179,8 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    /// Questions to people.
+    inbox: Inbox,
     /// Hears of every call that is over.
     observer: Option<observe::Observer>,
     purpose: Purpose,
@@ -295,6 +304,11 @@ impl Runtime {
     /// How the execution log is doing; nothing for a toolbox that only looks.
     pub fn log_health(&self) -> Option<LogHealth> {
         self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
+    }
+
+    /// Questions to people, asked by tools and calls.
+    pub fn inbox(&self) -> &Inbox {
+        self.inner.inbox()
     }
 
     /// Replaces the configuration in one step. Calls under way keep what they began with; if the

@@ -1,0 +1,145 @@
+//! `request_human_input`: a question to a person, whose answer the call waits for.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use crate::content::{Content, ToolOutput};
+use crate::error::{ToolFailure, millis};
+use crate::inbox::{Ask, Inbox, Kind, NoAnswer};
+use crate::policy::Admitted;
+use crate::tool::{BoxFuture, Tool, ToolDefinition};
+
+/// The tool's name.
+pub const NAME: &str = "request_human_input";
+
+const DESCRIPTION: &str = "Asks a person and waits for the answer. Use it when information is missing that \
+    only a person has, such as a preference, a name or a password hint, or when a decision is theirs, such as \
+    whether to send, buy or delete something. Do not use it for what another tool can find out, or to report \
+    progress. Ask one clear question; give `options` when the answer is one of a few, or `schema` when it must \
+    have a certain form. The person may refuse or not answer in time; then go on without the answer or say what \
+    is missing.";
+
+/// Asks people through an inbox.
+pub(crate) struct HumanInput {
+    inbox: Inbox,
+}
+
+#[derive(Deserialize)]
+struct Wish {
+    question: String,
+    #[serde(default)]
+    options: Vec<String>,
+    schema: Option<Value>,
+    timeout: Option<f64>,
+}
+
+impl HumanInput {
+    pub(crate) fn new(inbox: Inbox) -> Self {
+        Self { inbox }
+    }
+
+    async fn ask(&self, call: &Admitted<'_>) -> Result<ToolOutput, ToolFailure> {
+        let wish: Wish = serde_json::from_str(call.arguments().raw().get())
+            .map_err(|error| ToolFailure::execution(error.to_string()))?;
+        let mut ask = Ask::new(Kind::Question, wish.question)
+            .options(wish.options)
+            .tool(NAME)
+            .context(call.context());
+        if let Some(schema) = wish.schema {
+            ask = ask.schema(schema);
+        }
+        if let Some(secs) = wish.timeout {
+            ask = ask.within(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
+        }
+        let answer = self.inbox.ask(ask).await.map_err(failure)?;
+        let text = answer.as_str().map_or_else(|| answer.to_string(), ToOwned::to_owned);
+        let data = to_raw_value(&json!({ "answer": answer }));
+        let data = data.map_err(|error| ToolFailure::execution(error.to_string()))?;
+        Ok(ToolOutput {
+            content: vec![Content::text(text)],
+            data: Some(data),
+            ..ToolOutput::default()
+        })
+    }
+}
+
+impl Tool for HumanInput {
+    fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: NAME.to_owned(),
+            title: Some("Ask a person".to_owned()),
+            description: DESCRIPTION.to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": {
+                    "question": {
+                        "type": "string", "minLength": 1, "maxLength": 10_000,
+                        "description": "What the person is asked, with what they need to know to answer.",
+                    },
+                    "options": {
+                        "type": "array", "maxItems": 100,
+                        "items": {"type": "string", "minLength": 1, "maxLength": 1000},
+                        "description": "The possible answers, where the answer is one of a few.",
+                    },
+                    "schema": {
+                        "type": "object",
+                        "description": "JSON Schema of the answer, where it must have a certain form.",
+                    },
+                    "timeout": {
+                        "type": "number", "exclusiveMinimum": 0,
+                        "description": "How many seconds to wait for the answer at most.",
+                    },
+                },
+                "required": ["question"],
+                "additionalProperties": false,
+            }),
+            output_schema: Some(json!({
+                "type": "object",
+                "properties": {"answer": {"description": "What the person answered."}},
+                "required": ["answer"],
+            })),
+        }
+    }
+
+    fn examples(&self) -> Vec<String> {
+        [
+            "ask me before you send the email",
+            "ask a person which of the two options to take",
+            "check with me whether this may be deleted",
+            "I need somebody to confirm the amount",
+        ]
+        .map(ToOwned::to_owned)
+        .to_vec()
+    }
+
+    fn waits_for_people(&self) -> bool {
+        true
+    }
+
+    fn invoke<'a>(
+        &'a self,
+        call: &'a Admitted<'_>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
+        Box::pin(self.ask(call))
+    }
+}
+
+fn failure(no_answer: NoAnswer) -> ToolFailure {
+    let (message, remedy) = (no_answer.to_string(), no_answer.remedy());
+    match no_answer {
+        NoAnswer::Expired { after } => {
+            let details = json!({ "timeout_ms": millis(after) });
+            ToolFailure::Expired { message, remedy, details }
+        }
+        NoAnswer::Refused { reason } => {
+            ToolFailure::Refused { message, remedy, details: json!({ "reason": reason }) }
+        }
+        NoAnswer::Unattended | NoAnswer::Full { .. } => {
+            ToolFailure::Unavailable { message, remedy, details: Value::Null }
+        }
+        NoAnswer::Schema { .. } => ToolFailure::Execution { message, remedy, details: Value::Null },
+    }
+}

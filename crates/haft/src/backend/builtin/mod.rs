@@ -1,0 +1,3 @@
+//! The tools that Haft brings itself.
+
+pub mod human;

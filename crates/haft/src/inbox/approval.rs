@@ -1,0 +1,106 @@
+//! Agreement of a person to one call, or to all calls of its kind from then on.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use super::{Ask, Inbox, Kind, NoAnswer, because};
+use crate::error::CallError;
+use crate::json::Arguments;
+use crate::registry::RegisteredTool;
+use crate::text::printable;
+use crate::tool::CallContext;
+
+/// How many agreements for good are remembered; the first one is forgotten first.
+const STANDING_MAX: usize = 1000;
+
+const ALLOW: &str = "allow";
+const ALWAYS: &str = "always";
+const DENY: &str = "deny";
+
+/// Agreements that hold for as long as the process lives.
+#[derive(Default)]
+pub(super) struct Standing(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    agreed: HashSet<Agreed>,
+    oldest_first: VecDeque<Agreed>,
+}
+
+/// Who may call what.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Agreed {
+    caller: Option<String>,
+    session: Option<String>,
+    server: Option<String>,
+    tool: String,
+}
+
+impl Inbox {
+    /// Waits until a person agrees to a call of a tool with `approval: ask`.
+    pub(crate) async fn approve(
+        &self,
+        tool: &RegisteredTool,
+        arguments: &Arguments,
+        context: &CallContext,
+    ) -> Result<(), CallError> {
+        let agreed = Agreed {
+            caller: context.caller.clone(),
+            session: context.session.clone(),
+            server: tool.source.server().map(ToOwned::to_owned),
+            tool: tool.name.clone(),
+        };
+        if self.0.standing.holds(&agreed) {
+            return Ok(());
+        }
+        let mut ask = Ask::new(Kind::Approval, format!("May `{}` run?", printable(&tool.name)))
+            .options([ALLOW, ALWAYS, DENY])
+            .tool(&tool.name)
+            .arguments(arguments.raw())
+            .context(context);
+        if let Some(server) = &agreed.server {
+            ask = ask.server(server);
+        }
+        let name = || tool.name.clone();
+        match self.ask(ask).await {
+            Ok(answer) if answer == ALLOW => Ok(()),
+            Ok(answer) if answer == ALWAYS => {
+                self.0.standing.keep(agreed);
+                Ok(())
+            }
+            Ok(_) => Err(CallError::Refused { tool: name(), reason: None }),
+            Err(NoAnswer::Refused { reason }) => Err(CallError::Refused { tool: name(), reason }),
+            Err(NoAnswer::Expired { after }) => Err(CallError::Unanswered { tool: name(), after }),
+            Err(NoAnswer::Unattended | NoAnswer::Schema { .. }) => {
+                Err(CallError::ApprovalNeeded { tool: name() })
+            }
+            Err(NoAnswer::Full { reason }) => Err(CallError::Refused {
+                tool: name(),
+                reason: Some(format!("nobody could be asked{}", because(Some(&reason)))),
+            }),
+        }
+    }
+}
+
+impl Standing {
+    fn holds(&self, agreed: &Agreed) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).agreed.contains(agreed)
+    }
+
+    /// Remembers, unless it is nobody in particular who may.
+    fn keep(&self, agreed: Agreed) {
+        if agreed.caller.is_none() && agreed.session.is_none() {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !kept.agreed.insert(agreed.clone()) {
+            return;
+        }
+        kept.oldest_first.push_back(agreed);
+        if kept.oldest_first.len() > STANDING_MAX
+            && let Some(oldest) = kept.oldest_first.pop_front()
+        {
+            kept.agreed.remove(&oldest);
+        }
+    }
+}

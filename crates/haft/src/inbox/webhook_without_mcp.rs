@@ -1,0 +1,20 @@
+//! What is left of the webhook in a build without an HTTP client: nobody is told.
+
+use super::{Inbox, Item};
+use crate::config::agent::InboxConfig;
+
+/// Never made.
+pub(super) enum Webhook {}
+
+impl Webhook {
+    pub(super) fn of(config: &InboxConfig) -> Option<Self> {
+        if config.webhook.is_some() {
+            tracing::warn!(
+                "`inbox.webhook` has no effect: this build of Haft has no HTTP client (feature `mcp`)"
+            );
+        }
+        None
+    }
+}
+
+pub(super) fn tell(_: &Inbox, _: &Item) {}
