@@ -16,3 +16,8 @@ pub(crate) fn parse(text: &str) -> Result<Timestamp, String> {
     })?;
     Timestamp::now().checked_sub(ago).map_err(|error| error.to_string())
 }
+
+/// A moment for people, in the time of this machine.
+pub(crate) fn shown(moment: Timestamp) -> String {
+    moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}

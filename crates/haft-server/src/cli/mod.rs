@@ -1,7 +1,9 @@
 //! The command line: arguments in, exit code out.
 
+mod agent;
 mod arguments;
 mod call;
+mod chat;
 mod check;
 mod config;
 mod content;
@@ -19,9 +21,11 @@ mod mcp;
 mod profile;
 mod prompts;
 mod resources;
+mod run;
 mod select;
 mod serve;
 mod servers;
+mod sessions;
 mod toolbox;
 mod tools;
 mod user_file;
@@ -71,6 +75,7 @@ Examples:
   haft install claude --write           use the tools from Claude Code, or another client
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
+  haft run "is it raining in Seoul?"    let a model use them
   haft select \"is it raining?\"         which tool fits?
   haft servers show files               how is a server doing?
   haft log --status error --since 1h    what went wrong?
@@ -144,6 +149,13 @@ enum Command {
     Login(login::LoginArgs),
     /// Forget the sign-in at a server
     Logout(login::LogoutArgs),
+    /// Let a model do something with the tools
+    Run(run::RunArgs),
+    /// Talk with a model that uses the tools
+    Chat(chat::ChatArgs),
+    /// List, show and delete the conversations that are kept
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
     /// Serve the toolbox over HTTP: calls, registry, log, metrics
     Serve(serve::ServeArgs),
     /// Offer the tools to an MCP client, over stdin and stdout
@@ -174,17 +186,20 @@ impl Command {
         match self {
             Self::Tools(_)
             | Self::Call(_)
+            | Self::Chat(_)
             | Self::Select(_)
             | Self::Eval(_)
             | Self::Learn(_)
             | Self::Explain(_)
             | Self::Prompts(_)
             | Self::Resources(_)
+            | Self::Run(_)
             | Self::Servers(_) => true,
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
             | Self::Serve(_)
+            | Self::Sessions(_)
             | Self::Mcp(_)
             | Self::Install(_)
             | Self::Uninstall(_)
@@ -203,13 +218,13 @@ pub(crate) fn main() -> ExitCode {
     let level = if is_brief { LogLevel::Warning } else { LogLevel::Info };
     let level = global.log_level.unwrap_or(level);
     logging::start(global.log_format, level, Paint::stderr(global.color));
-    match run(&global, command) {
+    match dispatch(&global, command) {
         Ok(code) => code,
         Err(error) => report(&global, &error),
     }
 }
 
-fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
+fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check(args) => check::run(global, &args),
         Command::Config(command) => config::run(global, &command),
@@ -224,6 +239,9 @@ fn run(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Servers(command) => servers::run(global, &command),
         Command::Login(args) => login::run(global, &args),
         Command::Logout(args) => login::logout(global, &args),
+        Command::Run(args) => run::run(global, &args),
+        Command::Chat(args) => chat::run(global, &args),
+        Command::Sessions(command) => sessions::run(global, &command),
         Command::Serve(args) => serve::run(global, &args),
         Command::Mcp(args) => mcp::run(global, &args),
         Command::Install(args) => install::install(global, &args),

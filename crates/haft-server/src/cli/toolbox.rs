@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haft::inbox::Inbox;
 use haft::{Config, Runtime, ServerInfo, ServerState, ToolFailure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -22,6 +23,8 @@ pub(super) enum Purpose<'a> {
     Call(&'a str),
     /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
     Serve(Hub),
+    /// To let a model use it, and ask people in the inbox.
+    Agent(Hub, Inbox),
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
     /// To see its servers. Every one is connected, and none stops the command.
@@ -53,6 +56,7 @@ impl Toolbox {
         let builder = match purpose {
             Purpose::Call(tool) => builder.for_tool(tool),
             Purpose::Serve(hub) => builder.without_waiting().server_handler(hub),
+            Purpose::Agent(hub, inbox) => builder.server_handler(hub).inbox(inbox),
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };
@@ -84,6 +88,37 @@ impl Toolbox {
         work: impl Future<Output = T>,
     ) -> T {
         self.signals.cancelling(cancel, work).await
+    }
+
+    /// The same for one turn of several: Ctrl-C cancels it, and whoever asks goes on. Nothing where the program
+    /// is to end.
+    pub(super) async fn interrupting<T>(
+        &mut self,
+        cancel: &CancellationToken,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            let is_end = tokio::select! {
+                done = &mut work => return Some(done),
+                _ = self.signals.interrupt.recv() => false,
+                _ = self.signals.terminate.recv() => true,
+                _ = self.signals.hang_up.recv() => true,
+            };
+            cancel.cancel();
+            if is_end {
+                work.await;
+                return None;
+            }
+        }
+    }
+
+    /// Waits for what a person does. Nothing where the program is to end.
+    pub(super) async fn until_end<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.signals.next() => None,
+        }
     }
 
     /// Takes the line of progress away, for whoever wants to write to the terminal.

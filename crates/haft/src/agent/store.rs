@@ -27,8 +27,10 @@ pub struct Saved {
     /// Its id.
     pub id: String,
     /// When it began.
+    #[serde(with = "crate::record::rfc3339")]
     pub created: Timestamp,
     /// When something was last said in it.
+    #[serde(with = "crate::record::rfc3339")]
     pub updated: Timestamp,
     /// The model it began with.
     pub model: String,
@@ -65,14 +67,23 @@ pub enum StoreError {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line {
     /// The first one.
-    Session { id: String, created: Timestamp, model: String },
+    Session {
+        id: String,
+        #[serde(with = "crate::record::rfc3339")]
+        created: Timestamp,
+        model: String,
+    },
     Message {
+        #[serde(with = "crate::record::rfc3339")]
         at: Timestamp,
         #[serde(flatten)]
         message: ChatMessage,
     },
     /// Everything before is forgotten.
-    Cleared { at: Timestamp },
+    Cleared {
+        #[serde(with = "crate::record::rfc3339")]
+        at: Timestamp,
+    },
 }
 
 impl SessionStore {

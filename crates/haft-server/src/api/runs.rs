@@ -1,0 +1,242 @@
+//! Runs of the agent: beginning one, following it, ending it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json as JsonAnswer;
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use haft::agent::StoreError;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::calls::wants_events;
+use super::{Routes, Service};
+use crate::keys::Scope;
+use crate::runs::{NoRun, Run, RunSummary, Told, Wanted};
+use crate::serve::{Caller, Json, Path, Problem};
+
+/// How often a silent stream shows that it lives.
+const ALIVE_EVERY: Duration = Duration::from_secs(15);
+/// When to come again where too many runs go on.
+const BUSY: Duration = Duration::from_secs(5);
+
+pub(super) fn routes() -> Routes {
+    let calling = OpenApiRouter::new()
+        .routes(routes!(begin, list))
+        .routes(routes!(show, cancel))
+        .routes(routes!(events));
+    Routes { calling, ..Routes::default() }
+}
+
+/// What the agent is to do.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"input": "What is the weather in Seoul?"}))]
+struct RunRequest {
+    /// In words. `@URI` hands a server's resource to the model.
+    #[schema(min_length = 1)]
+    input: String,
+    /// The conversation to go on with: `session` of an earlier run.
+    #[serde(default)]
+    session: Option<String>,
+    /// What the model is told before everything else, in place of `agent.system`.
+    #[serde(default)]
+    system: Option<String>,
+    /// How often the model may be asked, where that is less than `agent.max_steps`.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    max_steps: Option<u32>,
+    /// Whether every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
+    /// inbox.
+    #[serde(default)]
+    approved: bool,
+}
+
+/// The runs that are known.
+#[derive(Debug, Serialize, ToSchema)]
+struct RunList {
+    /// The oldest first.
+    runs: Vec<RunSummary>,
+}
+
+/// Begins a run of the agent.
+///
+/// With `Accept: text/event-stream` the answer is its events, as from `GET /api/v1/runs/{id}/events`, and
+/// `Location` names it; else the run as it is at its beginning. The run goes on without its client:
+/// `DELETE` breaks it off.
+#[utoipa::path(
+    post, path = "/api/v1/runs", tag = "runs", request_body = RunRequest,
+    responses(
+        (status = 200, description = "Its events.", body = String, content_type = "text/event-stream"),
+        (status = 202, description = "It goes on.", body = RunSummary),
+        (status = 400, description = "There is nothing to do, or a resource that is mentioned cannot be read."),
+        (status = 404, description = "There is no such conversation."),
+        (status = 409, description = "Another run goes on in this conversation."),
+        (status = 429, description = "Too many runs go on."),
+        (status = 503, description = "There is no model to ask."),
+    )
+)]
+async fn begin(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Json(request): Json<RunRequest>,
+) -> Result<Response, Problem> {
+    let RunRequest { input, session, system, max_steps, approved } = request;
+    if input.trim().is_empty() {
+        return Err(Problem::bad_request("`input` is empty").remedy("say what is to be done"));
+    }
+    if max_steps == Some(0) {
+        return Err(Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing"));
+    }
+    let wanted = Wanted {
+        input,
+        caller: Arc::clone(&caller.name),
+        is_admin: caller.scope == Scope::Admin,
+        session,
+        system,
+        max_steps,
+        approved,
+    };
+    let run = service.runs.begin(service.live.runtime(), wanted).await.map_err(problem)?;
+    let location = [(LOCATION, format!("/api/v1/runs/{}", run.id()))];
+    if wants_events(&headers) {
+        return Ok((location, stream(run, 0)).into_response());
+    }
+    Ok((StatusCode::ACCEPTED, location, JsonAnswer(run.summary())).into_response())
+}
+
+/// Lists the runs that go on and those that ended lately.
+///
+/// An admin key sees all of them, a call key its own.
+#[utoipa::path(
+    get, path = "/api/v1/runs", tag = "runs",
+    responses((status = 200, description = "The runs, the oldest first.", body = RunList))
+)]
+async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<RunList> {
+    let runs = service.runs.list();
+    let visible = runs.iter().filter(|run| caller.may_see(Some(run.caller())));
+    JsonAnswer(RunList { runs: visible.map(|run| run.summary()).collect() })
+}
+
+/// Shows a run, with the questions that wait for a person.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{id}", tag = "runs",
+    params(("id" = String, Path, description = "The run's id.")),
+    responses(
+        (status = 200, description = "The run.", body = RunSummary),
+        (status = 404, description = "No such run is known."),
+    )
+)]
+async fn show(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<JsonAnswer<RunSummary>, Problem> {
+    Ok(JsonAnswer(find(&service, &caller, &id)?.summary()))
+}
+
+/// Follows a run.
+///
+/// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `text.completed`,
+/// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the
+/// end `turn.completed` or `turn.failed`. A client that was cut off sends `Last-Event-ID` and misses nothing.
+#[utoipa::path(
+    get, path = "/api/v1/runs/{id}/events", tag = "runs",
+    params(
+        ("id" = String, Path, description = "The run's id."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+    ),
+    responses(
+        (status = 200, description = "Its events, until it ends.", body = String, content_type = "text/event-stream"),
+        (status = 404, description = "No such run is known."),
+    )
+)]
+async fn events(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let run = find(&service, &caller, &id)?;
+    let heard = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    Ok(stream(run, heard.unwrap_or(0)))
+}
+
+/// Breaks a run off.
+#[utoipa::path(
+    delete, path = "/api/v1/runs/{id}", tag = "runs",
+    params(("id" = String, Path, description = "The run's id.")),
+    responses(
+        (status = 202, description = "It is being ended.", body = RunSummary),
+        (status = 404, description = "No such run is known."),
+        (status = 409, description = "It is over."),
+    )
+)]
+async fn cancel(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, JsonAnswer<RunSummary>), Problem> {
+    let run = find(&service, &caller, &id)?;
+    if !run.is_running() {
+        return Err(Problem::conflict(format!("the run `{id}` is over"))
+            .remedy("`GET` shows what came of it"));
+    }
+    run.cancel();
+    Ok((StatusCode::ACCEPTED, JsonAnswer(run.summary())))
+}
+
+fn find(service: &Service, caller: &Caller, id: &str) -> Result<Arc<Run>, Problem> {
+    let run = service.runs.get(id).filter(|run| caller.may_see(Some(run.caller())));
+    run.ok_or_else(|| {
+        Problem::not_found(format!("no run `{id}` is known"))
+            .remedy("`GET /api/v1/runs` lists those that are")
+    })
+}
+
+/// The events of a run after the first so many.
+fn stream(run: Arc<Run>, heard: usize) -> Response {
+    let events = stream::unfold((run, heard), async |(run, heard)| {
+        let told = run.event(heard).await?;
+        Some((Ok::<_, Infallible>(event(&told, heard + 1)), (run, heard + 1)))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
+}
+
+fn event(told: &Told, id: usize) -> Event {
+    Event::default().event(&told.name).id(id.to_string()).data(haft::json_text::compact(&told.data))
+}
+
+fn problem(error: NoRun) -> Problem {
+    let text = error.to_string();
+    match error {
+        NoRun::Model(error) => {
+            let problem = Problem::unavailable(text);
+            match error.remedy {
+                Some(remedy) => problem.remedy(remedy),
+                None => problem,
+            }
+        }
+        NoRun::Session(StoreError::Unreadable { .. }) => {
+            Problem::unavailable(text).remedy("begin a new conversation: leave `session` out")
+        }
+        NoRun::Session(_) => {
+            Problem::not_found(text).remedy("send `session` of an earlier run, or leave it out")
+        }
+        NoRun::InUse(_) => Problem::conflict(text).remedy("wait for its end, or cancel it"),
+        NoRun::Mentioned(_) => {
+            Problem::bad_request(text).remedy("`GET /api/v1/resources` lists what there is")
+        }
+        NoRun::Busy => Problem::too_many_requests(text, BUSY),
+        NoRun::Stopping => Problem::stopping(text),
+    }
+}

@@ -1,0 +1,148 @@
+//! What `haft run` and `haft chat` share: the model, the toolbox and the conversation they go on with.
+
+mod lines;
+mod people;
+mod printer;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use haft::agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, StoreError};
+use haft::inbox::Inbox;
+use haft::model::{self, ModelError};
+use haft::{Config, Runtime};
+
+use super::toolbox::{Purpose, Toolbox};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
+use crate::gateway::Hub;
+
+pub(super) use lines::{Lines, Said};
+pub(super) use people::People;
+pub(super) use printer::Printer;
+
+/// The folder of conversations, in the state folder.
+const SESSIONS: &str = "sessions";
+
+/// Options of everything that asks a model.
+#[derive(Debug, Args)]
+pub(super) struct AgentArgs {
+    /// The model, such as openai::gpt-5, anthropic::claude-sonnet-4-5, gemini::gemini-2.5-pro, ollama::qwen3
+    #[arg(long, short, value_name = "PROVIDER::NAME")]
+    model: Option<String>,
+    /// The address of the model's service, such as http://localhost:8080/v1
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// What the model is told before everything else
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// How many times the model may be asked in one turn
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    max_steps: Option<u32>,
+    /// Agree to every call that needs approval
+    #[arg(long, short)]
+    yes: bool,
+    /// Go on with a conversation, by its id or the beginning of it
+    #[arg(long, value_name = "ID", conflicts_with = "last")]
+    resume: Option<String>,
+    /// Go on with the conversation that was used last
+    #[arg(long)]
+    last: bool,
+    /// Do not keep the conversation
+    #[arg(long, conflicts_with_all = ["resume", "last"])]
+    no_session: bool,
+}
+
+/// An agent that is ready, and the conversation it goes on with.
+pub(super) struct Opened {
+    pub(super) toolbox: Toolbox,
+    pub(super) agent: Agent,
+    pub(super) conversation: Conversation,
+    pub(super) inbox: Inbox,
+}
+
+impl Opened {
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.toolbox.runtime
+    }
+}
+
+/// Starts everything. What is wrong with the model or the conversation is said before anything is started.
+pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Opened> {
+    let config = configuration(global, args)?;
+    let model = model::open(&config.agent).map_err(|error| failure(EXIT_CONFIG, error))?;
+    let conversation = conversation(&config, args, model.name())?;
+    let settings = AgentSettings {
+        caller: "cli".to_owned(),
+        approves_all: args.yes,
+        ..AgentSettings::from(&config.agent)
+    };
+    let inbox = Inbox::default();
+    let mut hub = Hub::with_inbox(inbox.clone()).with_sampler(Sampler::new(Arc::clone(&model)));
+    if args.yes {
+        hub = hub.agreeing();
+    }
+    let toolbox = Toolbox::open(config, Purpose::Agent(hub, inbox.clone())).await?;
+    toolbox.hide_progress();
+    let agent = Agent::new(toolbox.runtime.clone(), model, settings);
+    Ok(Opened { toolbox, agent, conversation, inbox })
+}
+
+/// The configuration with what the command line says of the agent. There need not be a file.
+fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
+    let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
+    let mut overrides: HashMap<&str, String> = HashMap::new();
+    overrides.extend(args.model.clone().map(|model| ("HAFT__AGENT__MODEL", model)));
+    overrides.extend(args.base_url.clone().map(|url| ("HAFT__AGENT__BASE_URL", url)));
+    let (mut config, _) = load::load_files_with(global, files, &overrides)?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}; {}", warning.remedy);
+    }
+    if let Some(system) = &args.system {
+        config.agent.system = Some(haft::config::model::Setting::default(system.clone()));
+    }
+    if let Some(steps) = args.max_steps {
+        config.agent.max_steps.value = steps;
+    }
+    Ok(config)
+}
+
+fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Result<Conversation> {
+    let store = store(config);
+    if args.no_session {
+        return Ok(Conversation::new());
+    }
+    let id = match &args.resume {
+        Some(id) => Some(id.clone()),
+        None if args.last => Some(store.last().map_err(unknown)?),
+        None => None,
+    };
+    match id {
+        Some(id) => Ok(store.resume(&id).map_err(unknown)?),
+        None => Ok(store.begin(model)),
+    }
+}
+
+/// The conversations of a configuration.
+pub(super) fn store(config: &Config) -> SessionStore {
+    SessionStore::new(sessions_dir(config))
+}
+
+pub(super) fn sessions_dir(config: &Config) -> PathBuf {
+    config.state_dir.value.join(SESSIONS)
+}
+
+pub(super) fn unknown(error: StoreError) -> Failure {
+    let remedy = match &error {
+        StoreError::Empty => "begin one with `haft chat` or `haft run \"...\"`",
+        StoreError::Unknown(_) | StoreError::Ambiguous(_) => "`haft sessions list` shows them",
+        StoreError::Unreadable { .. } => "delete it with `haft sessions rm`, or begin a new one",
+    };
+    Failure::new(EXIT_RUNTIME, error.to_string(), remedy)
+}
+
+/// What a model could not do, as an error of ours.
+pub(super) fn failure(code: u8, error: ModelError) -> Failure {
+    Failure { message: error.message, remedy: error.remedy, code }
+}

@@ -1,0 +1,103 @@
+//! What a person sees of a turn: the answer as it is written, and on stderr calls and what came of them.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use haft::agent::AgentEvent;
+use haft::text::{printable, printable_block};
+
+use crate::console::{self, Paint};
+
+/// How much is shown of arguments and answers.
+const SHOWN_CHARS: usize = 160;
+
+/// Prints a turn as it goes on.
+pub(in crate::cli) struct Printer {
+    paint: Paint,
+    /// Whether the answer is printed as it is written.
+    is_live: bool,
+    /// Whether something stands on the line that the cursor is in.
+    is_mid_line: Mutex<bool>,
+}
+
+impl Printer {
+    pub(in crate::cli) fn new(paint: Paint, is_live: bool) -> Self {
+        Self { paint, is_live, is_mid_line: Mutex::default() }
+    }
+
+    pub(in crate::cli) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Prints what an event says, if anything.
+    pub(in crate::cli) fn note(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Text { text } if self.is_live => self.write(text),
+            AgentEvent::Text { .. } | AgentEvent::Reasoning { .. } => {}
+            event => {
+                self.end_line();
+                self.trace(event);
+            }
+        }
+    }
+
+    /// Ends the line that the answer stands on.
+    pub(in crate::cli) fn end_line(&self) {
+        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut *is_mid_line) {
+            console::line("");
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_mid_line = !text.ends_with('\n');
+        let mut stdout = std::io::stdout().lock();
+        // A terminal that is gone ends the program by itself.
+        let _ = stdout.write_all(printable_block(text).as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    /// What is not part of the answer.
+    fn trace(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolStarted { tool, arguments, .. } => {
+                self.line(&format!("> {} {}", printable(tool), brief(arguments)));
+            }
+            AgentEvent::ToolProgress { tool, progress, total, message, .. } => {
+                let total = total.map(|total| format!(" of {total}")).unwrap_or_default();
+                let message = message.as_deref().map(brief).unwrap_or_default();
+                self.line(&format!("  {} {progress}{total} {message}", printable(tool)));
+            }
+            AgentEvent::ToolCompleted { is_error: true, text, execution_id, .. } => {
+                let id = execution_id.as_deref().map(|id| format!(" (execution {id})"));
+                eprintln!("{} {}{}", self.paint.bad("!"), brief(text), self.paint.dim(&id.unwrap_or_default()));
+            }
+            AgentEvent::ToolCompleted { text, duration_ms, .. } => {
+                self.line(&format!("< {} ms: {}", duration_ms, brief(text)));
+            }
+            AgentEvent::Restarted { reason } => {
+                self.line(&format!("[asking again: {}]", printable(reason)));
+            }
+            AgentEvent::Warning { message } => {
+                eprintln!("{}: {}", self.paint.level("WARNING").to_lowercase(), printable(message));
+            }
+            AgentEvent::TurnStarted { .. }
+            | AgentEvent::StepStarted { .. }
+            | AgentEvent::Text { .. }
+            | AgentEvent::Reasoning { .. }
+            | AgentEvent::TextCompleted { .. }
+            | AgentEvent::TurnCompleted { .. }
+            | AgentEvent::TurnFailed { .. } => {}
+        }
+    }
+
+    fn line(&self, text: &str) {
+        eprintln!("{}", self.paint.dim(text));
+    }
+}
+
+/// The beginning of a text, on one line.
+fn brief(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    console::fit(&printable(&line), SHOWN_CHARS)
+}

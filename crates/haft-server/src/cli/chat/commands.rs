@@ -1,0 +1,200 @@
+//! `/help` and the other words of the chat that are not for the model.
+
+use haft::agent::from_prompt;
+use haft::model::ChatMessage;
+use haft::record::{Filter, read};
+use haft::text::printable;
+use haft::{PromptInfo, ResourceInfo};
+use serde_json::value::to_raw_value;
+
+use super::super::agent::Opened;
+use super::super::arguments;
+use crate::console::{self, Paint};
+use crate::moment;
+
+/// How many calls `/log` shows.
+const CALLS_MAX: usize = 20;
+
+const HELP: &str = "\
+/tools [TEXT]          the tools, or those with TEXT in name or description
+/servers               the servers and how each is doing
+/prompts               the prompts of the servers
+/prompt NAME KEY=VALUE say what a prompt says
+/resources             the resources of the servers; @URI in a message hands one to the model
+/log                   the calls of this conversation
+/clear                 forget what was said
+/exit                  leave (Ctrl-D)";
+
+/// Every word there is.
+const WORDS: [&str; 9] = [
+    "/help", "/tools", "/servers", "/prompts", "/prompt", "/resources", "/log", "/clear", "/exit",
+];
+
+/// What to do with what was typed.
+pub(super) enum Next {
+    /// It is done.
+    Nothing,
+    /// Say this to the model.
+    Say(String),
+    /// Say these to the model.
+    Prompt(Vec<ChatMessage>),
+    /// The person leaves.
+    Leave,
+}
+
+/// The words, and what they are about.
+pub(super) struct Commands<'a> {
+    pub(super) paint: Paint,
+    pub(super) opened: &'a mut Opened,
+}
+
+impl Commands<'_> {
+    pub(super) async fn read(self, line: &str) -> Next {
+        if line.is_empty() {
+            return Next::Nothing;
+        }
+        if !line.starts_with('/') {
+            return Next::Say(line.to_owned());
+        }
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        match word {
+            "/help" | "/?" => console::line(HELP),
+            "/tools" => self.tools(rest),
+            "/servers" => self.servers(),
+            "/prompts" => self.prompts(),
+            "/prompt" => return self.prompt(rest).await,
+            "/resources" => self.resources().await,
+            "/log" => self.log(),
+            "/clear" => {
+                self.opened.conversation.clear().await;
+                console::line("what was said is forgotten");
+            }
+            "/exit" | "/quit" => return Next::Leave,
+            unknown => {
+                let near = haft::nearest(unknown, WORDS).map(|near| format!("; did you mean {near}?"));
+                let near = near.unwrap_or_else(|| "; /help shows what there is".to_owned());
+                console::line(&format!("there is no {}{near}", printable(unknown)));
+            }
+        }
+        Next::Nothing
+    }
+
+    fn tools(&self, wanted: &str) {
+        let wanted = wanted.to_lowercase();
+        let fits = |text: &str| text.to_lowercase().contains(&wanted);
+        let tools = self.opened.runtime().tools();
+        let fitting = tools.iter().filter(|tool| fits(&tool.name) || fits(&tool.description));
+        let rows: Vec<Vec<String>> = fitting
+            .map(|tool| {
+                let from = tool.source.server().unwrap_or("local").to_owned();
+                let about = tool.description.lines().next().unwrap_or_default().to_owned();
+                vec![tool.name.clone(), from, about]
+            })
+            .collect();
+        self.table(&["TOOL", "FROM", "DESCRIPTION"], &rows, "no tools");
+    }
+
+    fn servers(&self) {
+        let servers = self.opened.runtime().servers();
+        let rows: Vec<Vec<String>> = servers
+            .into_iter()
+            .map(|server| {
+                let reason = server.reason.unwrap_or_default();
+                vec![server.name, server.state.to_string(), reason]
+            })
+            .collect();
+        self.table(&["SERVER", "STATE", "WHY"], &rows, "no servers");
+    }
+
+    fn prompts(&self) {
+        let prompts = self.opened.runtime().prompts();
+        let rows: Vec<Vec<String>> = prompts
+            .into_iter()
+            .map(|PromptInfo { server, name, description, arguments, .. }| {
+                let names: Vec<String> = arguments.into_iter().map(|it| it.name).collect();
+                vec![name, server, names.join(" "), description]
+            })
+            .collect();
+        self.table(&["PROMPT", "SERVER", "ARGUMENTS", "DESCRIPTION"], &rows, "no prompts");
+    }
+
+    async fn prompt(self, rest: &str) -> Next {
+        let mut words = rest.split_whitespace();
+        let Some(name) = words.next() else {
+            console::line("which one? /prompts shows them; /prompt NAME KEY=VALUE");
+            return Next::Nothing;
+        };
+        let words: Vec<String> = words.map(ToOwned::to_owned).collect();
+        match self.filled(name, &words).await {
+            Ok(messages) => Next::Prompt(messages),
+            Err(error) => {
+                console::error(self.paint, &error.to_string(), Some("/prompts shows what there is"));
+                Next::Nothing
+            }
+        }
+    }
+
+    async fn filled(&self, name: &str, words: &[String]) -> anyhow::Result<Vec<ChatMessage>> {
+        let runtime = self.opened.runtime();
+        let prompts = runtime.prompts();
+        let found = prompts.iter().find(|prompt| {
+            prompt.name == name || format!("{}:{}", prompt.server, prompt.name) == name
+        });
+        let found = found.ok_or_else(|| anyhow::anyhow!("no prompt is named `{name}`"))?;
+        let arguments = to_raw_value(&arguments::texts(words)?)?;
+        let messages = runtime.prompt(&found.server, &found.name, &arguments).await?;
+        Ok(from_prompt(messages))
+    }
+
+    async fn resources(&self) {
+        let mut rows = Vec::new();
+        for server in self.opened.runtime().servers_with("resources") {
+            match self.opened.runtime().resources(&server).await {
+                Ok(resources) => rows.extend(resources.into_iter().map(|resource| match resource {
+                    ResourceInfo::Resource { server, resource } => {
+                        vec![resource.uri, server, resource.description]
+                    }
+                    ResourceInfo::Template { server, template } => {
+                        vec![template.uri_template, server, template.description]
+                    }
+                })),
+                Err(failure) => rows.push(vec![String::new(), server, failure.to_string()]),
+            }
+        }
+        self.table(&["URI", "SERVER", "DESCRIPTION"], &rows, "no resources");
+    }
+
+    fn log(&self) {
+        let dir = self.opened.runtime().config().log.dir.value.clone();
+        let filter = Filter {
+            session: Some(self.opened.conversation.id().to_owned()),
+            limit: Some(CALLS_MAX),
+            ..Filter::default()
+        };
+        let calls = match read(&dir, &filter) {
+            Ok(calls) => calls,
+            Err(error) => return console::error(self.paint, &error.problem(), None),
+        };
+        let rows: Vec<Vec<String>> = calls
+            .flatten()
+            .map(|call| {
+                let how = match &call.error {
+                    Some(error) => format!("{:?}", error.code),
+                    None => "success".to_owned(),
+                };
+                let when = moment::shown(call.timestamp);
+                vec![call.execution_id, when, call.tool, how, call.input.get().to_owned()]
+            })
+            .collect();
+        self.table(&["EXECUTION", "WHEN", "TOOL", "STATUS", "INPUT"], &rows, "no calls yet");
+    }
+
+    fn table(&self, head: &[&str], rows: &[Vec<String>], nothing: &str) {
+        if rows.is_empty() {
+            console::line(nothing);
+        } else {
+            console::table(self.paint, head, rows);
+        }
+    }
+}

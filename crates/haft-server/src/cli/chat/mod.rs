@@ -1,0 +1,144 @@
+//! `haft chat`: talking with the agent.
+
+mod commands;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Args;
+use haft::agent::{AgentEvent, mentioned};
+use haft::model::ChatMessage;
+use haft::Content;
+use tokio_util::sync::CancellationToken;
+
+use self::commands::{Commands, Next};
+use super::agent::{self, AgentArgs, Lines, Opened, People, Printer, Said, sessions_dir};
+use super::{Global, block_on, count};
+use crate::console::{self, Paint};
+
+/// What a person typed, in the folder of conversations.
+const HISTORY: &str = "history";
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft chat -m anthropic::claude-sonnet-4-5
+  haft chat -m ollama::qwen3                    a local model
+  haft chat --last                              go on with the last conversation
+
+In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks off
+an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always, deny.")]
+pub(super) struct ChatArgs {
+    #[command(flatten)]
+    agent: AgentArgs,
+}
+
+pub(super) fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<ExitCode> {
+    block_on(async {
+        let mut opened = agent::open(global, &args.agent).await?;
+        let talked = talk(global, &mut opened).await;
+        opened.toolbox.end().await;
+        talked
+    })
+}
+
+async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> {
+    let config = opened.runtime().config();
+    let history = std::io::stdin().is_terminal().then(|| sessions_dir(&config).join(HISTORY));
+    let lines = Lines::open(history);
+    let (out, err) = (Paint::stdout(global.color), Paint::stderr(global.color));
+    greet(err, opened);
+    let people = People::are_there().then(|| People::attend(&opened.inbox, lines.clone(), err));
+    let mut is_leaving = false;
+    loop {
+        let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
+        let Some(said) = opened.toolbox.until_end(lines.read(prompt)).await else { break };
+        let line = match said {
+            Said::Line(line) => line,
+            Said::Closed => break,
+            Said::Interrupted if is_leaving => break,
+            Said::Interrupted => {
+                eprintln!("{}", err.dim("Ctrl-C once more, Ctrl-D or /exit leaves"));
+                is_leaving = true;
+                continue;
+            }
+        };
+        is_leaving = false;
+        let commands = Commands { paint: out, opened };
+        let content = match commands.read(line.trim()).await {
+            Next::Nothing => continue,
+            Next::Leave => break,
+            Next::Say(text) => match mentioned(opened.runtime(), &text).await {
+                Ok(mentioned) => mentioned.content,
+                Err(failure) => {
+                    console::error(err, &failure.to_string(), Some("/resources shows what there is"));
+                    continue;
+                }
+            },
+            Next::Prompt(messages) => match put(opened, messages).await {
+                Some(content) => content,
+                None => continue,
+            },
+        };
+        if !turn(opened, people.as_ref(), content, err).await {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the messages of a prompt into the conversation. What is to be answered comes back.
+async fn put(opened: &mut Opened, mut messages: Vec<ChatMessage>) -> Option<Vec<Content>> {
+    let last = messages.pop()?;
+    for message in messages {
+        opened.conversation.push(message).await;
+    }
+    match last {
+        ChatMessage::User { content } => Some(content),
+        other => {
+            opened.conversation.push(other).await;
+            None
+        }
+    }
+}
+
+/// One turn. False where the program is to end.
+async fn turn(
+    opened: &mut Opened,
+    people: Option<&People>,
+    content: Vec<Content>,
+    paint: Paint,
+) -> bool {
+    let printer = Printer::new(paint, true);
+    let tell = |event: AgentEvent| printer.note(&event);
+    let cancel = CancellationToken::new();
+    let Opened { toolbox, agent, conversation, .. } = opened;
+    let turn = agent.turn(conversation, content, &tell, &cancel);
+    let ended = match people {
+        Some(people) => {
+            toolbox.interrupting(&cancel, people.while_working(&cancel, turn)).await
+        }
+        None => toolbox.interrupting(&cancel, turn).await,
+    };
+    printer.end_line();
+    match ended {
+        None => return false,
+        Some(Ok(turn)) => {
+            if let Some(explained) = turn.end.explained() {
+                eprintln!("{}", paint.dim(&format!("[{explained}]")));
+            }
+        }
+        Some(Err(error)) => console::error(paint, &error.message, error.remedy.as_deref()),
+    }
+    true
+}
+
+fn greet(paint: Paint, opened: &Opened) {
+    let (runtime, agent) = (opened.runtime(), &opened.agent);
+    let tools = count(runtime.tools().len(), "tool");
+    let before = opened.conversation.messages().len();
+    let resumed =
+        if before > 0 { format!(", going on after {}", count(before, "message")) } else { String::new() };
+    let line = format!("{} with {tools}{resumed}; /help shows what there is", agent.model().name());
+    eprintln!("{}", paint.dim(&line));
+}

@@ -1,0 +1,213 @@
+//! `haft run`: one request to the agent.
+
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use haft::agent::{AgentEvent, Turn, TurnEnd, mentioned};
+use haft::model::ModelError;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::agent::{self, AgentArgs, Lines, Opened, People, Printer};
+use super::toolbox;
+use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, print_json};
+use crate::console::{self, Paint};
+
+/// When a person is told that the program waits for standard input.
+const WAITING_AFTER: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  haft run \"what is the weather in Seoul?\" -m openai::gpt-5
+  haft run -m ollama::qwen3 \"which files are in my notes?\"      a local model
+  git diff | haft run \"review this\" -q > review.md
+  haft run --last \"and tomorrow?\"                               go on with the last conversation
+  haft run -c agent.yaml \"...\"                                  an agent.yaml with its servers
+
+A model's key comes from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) or from
+`agent.api_key_file`. Any service that speaks OpenAI's format: -m openai::NAME --base-url URL.
+Calls of tools are shown on stderr. Without a terminal, calls that need approval are denied; --yes agrees.")]
+pub(super) struct RunArgs {
+    /// What to do; - or nothing reads it from standard input. With a text, piped input is added to it
+    prompt: Option<String>,
+    #[command(flatten)]
+    agent: AgentArgs,
+    /// Print only the answer
+    #[arg(long, short)]
+    quiet: bool,
+    /// What is printed: the answer, one JSON object at the end, or a JSON line for each event
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    output_format: OutputFormat,
+}
+
+/// What `haft run` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    Text,
+    Json,
+    StreamJson,
+}
+
+pub(super) fn run(global: &Global, args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let prompt = prompt(args.prompt.as_deref())?;
+    let format = if global.json && args.output_format == OutputFormat::Text {
+        OutputFormat::Json
+    } else {
+        args.output_format
+    };
+    block_on(async {
+        let mut opened = agent::open(global, &args.agent).await?;
+        let answered = answer(global, args, format, &mut opened, &prompt).await;
+        opened.toolbox.end().await;
+        answered
+    })
+}
+
+async fn answer(
+    global: &Global,
+    args: &RunArgs,
+    format: OutputFormat,
+    opened: &mut Opened,
+    prompt: &str,
+) -> anyhow::Result<ExitCode> {
+    let said = mentioned(opened.runtime(), prompt).await;
+    let said = said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
+    let output = Output::new(global, format, args.quiet);
+    let tell = |event: AgentEvent| output.note(&event);
+    let cancel = CancellationToken::new();
+    let Opened { toolbox, agent, conversation, inbox } = opened;
+    let turn = agent.turn(conversation, said.content, &tell, &cancel);
+    let turn = if People::are_there() {
+        let people = People::attend(inbox, Lines::open(None), Paint::stderr(global.color));
+        toolbox.cancelling(&cancel, people.while_working(&cancel, turn)).await
+    } else {
+        toolbox.cancelling(&cancel, turn).await
+    };
+    output.end(conversation.id(), agent.model().name(), &turn)?;
+    match turn {
+        Ok(Turn { end: TurnEnd::Answered, .. }) => Ok(ExitCode::SUCCESS),
+        Ok(Turn { end: TurnEnd::Cancelled, .. }) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
+        Ok(Turn { end, .. }) => {
+            if let Some(explained) = end.explained() {
+                console::error(Paint::stderr(global.color), explained, None);
+            }
+            Ok(ExitCode::from(EXIT_RUNTIME))
+        }
+        // In the other formats it is said there.
+        Err(error) if format == OutputFormat::Text => Err(agent::failure(EXIT_RUNTIME, error).into()),
+        Err(error) => {
+            console::error(Paint::stderr(global.color), &error.message, error.remedy.as_deref());
+            Ok(ExitCode::from(EXIT_RUNTIME))
+        }
+    }
+}
+
+/// What is asked: the argument, standard input, or both.
+fn prompt(argument: Option<&str>) -> anyhow::Result<String> {
+    let is_piped = !std::io::stdin().is_terminal();
+    let prompt = match argument {
+        None | Some("-") if is_piped => standard_input()?,
+        None | Some("-") => {
+            let remedy = "write `haft run \"...\"`, or pipe a text in; `haft chat` is for talking";
+            return Err(Failure::new(EXIT_CONFIG, "there is nothing to do", remedy).into());
+        }
+        Some(text) if is_piped => match standard_input()?.trim_end() {
+            "" => text.to_owned(),
+            input => format!("{text}\n\n<stdin>\n{input}\n</stdin>"),
+        },
+        Some(text) => text.to_owned(),
+    };
+    if prompt.trim().is_empty() {
+        let remedy = "write `haft run \"...\"`, or pipe a text in";
+        return Err(Failure::new(EXIT_CONFIG, "there is nothing to do: the text is empty", remedy).into());
+    }
+    Ok(prompt)
+}
+
+/// All of standard input. A pipe that nobody closes is waited for, and the person is told.
+fn standard_input() -> anyhow::Result<String> {
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if waiting.recv_timeout(WAITING_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("waiting for the end of standard input; `< /dev/null` says that there is none");
+        }
+    });
+    let mut text = String::new();
+    let read = std::io::stdin().lock().read_to_string(&mut text);
+    drop(done);
+    read.map_err(|error| {
+        Failure::new(EXIT_CONFIG, format!("standard input cannot be read: {error}"), "pipe in a text")
+    })?;
+    Ok(text)
+}
+
+/// Prints a turn as it goes on, and what came of it.
+struct Output {
+    format: OutputFormat,
+    /// Nothing but the answer where there is none.
+    printer: Option<Printer>,
+    calls: Mutex<Vec<Value>>,
+}
+
+impl Output {
+    fn new(global: &Global, format: OutputFormat, is_quiet: bool) -> Self {
+        let is_live = format == OutputFormat::Text && std::io::stdout().is_terminal();
+        let has_traces = format != OutputFormat::StreamJson && !is_quiet;
+        Self {
+            format,
+            printer: has_traces.then(|| Printer::new(Paint::stderr(global.color), is_live)),
+            calls: Mutex::default(),
+        }
+    }
+
+    fn note(&self, event: &AgentEvent) {
+        if let AgentEvent::ToolCompleted { call_id, tool, execution_id, is_error, duration_ms, .. } = event {
+            let call = json!({
+                "call_id": call_id, "tool": tool, "execution_id": execution_id, "is_error": is_error,
+                "duration_ms": duration_ms,
+            });
+            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+        }
+        if self.format == OutputFormat::StreamJson {
+            let line = serde_json::to_string(event).unwrap_or_default();
+            console::line(&haft::text::printable_json(&line));
+        }
+        if let Some(printer) = &self.printer {
+            printer.note(event);
+        }
+    }
+
+    fn end(&self, session: &str, model: &str, turn: &Result<Turn, ModelError>) -> anyhow::Result<()> {
+        let is_printed = self.printer.as_ref().is_some_and(Printer::is_live);
+        if let Some(printer) = &self.printer {
+            printer.end_line();
+        }
+        match (self.format, turn) {
+            (OutputFormat::Text, Ok(turn)) if !is_printed && !turn.text.is_empty() => {
+                console::whole(&format!("{}\n", turn.text.trim_end()));
+            }
+            (OutputFormat::Json, turn) => {
+                let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let mut object = json!({"session": session, "model": model, "tool_calls": calls});
+                match turn {
+                    Ok(Turn { text, end, steps, usage }) => {
+                        object["text"] = json!(text);
+                        object["end"] = json!(end);
+                        object["steps"] = json!(steps);
+                        object["usage"] = json!(usage);
+                    }
+                    Err(ModelError { message, remedy, .. }) => {
+                        object["error"] = json!({"message": message, "remedy": remedy});
+                    }
+                }
+                print_json(&object)?;
+            }
+            (OutputFormat::Text | OutputFormat::StreamJson, _) => {}
+        }
+        Ok(())
+    }
+}

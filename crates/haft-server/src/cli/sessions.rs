@@ -1,0 +1,104 @@
+//! `haft sessions list|show|rm`: the conversations that are kept.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use haft::agent::Saved;
+use haft::model::ChatMessage;
+use haft::text::printable_block;
+use serde_json::json;
+
+use super::agent::{store, unknown};
+use super::content::shown;
+use super::{Global, load, print_json};
+use crate::console::{self, Paint};
+use crate::moment;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// List the conversations, the one used last first
+    List,
+    /// Show what was said in a conversation
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Delete conversations
+    Rm {
+        /// Their ids, or the beginnings of them
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<ExitCode> {
+    let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
+    let (config, _) = load::load_files(global, files)?;
+    let store = store(&config);
+    match command {
+        SessionsCommand::List => list(global, &store.list())?,
+        SessionsCommand::Show { id } => {
+            let (saved, messages) = store.show(id).map_err(unknown)?;
+            if global.json {
+                print_json(&json!({"session": saved, "messages": messages}))?;
+            } else {
+                print(global, &messages);
+            }
+        }
+        SessionsCommand::Rm { ids } => {
+            for id in ids {
+                let id = store.remove(id).map_err(unknown)?;
+                console::line(&format!("deleted {id}"));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(global: &Global, saved: &[Saved]) -> anyhow::Result<()> {
+    if global.json {
+        return print_json(&saved);
+    }
+    if saved.is_empty() {
+        console::line("no conversations are kept yet; `haft chat` begins one");
+        return Ok(());
+    }
+    let row = |it: &Saved| {
+        let when = moment::shown(it.updated);
+        vec![it.id.clone(), when, it.messages.to_string(), it.model.clone(), it.title.clone()]
+    };
+    let rows: Vec<Vec<String>> = saved.iter().map(row).collect();
+    let head = ["SESSION", "LAST USED", "MESSAGES", "MODEL", "BEGINS WITH"];
+    console::table(Paint::stdout(global.color), &head, &rows);
+    Ok(())
+}
+
+fn print(global: &Global, messages: &[ChatMessage]) {
+    let paint = Paint::stdout(global.color);
+    for message in messages {
+        match message {
+            ChatMessage::User { content } => {
+                for block in content {
+                    console::line(&format!("{} {}", paint.bold("you:"), shown(block)));
+                }
+            }
+            ChatMessage::Assistant { text, calls, .. } => {
+                if !text.is_empty() {
+                    console::line(&format!("{} {}", paint.bold("model:"), printable_block(text)));
+                }
+                for call in calls {
+                    let line = format!("> {} {}", call.name, call.arguments);
+                    console::line(&paint.dim(&printable_block(&line)));
+                }
+            }
+            ChatMessage::Tools { results } => {
+                for result in results {
+                    let mark = if result.is_error { "!" } else { "<" };
+                    for block in &result.content {
+                        console::line(&paint.dim(&format!("{mark} {}", shown(block))));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs of the agent in a service: each goes on by itself, whoever listens, until it ends or is cancelled.
+
+mod run;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use haft::agent::{Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned};
+use haft::inbox::InboxEvent;
+use haft::model::{self, ModelError};
+use haft::{Runtime, ToolFailure};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use run::{Run, RunSummary, RunStatus};
+pub(crate) use run::Told;
+
+/// How many runs may go on at once.
+const RUNNING_MAX: usize = 32;
+/// How many runs that are over are remembered; the oldest is forgotten first.
+const ENDED_MAX: usize = 200;
+
+/// The runs of a service.
+#[derive(Default)]
+pub struct Runs {
+    known: Mutex<BTreeMap<String, Arc<Run>>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// In words.
+    pub input: String,
+    /// Who wants it, as the log has it.
+    pub caller: Arc<str>,
+    /// Whether the caller may go on with conversations of others.
+    pub is_admin: bool,
+    /// The conversation to go on with.
+    pub session: Option<String>,
+    /// What the model is told before everything else, in place of what the configuration says.
+    pub system: Option<String>,
+    /// How often the model may be asked, where that is less than the configuration says.
+    pub max_steps: Option<u32>,
+    /// Whether every call counts as approved.
+    pub approved: bool,
+}
+
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRun {
+    /// There is no model to ask.
+    #[error("{}", .0.message)]
+    Model(ModelError),
+    /// The conversation cannot be gone on with.
+    #[error("{0}")]
+    Session(#[from] StoreError),
+    /// Another run goes on with the conversation.
+    #[error("another run is going on in the conversation `{0}`")]
+    InUse(String),
+    /// A resource that the input mentions cannot be read.
+    #[error("{0}")]
+    Mentioned(#[from] ToolFailure),
+    /// Too many go on.
+    #[error("{RUNNING_MAX} runs are going on, the limit")]
+    Busy,
+    /// The service ends.
+    #[error("Haft is shutting down")]
+    Stopping,
+}
+
+impl Runs {
+    /// Begins a run, which then goes on by itself.
+    pub async fn begin(&self, runtime: &Runtime, wanted: Wanted) -> Result<Arc<Run>, NoRun> {
+        if self.tasks.is_closed() {
+            return Err(NoRun::Stopping);
+        }
+        let config = runtime.config();
+        let model = model::open(&config.agent).map_err(NoRun::Model)?;
+        let store = SessionStore::of(&config);
+        let owned = |owner: Option<&str>| wanted.is_admin || owner == Some(&*wanted.caller);
+        let conversation = match &wanted.session {
+            Some(id) => store.resume_where(id, owned)?,
+            None => store.begin(model.name(), &wanted.caller),
+        };
+        let said = mentioned(runtime, &wanted.input).await?;
+        let mut settings = AgentSettings::from(&config.agent);
+        wanted.caller.as_ref().clone_into(&mut settings.caller);
+        settings.approves_all = wanted.approved;
+        settings.system = wanted.system.or(settings.system);
+        settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
+        let agent = Agent::new(runtime.clone(), model, settings);
+        let run = self.enter(conversation.id(), &wanted.caller, agent.model().name())?;
+        let (task, stop) = (Arc::clone(&run), self.stop.clone());
+        self.tasks.spawn(async move { go(task, agent, conversation, said.content, stop).await });
+        Ok(run)
+    }
+
+    /// A run that is known.
+    pub fn get(&self, id: &str) -> Option<Arc<Run>> {
+        self.lock().get(id).cloned()
+    }
+
+    /// The runs that are known, the oldest first.
+    pub fn list(&self) -> Vec<Arc<Run>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Cancels what goes on and waits for its end.
+    pub async fn end(&self) {
+        self.tasks.close();
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+
+    fn enter(&self, session: &str, caller: &Arc<str>, model: &str) -> Result<Arc<Run>, NoRun> {
+        let mut known = self.lock();
+        let is_running = |run: &&Arc<Run>| run.is_running();
+        if known.values().filter(is_running).any(|run| run.session() == session) {
+            return Err(NoRun::InUse(session.to_owned()));
+        }
+        if known.values().filter(is_running).count() >= RUNNING_MAX {
+            return Err(NoRun::Busy);
+        }
+        let over: Vec<String> =
+            known.values().filter(|run| !run.is_running()).map(|run| run.id().to_owned()).collect();
+        for id in over.iter().take((over.len() + 1).saturating_sub(ENDED_MAX)) {
+            known.remove(id);
+        }
+        let run = Arc::new(Run::new(session, caller, model));
+        known.insert(run.id().to_owned(), Arc::clone(&run));
+        Ok(run)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Run>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The course of a run. Questions that wait for people are told with the rest.
+async fn go(
+    run: Arc<Run>,
+    agent: Agent,
+    mut conversation: Conversation,
+    said: Vec<haft::Content>,
+    stop: CancellationToken,
+) {
+    let cancel = run.cancel.clone();
+    let mut news = agent.runtime().inbox().subscribe();
+    let telling = Arc::clone(&run);
+    let tell = move |event: AgentEvent| telling.tell(&event);
+    let mut turn = std::pin::pin!(agent.turn(&mut conversation, said, &tell, &cancel));
+    let turn = loop {
+        tokio::select! {
+            biased;
+            turn = &mut turn => break turn,
+            heard = news.recv() => match heard {
+                Ok(event) => tell_question(&run, &event),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => break turn.await,
+            },
+            () = stop.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+        }
+    };
+    run.finish(turn);
+}
+
+fn tell_question(run: &Run, event: &InboxEvent) {
+    match event {
+        InboxEvent::Asked(item) if item.session.as_deref() == Some(run.session()) => {
+            run.asked(item);
+        }
+        InboxEvent::Asked(_) => {}
+        InboxEvent::Closed { id, how } => run.closed(id, *how),
+    }
+}
