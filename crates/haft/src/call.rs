@@ -235,7 +235,8 @@ impl Inner {
         check_input(tool, &arguments).await?;
         let context = record.context();
         if permission == Permission::AskPeople {
-            self.inbox().approve(&tool.registered, &arguments, &context).await?;
+            // Rare, and large: other calls need not carry it.
+            Box::pin(self.inbox().approve(&tool.registered, &arguments, &context)).await?;
         }
         let admitted = snapshot.policy.admit(tool, &arguments, &context).await?;
         record.admitted(admitted.waited());

@@ -279,7 +279,8 @@ fn status(envelope: &Envelope, can_log: impl FnOnce() -> bool) -> (StatusCode, O
     let Some(error) = &envelope.error else { return (StatusCode::OK, None) };
     match error.code {
         Code::UnknownTool => (StatusCode::NOT_FOUND, None),
-        Code::Denied => (StatusCode::FORBIDDEN, None),
+        // A tool whose question a person refused had its turn, and says what they said.
+        Code::Denied if error.details.is_null() => (StatusCode::FORBIDDEN, None),
         Code::ValidationError if error.details.get("violations").is_some() => {
             (StatusCode::UNPROCESSABLE_ENTITY, None)
         }
@@ -291,7 +292,8 @@ fn status(envelope: &Envelope, can_log: impl FnOnce() -> bool) -> (StatusCode, O
         Code::ServiceUnavailable if error.details.is_null() && !can_log() => {
             (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS))
         }
-        Code::ServiceUnavailable
+        Code::Denied
+        | Code::ServiceUnavailable
         | Code::OutputValidationError
         | Code::Timeout
         | Code::Cancelled

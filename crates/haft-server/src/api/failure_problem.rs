@@ -25,6 +25,12 @@ pub(super) fn problem(failure: ToolFailure) -> Problem {
         ToolFailure::Unavailable { details, .. } if details["timeout_ms"].is_u64() => {
             (StatusCode::GATEWAY_TIMEOUT, "Timeout", "The server did not answer in time")
         }
+        ToolFailure::Refused { .. } => {
+            (StatusCode::BAD_GATEWAY, "Refused", "A person refused the request")
+        }
+        ToolFailure::Expired { .. } => {
+            (StatusCode::GATEWAY_TIMEOUT, "Timeout", "Nobody answered in time")
+        }
         ToolFailure::Unavailable { .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The server is out of reach")
         }

@@ -12,6 +12,8 @@ mod edit_problem;
 mod entry;
 mod failure_problem;
 mod health;
+mod inbox;
+mod inbox_events;
 mod log;
 mod metrics;
 mod precondition;
@@ -87,6 +89,7 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         config::routes,
         contract::routes,
         health::routes,
+        inbox::routes,
         metrics::routes,
         log::routes,
         prompts::routes,

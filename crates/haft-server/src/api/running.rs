@@ -13,7 +13,6 @@ use utoipa_axum::routes;
 
 use super::schemas::RunningCallSchema;
 use super::{Routes, Service};
-use crate::keys::Scope;
 use crate::serve::{Caller, Path, Problem};
 
 pub(super) fn routes() -> Routes {
@@ -67,12 +66,6 @@ async fn cancel(
 
 /// The calls that are a caller's business.
 fn visible(service: &Service, caller: &Caller) -> impl Iterator<Item = RunningCall> {
-    let own = match caller.scope {
-        Scope::Admin => None,
-        // Without keys, whoever reaches the server may do this.
-        Scope::Call if caller.is_local() => None,
-        Scope::Call => Some(Arc::clone(&caller.name)),
-    };
     let calls = service.live.runtime().running().into_iter();
-    calls.filter(move |call| own.is_none() || own.as_deref() == call.caller.as_deref())
+    calls.filter(|call| caller.may_see(call.caller.as_deref()))
 }

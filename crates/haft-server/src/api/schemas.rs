@@ -253,3 +253,50 @@ pub(super) struct ServerRegistrationSchema {
     #[schema(required = false, example = "dynamic", pattern = "^(strict|dynamic)$")]
     mode: String,
 }
+
+/// A question that waits for a person.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboxItem)]
+pub(super) struct InboxItemSchema {
+    /// Its id, which sorts by the time of asking.
+    id: String,
+    /// Why somebody is asked.
+    kind: InboxKindSchema,
+    /// The question.
+    question: String,
+    /// Where there are some, the answer is one of them.
+    options: Vec<String>,
+    /// JSON Schema of the answer.
+    schema: Value,
+    /// The tool that is about to run, or that asks.
+    tool: Option<String>,
+    /// What it is about to run with.
+    arguments: Value,
+    /// The MCP server that asks, or that has the tool.
+    server: Option<String>,
+    /// The call that waits for the answer.
+    execution_id: Option<String>,
+    /// Who made that call.
+    caller: Option<String>,
+    /// The session or run it belongs to.
+    session: Option<String>,
+    /// Since when it waits, RFC 3339.
+    asked: String,
+    /// Until when it waits, RFC 3339.
+    expires: String,
+}
+
+/// Why somebody is asked.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboxKind)]
+#[serde(rename_all = "snake_case")]
+enum InboxKindSchema {
+    /// A tool or a program wants to know something.
+    Question,
+    /// A tool with `approval: ask` is about to run.
+    Approval,
+    /// A server with `sampling: ask` wants to use the model.
+    Sampling,
+    /// A server wants to know something.
+    Elicitation,
+}

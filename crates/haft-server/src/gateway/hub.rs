@@ -1,10 +1,13 @@
-//! What hears the servers behind the gateway.
+//! What hears the servers behind the gateway, and answers those that no client is behind.
 
-use haft::ServerHandler;
+use haft::oauth::BoxFuture;
+use haft::{Inbox, Refusal, ServerHandler};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
+
+use super::people;
 
 /// How much news may wait to be looked at.
 const NEWS_MAX: usize = 1024;
@@ -12,7 +15,11 @@ const NEWS_MAX: usize = 1024;
 /// Hears the servers of a toolbox, and tells its gateways what concerns their clients. Give it to the
 /// runtime as its `server_handler`.
 #[derive(Debug, Clone)]
-pub struct Hub(broadcast::Sender<News>);
+pub struct Hub {
+    news: broadcast::Sender<News>,
+    /// Where people are asked. There is none where the client is all there is.
+    inbox: Option<Inbox>,
+}
 
 /// Something a server told.
 #[derive(Debug, Clone)]
@@ -25,13 +32,23 @@ pub(super) enum News {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self(broadcast::Sender::new(NEWS_MAX))
+        Self { news: broadcast::Sender::new(NEWS_MAX), inbox: None }
     }
 }
 
 impl Hub {
+    /// Asks people in `inbox`, which has to be the runtime's own, where no client can be asked.
+    pub fn with_inbox(inbox: Inbox) -> Self {
+        Self { inbox: Some(inbox), ..Self::default() }
+    }
+
+    /// Whether people can be asked beside the clients.
+    pub(super) fn asks_people(&self) -> bool {
+        self.inbox.is_some()
+    }
+
     pub(super) fn listen(&self) -> broadcast::Receiver<News> {
-        self.0.subscribe()
+        self.news.subscribe()
     }
 }
 
@@ -39,6 +56,32 @@ impl ServerHandler for Hub {
     /// What some client may be able to do. Which one can is seen when a server asks.
     fn capabilities(&self, _: &str) -> Value {
         json!({ "sampling": {}, "elicitation": { "form": {}, "url": {} }, "roots": {} })
+    }
+
+    fn approve_sampling<'a>(
+        &'a self,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            match &self.inbox {
+                Some(inbox) => people::approve_sampling(inbox, server, params).await,
+                None => false,
+            }
+        })
+    }
+
+    fn elicit<'a>(
+        &'a self,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(async move {
+            match &self.inbox {
+                Some(inbox) => people::elicit(inbox, server, params).await,
+                None => Err(Refusal::new("there is nobody to ask")),
+            }
+        })
     }
 
     fn on_notification(&self, server: &str, method: &str, params: Option<&RawValue>) {
@@ -57,6 +100,6 @@ impl ServerHandler for Hub {
             _ => return,
         };
         // Nobody listens where there are no clients.
-        drop(self.0.send(news));
+        drop(self.news.send(news));
     }
 }

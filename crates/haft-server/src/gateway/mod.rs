@@ -9,6 +9,7 @@ mod follow;
 mod http;
 mod hub;
 mod page;
+mod people;
 mod prompts;
 mod requester;
 mod resources;
@@ -48,6 +49,8 @@ const CHANGES_MAX: usize = 256;
 pub struct Gateway {
     runtime: Runtime,
     view: View,
+    /// Whether people are asked to agree to calls, beside the client's own.
+    asks_people: bool,
     changes: broadcast::Sender<Change>,
     /// When servers were last asked for a resource that nobody knew.
     asked_again: Mutex<Option<Instant>>,
@@ -63,6 +66,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             runtime,
             view,
+            asks_people: hub.asks_people(),
             changes,
             asked_again: Mutex::default(),
             _following: end.clone().drop_guard(),

@@ -79,6 +79,9 @@ impl Gateway {
         let mut call = ToolCall::from_text(name, arguments)
             .caller(peer.principal())
             .on_behalf_of(Arc::new(Behind(peer.clone())));
+        if self.asks_people {
+            call = call.asking_people();
+        }
         if !self.view.is_whole() {
             let view = self.view.clone();
             call = call.seeing(move |server, name| view.shows_tool(server, name));

@@ -56,6 +56,15 @@ impl Caller {
         &*self.name == LOCAL
     }
 
+    /// Whether something that belongs to `owner` is the caller's business. An admin's is everything, and
+    /// without keys so is that of whoever reaches the server.
+    pub fn may_see(&self, owner: Option<&str>) -> bool {
+        match self.scope {
+            Scope::Admin => true,
+            Scope::Call => self.is_local() || owner == Some(&*self.name),
+        }
+    }
+
     /// Whether the caller may use this path at all: a key that is bound to a profile is for the gateway only,
     /// which looks at the profile itself. Else the problem to answer with.
     pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {

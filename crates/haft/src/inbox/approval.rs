@@ -3,8 +3,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Ask, Inbox, Kind, NoAnswer, because};
-use crate::error::CallError;
+use serde_json::Value;
+
+use super::{Ask, Inbox, Kind, NoAnswer};
+use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
 use crate::registry::RegisteredTool;
 use crate::text::printable;
@@ -74,10 +76,11 @@ impl Inbox {
             Err(NoAnswer::Unattended | NoAnswer::Schema { .. }) => {
                 Err(CallError::ApprovalNeeded { tool: name() })
             }
-            Err(NoAnswer::Full { reason }) => Err(CallError::Refused {
-                tool: name(),
-                reason: Some(format!("nobody could be asked{}", because(Some(&reason)))),
-            }),
+            Err(full @ NoAnswer::Full { .. }) => {
+                let (message, remedy) = (full.to_string(), full.remedy());
+                let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };
+                Err(CallError::Failed { tool: name(), failure: Box::new(failure) })
+            }
         }
     }
 }

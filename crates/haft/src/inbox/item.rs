@@ -158,6 +158,7 @@ pub enum Answer {
 /// What subscribers hear.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "there are few, and each is about to be told")]
 pub enum InboxEvent {
     /// There is a new question.
     Asked(Item),

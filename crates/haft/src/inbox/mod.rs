@@ -9,6 +9,7 @@ mod item;
 mod webhook;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -238,7 +239,14 @@ impl Inbox {
     }
 }
 
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("open", &self.lock().len()).finish_non_exhaustive()
+    }
+}
+
 /// Somebody who can answer. Dropped, they are gone.
+#[derive(Debug)]
 #[must_use = "nobody attends any more once this is dropped"]
 pub struct Attendance(Inbox);
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
-use haft::{Config, Runtime};
+use haft::{Config, Inbox, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -79,8 +79,12 @@ async fn serve(
     };
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let hub = Hub::default();
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), hub.clone()).await?;
+    let inbox = Inbox::default();
+    // From the start on: a server may ask while it is being connected.
+    let _attending = inbox.attend();
+    let hub = Hub::with_inbox(inbox.clone());
+    let asked = (hub.clone(), inbox);
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry), asked).await?;
     let gateway = Mount::new(runtime.clone(), hub);
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
@@ -162,7 +166,7 @@ async fn start(
     config: Config,
     signals: &mut Signals,
     telemetry: Arc<Telemetry>,
-    hub: Hub,
+    (hub, inbox): (Hub, Inbox),
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let watch = progress.clone();
@@ -170,6 +174,7 @@ async fn start(
         .cancelled_by(cancel.clone())
         .without_waiting()
         .server_handler(hub)
+        .inbox(inbox)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| watch.note(server, health.state));
     let mut starting = Box::pin(builder.start());

@@ -1,0 +1,160 @@
+//! Questions to people: seeing them, and answering one.
+
+use std::sync::Arc;
+
+use axum::Json as JsonAnswer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use haft::inbox::{Answer, AnswerError, Item};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::schemas::InboxItemSchema;
+use super::{Routes, Service, inbox_events};
+use crate::serve::{Caller, FieldProblem, Json, Path, Problem};
+
+pub(super) fn routes() -> Routes {
+    let calling = OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(inbox_events::events))
+        .routes(routes!(show, answer));
+    Routes { calling, ..Routes::default() }
+}
+
+/// The open questions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct OpenItems {
+    /// The oldest first.
+    #[schema(value_type = Vec<InboxItemSchema>)]
+    pub(super) items: Vec<Item>,
+}
+
+/// An answer, or that there will be none.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"answer": "yes"}))]
+struct AnswerRequest {
+    /// The answer: one of `options` where there are some, and what fits `schema` where there is one.
+    #[serde(default, deserialize_with = "some")]
+    #[schema(required = false)]
+    answer: Option<Value>,
+    /// Whether the question is refused instead.
+    #[serde(default)]
+    #[schema(required = false)]
+    refuse: bool,
+    /// Why it is refused.
+    #[serde(default)]
+    #[schema(required = false)]
+    reason: Option<String>,
+}
+
+/// `null` is an answer; only what is left out is none.
+fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Lists the questions that wait for a person.
+///
+/// An admin key sees all of them, a call key those of its own calls.
+#[utoipa::path(
+    get, path = "/api/v1/inbox", tag = "inbox",
+    responses((status = 200, description = "The open questions, the oldest first.", body = OpenItems))
+)]
+async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<OpenItems> {
+    let mut items = service.live.runtime().inbox().open();
+    items.retain(|item| caller.may_see(item.caller.as_deref()));
+    JsonAnswer(OpenItems { items })
+}
+
+/// Shows one question that waits for a person.
+#[utoipa::path(
+    get, path = "/api/v1/inbox/{id}", tag = "inbox",
+    params(("id" = String, Path, description = "The question's id.")),
+    responses(
+        (status = 200, description = "The question.", body = InboxItemSchema),
+        (status = 404, description = "No such question is open."),
+    )
+)]
+async fn show(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<JsonAnswer<Item>, Problem> {
+    visible(&service, &caller, &id).map(JsonAnswer)
+}
+
+/// Answers or refuses a question.
+///
+/// The first answer counts, and whoever asked goes on with it. One that does not fit is refused, and the
+/// question stays open.
+#[utoipa::path(
+    post, path = "/api/v1/inbox/{id}", tag = "inbox",
+    request_body = AnswerRequest,
+    params(("id" = String, Path, description = "The question's id.")),
+    responses(
+        (status = 200, description = "It is answered or refused; the question as it was.", body = InboxItemSchema),
+        (status = 400, description = "The body is neither an answer nor a refusal, or both."),
+        (status = 404, description = "No such question is open."),
+        (status = 422, description = "The answer does not fit; the question stays open."),
+    )
+)]
+async fn answer(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Json(request): Json<AnswerRequest>,
+) -> Result<JsonAnswer<Item>, Problem> {
+    let answer = request.into_answer()?;
+    visible(&service, &caller, &id)?;
+    let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
+    answered.map(JsonAnswer).map_err(|error| problem(&error, &id))
+}
+
+impl AnswerRequest {
+    fn into_answer(self) -> Result<Answer, Problem> {
+        let Self { answer, refuse, reason } = self;
+        let detail = match (answer, refuse, reason) {
+            (Some(answer), false, None) => return Ok(Answer::Given(answer)),
+            (None, true, reason) => return Ok(Answer::Refused { reason }),
+            (Some(_), true, _) => "the body both answers and refuses",
+            (Some(_), false, Some(_)) => "the body has an answer and a reason to refuse",
+            (None, false, _) => "the body has neither an answer nor a refusal",
+        };
+        Err(Problem::bad_request(detail)
+            .remedy("send `{\"answer\": ...}` or `{\"refuse\": true, \"reason\": \"...\"}`"))
+    }
+}
+
+/// A question that is the caller's business. One that is not is not there for them.
+fn visible(service: &Service, caller: &Caller, id: &str) -> Result<Item, Problem> {
+    let item = service.live.runtime().inbox().item(id);
+    item.filter(|item| caller.may_see(item.caller.as_deref())).ok_or_else(|| not_open(id))
+}
+
+fn not_open(id: &str) -> Problem {
+    Problem::not_found(format!("no question `{id}` is open"))
+        .remedy("`GET /api/v1/inbox` lists those that are; others were answered or are over")
+}
+
+fn problem(error: &AnswerError, id: &str) -> Problem {
+    match error {
+        AnswerError::Unknown => not_open(id),
+        AnswerError::Invalid { violations } => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            let title = "The answer does not fit the question";
+            let problem = Problem::new(status, "InvalidAnswer", title, error.to_string()).remedy(
+                format!("`GET /api/v1/inbox/{id}` shows what fits: `options` and `schema`"),
+            );
+            violations.iter().fold(problem, |problem, violation| {
+                problem.error(FieldProblem {
+                    place: violation.pointer.clone(),
+                    problem: violation.problem.clone(),
+                    remedy: None,
+                })
+            })
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What servers want of people, asked in the inbox.
+
+use haft::Refusal;
+use haft::inbox::{Ask, Inbox, Kind, NoAnswer};
+use haft::text::{printable, printable_block};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// How much of a request to the model is shown.
+const SHOWN_CHARS_MAX: usize = 500;
+
+const ALLOW: &str = "allow";
+const DENY: &str = "deny";
+/// The one answer to a server that wants an address to be opened.
+const OPENED: &str = "opened";
+
+/// Whether a person lets a server use the model this once.
+pub(super) async fn approve_sampling(inbox: &Inbox, server: &str, params: &RawValue) -> bool {
+    let question =
+        format!("May the server `{}` ask the model: {}", printable(server), short(params));
+    let ask = Ask::new(Kind::Sampling, question).options([ALLOW, DENY]).server(server);
+    inbox.ask(ask).await.is_ok_and(|answer| answer == ALLOW)
+}
+
+/// A server's question to a person: the result of `elicitation/create`.
+pub(super) async fn elicit(
+    inbox: &Inbox,
+    server: &str,
+    params: &RawValue,
+) -> Result<Value, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wanted {
+        #[serde(default)]
+        message: String,
+        #[serde(default)]
+        requested_schema: Option<Value>,
+        #[serde(default)]
+        url: Option<String>,
+    }
+    let Wanted { message, requested_schema, url } = serde_json::from_str(params.get())
+        .map_err(|error| Refusal::new(format!("the question cannot be read: {error}")))?;
+    let message = printable_block(&message);
+    let ask = match &url {
+        // What is done at an address stays between the person and whoever is there.
+        Some(url) => {
+            Ask::new(Kind::Elicitation, format!("{message}\n{}", printable(url))).options([OPENED])
+        }
+        None => Ask::new(Kind::Elicitation, message),
+    };
+    let ask = match requested_schema {
+        Some(schema) if url.is_none() => ask.schema(schema),
+        Some(_) | None => ask,
+    };
+    match inbox.ask(ask.server(server)).await {
+        Ok(_) if url.is_some() => Ok(json!({ "action": "accept" })),
+        Ok(content) => Ok(json!({ "action": "accept", "content": content })),
+        Err(NoAnswer::Refused { .. }) => Ok(json!({ "action": "decline" })),
+        Err(NoAnswer::Expired { .. }) => Ok(json!({ "action": "cancel" })),
+        Err(no_answer) => Err(Refusal::new(no_answer.to_string())),
+    }
+}
+
+/// What the model would be asked last, or the request itself where that cannot be told.
+fn short(params: &RawValue) -> String {
+    let read: Option<Value> = serde_json::from_str(params.get()).ok();
+    let last = read.as_ref().and_then(|params| params["messages"].as_array()?.last());
+    let text = last.and_then(|message| message["content"]["text"].as_str());
+    let text = printable(text.unwrap_or_else(|| params.get())).into_owned();
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,70 @@
+//! The address that is told of every new question.
+
+use haft::inbox::{Answer, Ask, Kind};
+use serde_json::{Value, json};
+use testkit::Heard;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::inbox::{asking, open};
+use super::support::{Bench, until};
+
+/// Takes one request and answers it with this status; its head and its body.
+async fn request(listener: &TcpListener, status: &str) -> (String, Value) {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut text = String::new();
+    let body = loop {
+        let mut bytes = vec![0; 4096];
+        let count = stream.read(&mut bytes).await.unwrap();
+        text += std::str::from_utf8(&bytes[..count]).unwrap();
+        let body = text.split_once("\r\n\r\n").map(|(_, body)| serde_json::from_str(body));
+        if let Some(Ok(body)) = body {
+            break body;
+        }
+    };
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    (text, body)
+}
+
+/// The webhook gets the question with the configured headers, again where it failed, and makes somebody
+/// reachable. Where the question is over before it could be told, nothing is sent any more.
+#[tokio::test]
+async fn a_webhook_is_told_of_a_question() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let bench = Bench::new();
+    let yaml = format!(
+        "inbox: {{webhook: 'http://{address}/hook?key=s3cret', webhook_headers: {{X-Token: abc}}}}"
+    );
+    let runtime = asking(&bench, &yaml).await;
+    let inbox = runtime.inbox();
+    assert!(inbox.is_attended());
+    let telling = async {
+        let (head, first) = request(&listener, "500 Oops").await;
+        assert!(head.starts_with("POST /hook?key=s3cret HTTP/1.1"), "{head}");
+        assert!(head.to_lowercase().contains("x-token: abc"), "{head}");
+        let (_, again) = request(&listener, "204 No Content").await;
+        assert_eq!(first, again);
+        let item = open(inbox, 1).await.remove(0);
+        assert_eq!(first, serde_json::to_value(&item).unwrap());
+        assert_eq!((&first["question"], &first["kind"]), (&json!("Who?"), &json!("question")));
+        inbox.answer(&item.id, Answer::Given(json!("you")), "ada").await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(inbox.ask(Ask::new(Kind::Question, "Who?")), telling);
+    assert_eq!(answer.unwrap(), json!("you"));
+    // Without it nobody is there any more.
+    runtime.apply(bench.config(super::inbox::HUMAN)).await.unwrap();
+    assert!(!inbox.is_attended());
+}
+
+/// A header that cannot be sent is said, and the webhook left out.
+#[tokio::test]
+async fn a_webhook_that_cannot_be_used_is_said() {
+    let (heard, _guard) = Heard::start();
+    let bench = Bench::new();
+    let yaml = "inbox: {webhook: 'http://localhost:1/hook', webhook_headers: {'a b': x}}";
+    let runtime = asking(&bench, yaml).await;
+    until(|| heard.count("`inbox.webhook` cannot be used") == 1).await;
+    assert!(!runtime.inbox().is_attended());
+}
