@@ -57,7 +57,11 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
         .event_format(Lines { format, paint });
     // What libraries tell of their insides is for those who write them.
     let libraries = filter.min(LevelFilter::WARN);
-    let targets = Targets::new().with_default(libraries).with_target("haft", filter);
+    let targets = Targets::new()
+        .with_default(libraries)
+        // It warns of every empty piece of an answer, and its errors are told by those who asked.
+        .with_target("genai", LevelFilter::OFF)
+        .with_target("haft", filter);
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
 }
 

@@ -7,6 +7,7 @@ pub mod embeddings;
 pub mod fixture;
 pub mod guarded;
 mod heard;
+pub mod model;
 mod ordinary;
 pub mod peers;
 mod program;
@@ -14,6 +15,7 @@ pub mod times;
 mod workspace;
 
 pub use heard::Heard;
+pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
 pub use program::{Finished, Program, Running};
 pub use workspace::Workspace;

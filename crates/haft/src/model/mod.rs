@@ -1,14 +1,37 @@
 //! A language model, as far as an agent needs one: messages and tools in, events out.
 
+mod adapt;
+mod failure;
 mod message;
+mod patience;
+mod provider;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
+use crate::config::agent::AgentConfig;
+
 pub use message::{ChatMessage, ModelCall, ModelResult, ModelTool};
+pub use patience::Patience;
+
+/// The model that is configured, as patient as the configuration says. Nobody is asked yet: what can be
+/// wrong here are the settings.
+pub fn open(config: &AgentConfig) -> Result<Arc<dyn ChatModel>, ModelError> {
+    open_with(config, Patience::new(config.retries.value))
+}
+
+/// The same with another patience.
+pub fn open_with(
+    config: &AgentConfig,
+    patience: Patience,
+) -> Result<Arc<dyn ChatModel>, ModelError> {
+    let model = Arc::new(provider::ServiceModel::new(config)?);
+    Ok(Arc::new(patience::Patient { model, patience }))
+}
 
 /// A language model.
 pub trait ChatModel: Send + Sync + 'static {

@@ -58,6 +58,8 @@ mod mcp_scale;
 mod mcp_secrets;
 mod mcp_start;
 mod mcp_support;
+mod model_answers;
+mod model_support;
 mod registry_edges;
 mod registry_hostile;
 mod registry_memory;

@@ -1,0 +1,82 @@
+//! Names that a provider accepts, and the way back.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::provider::Provider;
+use crate::name;
+
+/// The names of the tools of one request.
+pub(super) struct Names {
+    provider: Provider,
+    /// From the toolbox's name to the model's, where they differ.
+    changed: HashMap<String, String>,
+    back: HashMap<String, String>,
+}
+
+impl Names {
+    pub(super) fn new<'n>(tools: impl Iterator<Item = &'n str>, provider: Provider) -> Self {
+        let tools: Vec<&str> = tools.collect();
+        // Names that can stay are never taken by others.
+        let mut taken: HashSet<String> = tools
+            .iter()
+            .filter(|it| accepted(it, provider) == **it)
+            .map(|it| (*it).into())
+            .collect();
+        let mut names = Self { provider, changed: HashMap::new(), back: HashMap::new() };
+        for tool in tools {
+            let simple = accepted(tool, provider);
+            if simple == tool || names.changed.contains_key(tool) {
+                continue;
+            }
+            let name = if taken.contains(&simple) {
+                accepted(&name::distinct(tool), provider)
+            } else {
+                simple
+            };
+            taken.insert(name.clone());
+            names.back.insert(name.clone(), tool.to_owned());
+            names.changed.insert(tool.to_owned(), name);
+        }
+        names
+    }
+
+    pub(super) fn for_model(&self, tool: &str) -> String {
+        self.changed.get(tool).cloned().unwrap_or_else(|| accepted(tool, self.provider))
+    }
+
+    pub(super) fn of_model(&self, name: &str) -> String {
+        self.back.get(name).cloned().unwrap_or_else(|| name.to_owned())
+    }
+}
+
+/// `[A-Za-z0-9_-]{1,64}`; for Gemini it begins with a letter or `_`.
+fn accepted(tool: &str, provider: Provider) -> String {
+    let begins_well = tool.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if provider == Provider::Gemini && !begins_well {
+        return name::offered(&format!("_{tool}"));
+    }
+    name::offered(if tool.is_empty() { "_" } else { tool })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_accepted_unique_and_found_again() {
+        let tools = ["a.b", "a-b", "a b", "날씨", "2fast", "plain"];
+        let names = Names::new(tools.into_iter(), Provider::Gemini);
+        let offered: Vec<String> = tools.iter().map(|tool| names.for_model(tool)).collect();
+        let unique: HashSet<&String> = offered.iter().collect();
+        assert_eq!(unique.len(), tools.len());
+        assert_eq!((offered[1].as_str(), offered[5].as_str()), ("a-b", "plain"));
+        assert_eq!(offered[4], "_2fast");
+        for (tool, name) in tools.iter().zip(&offered) {
+            assert_eq!(names.of_model(name), **tool);
+            assert!(name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'));
+            assert!(name.len() <= 64);
+        }
+        assert_eq!(names.of_model("made.up"), "made.up");
+        assert_eq!(Names::new(["2fast"].into_iter(), Provider::OpenAi).for_model("2fast"), "2fast");
+    }
+}

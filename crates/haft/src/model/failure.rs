@@ -1,0 +1,299 @@
+//! Failures of a model's service, in words that say what happened and what to do.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use serde_json::Value;
+
+use super::{ModelError, ModelFailure};
+use crate::config::Secret;
+use crate::error::human;
+use crate::record::{MASK, Redactor};
+use crate::text::{beginning, printable};
+
+/// How much of a service's own text is shown.
+const SHOWN_CHARS_MAX: usize = 400;
+
+/// How services say that a conversation is longer than the model can read.
+const TOO_LONG: [&str; 14] = [
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "context length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "input token count",
+    "reduce the length of the messages",
+    "exceeds the maximum number of tokens",
+    "request_too_large",
+    "string too long",
+];
+
+/// Makes errors of what one service did.
+pub(super) struct Failures {
+    model: String,
+    /// Its address, without secrets.
+    address: String,
+    /// Where the key is, for remedies.
+    key_place: String,
+    key: Option<Secret>,
+    redactor: Redactor,
+    silence_max: Duration,
+}
+
+impl Failures {
+    pub(super) fn new(model: &str, address: &str, key_place: String, key: Option<Secret>) -> Self {
+        Self {
+            model: model.to_owned(),
+            address: address.to_owned(),
+            key_place,
+            redactor: Redactor::new(key.iter().map(|key| key.expose().to_owned())),
+            key,
+            silence_max: Duration::ZERO,
+        }
+    }
+
+    /// Says how long the service may be silent.
+    pub(super) fn waiting(self, silence_max: Duration) -> Self {
+        Self { silence_max, ..self }
+    }
+
+    /// The service answered with a status that is no success.
+    pub(super) fn status(&self, status: u16, headers: &HeaderMap, body: &str) -> ModelError {
+        let said = self.said(body);
+        let model = &self.model;
+        let lower = body.to_lowercase();
+        let (kind, message, remedy) = match status {
+            300..400 => {
+                let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+                let to = self.shown(to);
+                return setup(
+                    format!(
+                        "{} sends requests on to `{to}`, and the key must not go there",
+                        self.address
+                    ),
+                    Some("if that is the right place, write it as `agent.base_url`".to_owned()),
+                );
+            }
+            401 | 403 => {
+                let what = if self.key.is_some() { "refused the key" } else { "wants a key" };
+                return setup(
+                    format!("the service of `{model}` {what} ({status}): {said}"),
+                    Some(format!("look at {}", self.key_place)),
+                );
+            }
+            402 => return self.unpaid(status, &said),
+            _ if lower.contains("insufficient_quota") => return self.unpaid(status, &said),
+            400..500 if status != 429 && is_too_long(&lower) => return self.too_long(&said),
+            413 => return self.too_long(&said),
+            404 => {
+                return setup(
+                    format!("{} does not know the model `{model}` (404): {said}", self.address),
+                    Some("look at `agent.model` and `agent.base_url`".to_owned()),
+                );
+            }
+            429 => (
+                passing(headers),
+                format!("the service of `{model}` is asked too often (429): {said}"),
+                Some("wait a while; `agent.retries` says how often it is tried again".to_owned()),
+            ),
+            501 | 505 => (
+                ModelFailure::Rejected,
+                format!("the service of `{model}` cannot do this ({status}): {said}"),
+                Some("look at `agent.base_url`".to_owned()),
+            ),
+            408 | 425 | 500.. => (
+                passing(headers),
+                format!("the service of `{model}` fails ({status}): {said}"),
+                Some("try again in a while".to_owned()),
+            ),
+            _ => (
+                ModelFailure::Rejected,
+                format!("the service of `{model}` does not take the request ({status}): {said}"),
+                None,
+            ),
+        };
+        ModelError { kind, message, remedy }
+    }
+
+    /// The service told of an error in the middle of its answer.
+    pub(super) fn event(&self, body: &Value) -> ModelError {
+        let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
+        let text = |key: &str| error[key].as_str().unwrap_or_default().to_lowercase();
+        let kinds = format!("{} {} {}", text("type"), text("code"), text("status"));
+        let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+        let status = match status.filter(|code| (400..600).contains(code)) {
+            Some(status) => status,
+            None if kinds.contains("authentication") || kinds.contains("permission") => 401,
+            None if kinds.contains("rate_limit") || kinds.contains("exhausted") => 429,
+            None if kinds.contains("overloaded") => 529,
+            None if kinds.contains("invalid") => 400,
+            None => 500,
+        };
+        self.status(status, &HeaderMap::new(), &body.to_string())
+    }
+
+    /// The stream ended before the answer did.
+    pub(super) fn broken_off(&self) -> ModelError {
+        self.lost("its answer broke off")
+    }
+
+    /// The connection was lost while an answer was coming in.
+    pub(super) fn lost(&self, cause: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Passing { retry_after: None },
+            message: format!(
+                "the connection to the service of `{}` was lost: {}",
+                self.model,
+                self.shown(cause)
+            ),
+            remedy: Some("try again; a service that does it often may be overloaded".to_owned()),
+        }
+    }
+
+    /// There is no connection.
+    pub(super) fn unreachable(&self, cause: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Passing { retry_after: None },
+            message: format!(
+                "the service of `{}` cannot be reached at {}: {}",
+                self.model,
+                self.address,
+                self.shown(cause)
+            ),
+            remedy: Some("look at `agent.base_url` and whether the service runs".to_owned()),
+        }
+    }
+
+    /// Nothing came for too long.
+    pub(super) fn silent(&self) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Passing { retry_after: None },
+            message: format!(
+                "the service of `{}` was silent for {}",
+                self.model,
+                human(self.silence_max)
+            ),
+            remedy: Some("raise `agent.request_timeout` if it is only slow".to_owned()),
+        }
+    }
+
+    /// What came cannot be understood.
+    pub(super) fn unreadable(&self, cause: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Unreadable,
+            message: format!(
+                "the answer of the service of `{}` cannot be read: {}",
+                self.model,
+                self.shown(cause)
+            ),
+            remedy: Some(
+                "look at `agent.base_url` and whether the service speaks this provider's format"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// What came is something else altogether.
+    pub(super) fn not_an_answer(&self, content_type: &str, body: &str) -> ModelError {
+        let what = if content_type.is_empty() { "no JSON" } else { content_type };
+        self.unreadable(&format!("it is {what}: {}", self.said(body)))
+    }
+
+    /// The request cannot even be made.
+    pub(super) fn unsendable(&self, cause: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Rejected,
+            message: format!("`{}` cannot be asked: {}", self.model, self.shown(cause)),
+            remedy: None,
+        }
+    }
+
+    fn unpaid(&self, status: u16, said: &str) -> ModelError {
+        setup(
+            format!("the account for `{}` has nothing left ({status}): {said}", self.model),
+            Some("look at the plan and the bills of the account".to_owned()),
+        )
+    }
+
+    fn too_long(&self, said: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::TooLong,
+            message: format!("the conversation is too long for `{}`: {said}", self.model),
+            remedy: Some("lower `agent.context_tokens`, or begin a new conversation".to_owned()),
+        }
+    }
+
+    /// The service's own words.
+    fn said(&self, body: &str) -> String {
+        let text = serde_json::from_str::<Value>(body).ok().and_then(|body| message_of(&body));
+        match text {
+            Some(text) => self.shown(&text),
+            None if body.trim_start().starts_with('<') => {
+                let title = title_of(body).unwrap_or("without a title");
+                format!("a page in HTML, {}", self.shown(title))
+            }
+            None if body.trim().is_empty() => "it says nothing more".to_owned(),
+            None => self.shown(body),
+        }
+    }
+
+    /// A text of somebody else: without the key, printable, not too long.
+    fn shown(&self, text: &str) -> String {
+        let text = match &self.key {
+            Some(key) => text.replace(key.expose(), MASK),
+            None => text.to_owned(),
+        };
+        let text = self.redactor.text(&text);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = printable(&text);
+        let short = beginning(&text, SHOWN_CHARS_MAX);
+        if short.len() < text.len() { format!("{short}…") } else { short.to_owned() }
+    }
+}
+
+fn setup(message: String, remedy: Option<String>) -> ModelError {
+    ModelError { kind: ModelFailure::Setup, message, remedy }
+}
+
+fn is_too_long(lower: &str) -> bool {
+    TOO_LONG.iter().any(|words| lower.contains(words))
+}
+
+fn passing(headers: &HeaderMap) -> ModelFailure {
+    ModelFailure::Passing { retry_after: retry_after(headers, Timestamp::now()) }
+}
+
+/// When to come again: milliseconds (OpenAI), seconds or a date.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
+    if let Some(millis) = text("retry-after-ms").and_then(number) {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    let after = text(RETRY_AFTER.as_str())?;
+    if let Some(seconds) = number(after) {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = jiff::fmt::rfc2822::parse(after).ok()?;
+    Duration::try_from(date.timestamp().duration_since(now)).ok()
+}
+
+/// Where the services put the sentence that a person can read.
+fn message_of(body: &Value) -> Option<String> {
+    let body = body.get(0).unwrap_or(body);
+    let error = body.get("error").unwrap_or(body);
+    let places = [&error["message"], error, &body["message"], &body["detail"]];
+    let text = places.into_iter().find_map(Value::as_str)?;
+    Some(text.to_owned())
+}
+
+fn title_of(page: &str) -> Option<&str> {
+    let (_, rest) = page.split_once("<title>")?;
+    let (title, _) = rest.split_once("</title>")?;
+    Some(title.trim()).filter(|title| !title.is_empty())
+}

@@ -1,0 +1,135 @@
+//! A model that is asked again when its service fails for a passing reason.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+
+use super::{ChatModel, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelStream};
+use crate::error::human;
+
+/// How long and how often a service is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How often a request is made again.
+    pub retries: u32,
+    /// How long before the first time; twice as long before each further one.
+    pub wait_first: Duration,
+    /// The longest wait, also where the service asks for one. If it asks for more, nobody waits: to
+    /// come earlier is to be refused again.
+    pub wait_max: Duration,
+}
+
+impl Patience {
+    /// As patient as people with a terminal in front of them.
+    pub fn new(retries: u32) -> Self {
+        Self { retries, wait_first: Duration::from_millis(500), wait_max: Duration::from_mins(1) }
+    }
+
+    /// How long to wait before the try with this number, from 0. Nothing where it is not worth it.
+    ///
+    /// Only passing failures are. A service that answers with what cannot be read speaks another
+    /// format, so the same request would cost the same again for nothing.
+    fn wait(&self, number: u32, failure: &ModelFailure) -> Option<Duration> {
+        let asked = match failure {
+            ModelFailure::Passing { retry_after } => retry_after.unwrap_or_default(),
+            ModelFailure::Setup
+            | ModelFailure::Rejected
+            | ModelFailure::TooLong
+            | ModelFailure::Unreadable => return None,
+        };
+        if number >= self.retries || asked > self.wait_max {
+            return None;
+        }
+        let doubled = self.wait_first.saturating_mul(2_u32.saturating_pow(number));
+        Some(jittered(doubled.min(self.wait_max)).max(asked))
+    }
+}
+
+/// Half to one and a half times as long: those who failed together do not come back together.
+fn jittered(wait: Duration) -> Duration {
+    // Each `RandomState` has keys of its own.
+    let percent = u32::try_from(RandomState::new().hash_one(0) % 101).unwrap_or(0);
+    wait.saturating_mul(50 + percent) / 100
+}
+
+/// The model with patience.
+pub(super) struct Patient {
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) patience: Patience,
+}
+
+impl ChatModel for Patient {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn ask(&self, request: ModelRequest) -> ModelStream {
+        let asking = Asking {
+            model: Arc::clone(&self.model),
+            patience: self.patience,
+            request,
+            stream: None,
+            tries: 0,
+            has_told: false,
+            wait: Duration::ZERO,
+        };
+        Box::pin(stream::try_unfold(Some(asking), |asking| async move {
+            let Some(mut asking) = asking else { return Ok(None) };
+            let event = asking.next().await?;
+            let is_last = matches!(event, ModelEvent::Done(_));
+            Ok(Some((event, (!is_last).then_some(asking))))
+        }))
+    }
+}
+
+struct Asking {
+    model: Arc<dyn ChatModel>,
+    patience: Patience,
+    request: ModelRequest,
+    /// Nothing before the first try and between two.
+    stream: Option<ModelStream>,
+    tries: u32,
+    /// Whether something was told that a new try makes void.
+    has_told: bool,
+    wait: Duration,
+}
+
+impl Asking {
+    async fn next(&mut self) -> Result<ModelEvent, ModelError> {
+        loop {
+            let stream = match &mut self.stream {
+                Some(stream) => stream,
+                none => {
+                    tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+                    none.insert(self.model.ask(self.request.clone()))
+                }
+            };
+            let failure = match stream.next().await {
+                Some(Ok(event)) => {
+                    self.has_told |= !matches!(event, ModelEvent::Done(_));
+                    return Ok(event);
+                }
+                Some(Err(failure)) => failure,
+                None => ModelError {
+                    kind: ModelFailure::Passing { retry_after: None },
+                    message: format!("`{}` said nothing", self.model.name()),
+                    remedy: None,
+                },
+            };
+            let Some(wait) = self.patience.wait(self.tries, &failure.kind) else {
+                return Err(failure);
+            };
+            self.stream = None;
+            self.tries += 1;
+            self.wait = wait;
+            let wait = human(wait);
+            let (try_number, model) = (self.tries, self.model.name());
+            tracing::warn!(model, %failure, try_number, wait, "the model is asked again");
+            if std::mem::take(&mut self.has_told) {
+                return Ok(ModelEvent::Restarted { reason: failure.message });
+            }
+        }
+    }
+}

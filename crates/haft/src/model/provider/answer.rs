@@ -1,0 +1,246 @@
+//! What genai tells of an answer, gathered into one turn.
+
+use std::collections::HashSet;
+
+use genai::chat::{
+    ChatResponse, ChatStreamEvent, ContentPart, MessageContent, StopReason as GenaiStop, StreamEnd,
+    ToolCall, Usage as GenaiUsage,
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::kept::Kept;
+use super::kind::Provider;
+use crate::model::adapt::Offer;
+use crate::model::{ModelCall, ModelEvent, ModelTurn, StopReason, Usage};
+
+/// An answer while it comes in.
+#[derive(Default)]
+pub(super) struct Gathered {
+    text: String,
+    /// The calls with their arguments as the model wrote them, where genai tells that text. What
+    /// it tells at the end is parsed: large numbers and repeated keys are lost there.
+    calls: Vec<ToolCall>,
+    /// Whether the service said anything at all.
+    pub(super) is_begun: bool,
+}
+
+/// What one event of genai means.
+pub(super) enum Heard {
+    Event(ModelEvent),
+    End(Box<StreamEnd>),
+    Nothing,
+}
+
+impl Gathered {
+    pub(super) fn hear(&mut self, event: ChatStreamEvent) -> Heard {
+        // Genai says `Start` before it has asked anybody.
+        self.is_begun |= !matches!(event, ChatStreamEvent::Start);
+        match event {
+            ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
+                self.text.push_str(&chunk.content);
+                Heard::Event(ModelEvent::Text(chunk.content))
+            }
+            ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
+                Heard::Event(ModelEvent::Reasoning(chunk.content))
+            }
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                self.call(chunk.tool_call);
+                Heard::Nothing
+            }
+            ChatStreamEvent::End(end) => Heard::End(Box::new(end)),
+            ChatStreamEvent::Start
+            | ChatStreamEvent::Heartbeat
+            | ChatStreamEvent::Chunk(_)
+            | ChatStreamEvent::ReasoningChunk(_)
+            | ChatStreamEvent::ThoughtSignatureChunk(_) => Heard::Nothing,
+        }
+    }
+
+    /// Each piece of a call holds all that came before it.
+    fn call(&mut self, call: ToolCall) {
+        let is_piece = call.fn_arguments.is_string();
+        match self.calls.iter_mut().rfind(|known| is_piece && known.call_id == call.call_id) {
+            Some(known) => *known = call,
+            None => self.calls.push(call),
+        }
+    }
+
+    /// The whole answer. `None` where it broke off: some formats have an end that says why it
+    /// stopped, and without that the rest is missing.
+    pub(super) fn finish(
+        self,
+        end: StreamEnd,
+        provider: Provider,
+        offer: &Offer,
+    ) -> Option<ModelTurn> {
+        let StreamEnd {
+            captured_usage,
+            captured_stop_reason,
+            captured_content,
+            captured_reasoning_content,
+            captured_response_id: _,
+        } = end;
+        let says_why = matches!(provider, Provider::Gemini | Provider::Ollama);
+        if says_why && captured_stop_reason.is_none() {
+            return None;
+        }
+        let mut parts = captured_content.map(MessageContent::into_parts).unwrap_or_default();
+        let ended = take_calls(&mut parts);
+        let calls = self.with_signatures(ended);
+        Some(turn(
+            Said {
+                text: self.text,
+                calls: apart(calls),
+                parts,
+                reasoning: captured_reasoning_content,
+                usage: captured_usage.unwrap_or_default(),
+                stop: captured_stop_reason,
+            },
+            provider,
+            offer,
+        ))
+    }
+
+    /// The calls as they were told piece by piece; signatures come with the end.
+    fn with_signatures(&self, ended: Vec<ToolCall>) -> Vec<ToolCall> {
+        if self.calls.is_empty() {
+            return ended;
+        }
+        let mut calls = self.calls.clone();
+        for call in &mut calls {
+            let end = ended.iter().find(|end| end.call_id == call.call_id);
+            if let Some(signatures) = end.and_then(|end| end.thought_signatures.clone()) {
+                call.thought_signatures = Some(signatures);
+            }
+        }
+        calls
+    }
+}
+
+/// An answer that came in one piece.
+pub(super) fn whole(response: ChatResponse, provider: Provider, offer: &Offer) -> ModelTurn {
+    let mut parts = response.content.into_parts();
+    let calls = take_calls(&mut parts);
+    let texts = parts.iter().filter_map(|part| match part {
+        ContentPart::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let said = Said {
+        text: texts.collect(),
+        calls,
+        parts,
+        reasoning: response.reasoning_content,
+        usage: response.usage,
+        stop: response.stop_reason,
+    };
+    turn(said, provider, offer)
+}
+
+struct Said {
+    text: String,
+    calls: Vec<ToolCall>,
+    parts: Vec<ContentPart>,
+    reasoning: Option<String>,
+    usage: GenaiUsage,
+    stop: Option<GenaiStop>,
+}
+
+fn turn(said: Said, provider: Provider, offer: &Offer) -> ModelTurn {
+    let mut ids = HashSet::new();
+    let named = |call: ToolCall| (id_of(&call.call_id, &mut ids), call);
+    let named: Vec<(String, ToolCall)> = said.calls.into_iter().map(named).collect();
+    let calls: Vec<ModelCall> = named
+        .iter()
+        .map(|(id, call)| {
+            let (name, arguments) = offer.call_of_model(&call.fn_name, text_of(&call.fn_arguments));
+            ModelCall { id: id.clone(), name, arguments }
+        })
+        .collect();
+    let count = |tokens: Option<i32>| tokens.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
+    ModelTurn {
+        stop: stop(said.stop, !calls.is_empty()),
+        usage: Usage {
+            input_tokens: count(said.usage.prompt_tokens),
+            output_tokens: count(said.usage.completion_tokens),
+        },
+        kept: Kept::write(provider, said.parts, &named, said.reasoning),
+        text: said.text,
+        calls,
+    }
+}
+
+fn take_calls(parts: &mut Vec<ContentPart>) -> Vec<ToolCall> {
+    let mut calls = Vec::new();
+    let others = std::mem::take(parts).into_iter().filter_map(|part| match part {
+        ContentPart::ToolCall(call) => {
+            calls.push(call);
+            None
+        }
+        other => Some(other),
+    });
+    *parts = others.collect();
+    calls
+}
+
+/// Some services say of every call that it is the first, and genai then appends the arguments of
+/// each to those of the one before.
+fn apart(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    for at in (1..calls.len()).rev() {
+        let (before, from_here) = calls.split_at_mut(at);
+        let (Some(Value::String(before)), Some(Value::String(text))) = (
+            before.last().map(|call| &call.fn_arguments),
+            from_here.first_mut().map(|call| &mut call.fn_arguments),
+        ) else {
+            continue;
+        };
+        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        if let Some(own) = text.strip_prefix(before.as_str())
+            && !before.is_empty()
+            && is_json(own)
+            && !is_json(text)
+        {
+            *text = own.to_owned();
+        }
+    }
+    calls
+}
+
+/// The service's own id. One that is missing (genai then counts: `call_0`) or comes twice is replaced:
+/// results would go to the wrong call.
+fn id_of(id: &str, seen: &mut HashSet<String>) -> String {
+    let is_counted = id
+        .strip_prefix("call_")
+        .is_some_and(|rest| rest.len() < 4 && rest.bytes().all(|byte| byte.is_ascii_digit()));
+    let id = if id.is_empty() || is_counted || seen.contains(id) {
+        format!("call_{}", Uuid::now_v7().simple())
+    } else {
+        id.to_owned()
+    };
+    seen.insert(id.clone());
+    id
+}
+
+/// Arguments as JSON text; what the model wrote where that is none. Nothing at all means none.
+fn text_of(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) if text.trim().is_empty() => "{}".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn stop(reason: Option<GenaiStop>, has_calls: bool) -> StopReason {
+    match reason {
+        Some(GenaiStop::MaxTokens(_)) => StopReason::Length,
+        Some(GenaiStop::ContentFilter(_)) => StopReason::Refused,
+        // Some services say `stop` where they mean calls.
+        Some(GenaiStop::Completed(_) | GenaiStop::ToolCall(_)) | None if has_calls => {
+            StopReason::Calls
+        }
+        Some(GenaiStop::Completed(_) | GenaiStop::StopSequence(_) | GenaiStop::ToolCall(_))
+        | None => StopReason::End,
+        Some(GenaiStop::Other(reason)) => StopReason::Other(reason),
+    }
+}

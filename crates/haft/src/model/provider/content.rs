@@ -1,0 +1,119 @@
+//! Content as a provider takes it, or as a text that says what was left out.
+
+use genai::chat::{Binary, ContentPart};
+use serde_json::{Value, json};
+
+use super::kind::Provider;
+use crate::content::Content;
+
+/// What a model is shown.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::model) struct Shows {
+    pub(in crate::model) provider: Provider,
+    pub(in crate::model) images: bool,
+    /// Nothing where the provider decides.
+    pub(in crate::model) audio: Option<bool>,
+}
+
+/// A block, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Block<'c> {
+    Text(String),
+    Image { data: &'c str, mime_type: &'static str },
+    Audio { data: &'c str, mime_type: &'static str },
+}
+
+impl Shows {
+    /// The blocks in their order. Blank texts say nothing, and some providers refuse them.
+    pub(super) fn blocks<'c>(self, content: &'c [Content]) -> Vec<Block<'c>> {
+        let blocks = content.iter().map(|block| self.block(block));
+        blocks
+            .filter(|block| !matches!(block, Block::Text(text) if text.trim().is_empty()))
+            .collect()
+    }
+
+    fn block(self, content: &Content) -> Block<'_> {
+        match content {
+            Content::Text { text } | Content::Resource { text: Some(text), .. } => {
+                Block::Text(text.clone())
+            }
+            Content::Image { data, mime_type } => self.binary(content, data, mime_type),
+            Content::Audio { data, mime_type } => self.binary(content, data, mime_type),
+            Content::Resource {
+                mime_type: Some(mime_type), data: Some(data), text: None, ..
+            } => self.binary(content, data, mime_type),
+            Content::Resource { text: None, .. } => Block::Text(content.as_text().into_owned()),
+        }
+    }
+
+    fn binary<'c>(self, content: &Content, data: &'c str, mime_type: &str) -> Block<'c> {
+        let image = self.images.then(|| self.provider.image_type(mime_type)).flatten();
+        if let Some(mime_type) = image {
+            return Block::Image { data, mime_type };
+        }
+        if let Some(mime_type) = self.provider.audio_type(mime_type, self.audio) {
+            return Block::Audio { data, mime_type };
+        }
+        let what = content.as_text();
+        let what = what.trim_start_matches('[').trim_end_matches(']');
+        Block::Text(format!("[left out, this model is not shown it: {what}]"))
+    }
+}
+
+impl Block<'_> {
+    pub(super) fn into_part(self) -> ContentPart {
+        match self {
+            Self::Text(text) => ContentPart::Text(text),
+            Self::Image { data, mime_type } | Self::Audio { data, mime_type } => {
+                ContentPart::Binary(Binary::from_base64(mime_type, data, None))
+            }
+        }
+    }
+
+    /// As a block of Anthropic's `tool_result`.
+    pub(super) fn into_anthropic(self) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::Image { data, mime_type } => json!({"type": "image", "source": {
+                "type": "base64", "media_type": mime_type, "data": data}}),
+            // This provider takes no sounds, so there are none here; a text is what it would be.
+            Self::Audio { mime_type, .. } => {
+                json!({"type": "text", "text": format!("[left out: {mime_type}]")})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_shown_is_said() {
+        let image = Content::Image { data: "AAAA".into(), mime_type: "image/png".into() };
+        let resource = Content::Resource {
+            uri: "file:///a.png".into(),
+            mime_type: Some("image/png".into()),
+            text: None,
+            data: Some("AAAA".into()),
+        };
+        let content = [image, resource, Content::text(" ")];
+        let shown = Shows { provider: Provider::OpenAi, images: true, audio: None };
+        let picture = || Block::Image { data: "AAAA", mime_type: "image/png" };
+        assert_eq!(shown.blocks(&content), [picture(), picture()]);
+        let hidden = Shows { images: false, ..shown };
+        assert_eq!(
+            hidden.blocks(&content),
+            [
+                Block::Text(
+                    "[left out, this model is not shown it: image/png, 3 bytes]".to_owned()
+                ),
+                Block::Text(
+                    "[left out, this model is not shown it: resource file:///a.png, image/png, \
+                     3 bytes]"
+                        .to_owned()
+                ),
+            ]
+        );
+    }
+}

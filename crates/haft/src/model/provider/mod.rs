@@ -1,0 +1,192 @@
+//! Models of real services, by way of genai. Its types stop here.
+
+mod answer;
+mod content;
+mod failure;
+mod kept;
+mod key;
+mod kind;
+mod request;
+mod target;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use genai::chat::{ChatOptions, ChatRequest, ChatStream};
+use genai::{Client, ServiceTarget};
+
+pub(super) use kind::Provider;
+
+use self::answer::{Gathered, Heard};
+use self::content::Shows;
+use self::target::Target;
+use super::adapt::Offer;
+use super::failure::Failures;
+use super::{
+    ChatModel, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelStream, ModelTurn,
+};
+use crate::config::Secret;
+use crate::config::agent::AgentConfig;
+use crate::error::innermost;
+
+/// A model of a service.
+pub(super) struct ServiceModel(Arc<Service>);
+
+struct Service {
+    client: Client,
+    target: Target,
+    shows: Shows,
+    is_strict: bool,
+    /// A name is sent as it is written where the service is somebody's own.
+    is_verbatim: bool,
+    silence_max: Duration,
+    max_output_tokens: Option<u32>,
+}
+
+impl ServiceModel {
+    /// Checks the settings; nobody is asked yet.
+    pub(super) fn new(config: &AgentConfig) -> Result<Self, ModelError> {
+        let target = Target::new(config)?;
+        let http = haft_mcp::http_client_builder().build().map_err(|error| ModelError {
+            kind: ModelFailure::Setup,
+            message: format!("no connection can be set up: {}", innermost(&error)),
+            remedy: None,
+        })?;
+        let client = Client::builder().with_reqwest(http).build().map_err(|error| ModelError {
+            kind: ModelFailure::Setup,
+            message: format!("no connection can be set up: {error}"),
+            remedy: None,
+        })?;
+        let shows = Shows {
+            provider: target.provider,
+            images: config.images.value,
+            audio: config.audio.as_ref().map(|audio| audio.value),
+        };
+        Ok(Self(Arc::new(Service {
+            client,
+            shows,
+            is_strict: config.strict_schemas.value,
+            is_verbatim: target.provider == Provider::OpenAi && config.base_url.is_some(),
+            silence_max: config.request_timeout.value,
+            max_output_tokens: config.max_output_tokens.as_ref().map(|it| it.value),
+            target,
+        })))
+    }
+}
+
+impl ChatModel for ServiceModel {
+    fn name(&self) -> &str {
+        &self.0.target.model
+    }
+
+    fn ask(&self, request: ModelRequest) -> ModelStream {
+        let service = Arc::clone(&self.0);
+        let listening = async move { service.begin(request).await.map(Listening::events) };
+        Box::pin(stream::once(listening).try_flatten())
+    }
+}
+
+/// A request under way.
+struct Listening {
+    service: Arc<Service>,
+    stream: ChatStream,
+    gathered: Gathered,
+    offer: Offer,
+    failures: Failures,
+    /// The same question for a service that does not stream, until it is known that it does.
+    plain: Option<Box<Plain>>,
+    /// What is told after this event.
+    turn: Option<ModelTurn>,
+}
+
+struct Plain {
+    target: ServiceTarget,
+    chat: ChatRequest,
+    options: ChatOptions,
+}
+
+impl Service {
+    async fn begin(self: Arc<Self>, mut request: ModelRequest) -> Result<Listening, ModelError> {
+        request.max_output_tokens = request.max_output_tokens.or(self.max_output_tokens);
+        let (target, key) = self.target.resolve(&self.client).await?;
+        let failures = self.failures(key);
+        let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
+        let chat = request::chat(&request, &offer, self.shows);
+        let options = request::options(&request, self.is_verbatim)
+            .with_stream_header_timeout(self.silence_max)
+            .with_stream_read_timeout(self.silence_max);
+        let plain = Plain { target: target.clone(), chat: chat.clone(), options: options.clone() };
+        let asked = self.client.exec_chat_stream(target, chat, Some(&options)).await;
+        let stream = asked.map_err(|error| failure::told(&failures, error))?.stream;
+        Ok(Listening {
+            service: self,
+            stream,
+            gathered: Gathered::default(),
+            offer,
+            failures,
+            plain: Some(Box::new(plain)),
+            turn: None,
+        })
+    }
+
+    fn failures(&self, key: Option<Secret>) -> Failures {
+        Failures::new(&self.target.model, &self.target.shown, self.target.key.place(), key)
+            .waiting(self.silence_max)
+    }
+}
+
+impl Listening {
+    fn events(self) -> impl futures_util::Stream<Item = Result<ModelEvent, ModelError>> + Send {
+        stream::try_unfold(Some(self), |listening| async move {
+            let Some(mut listening) = listening else { return Ok(None) };
+            let event = listening.next().await?;
+            let is_last = matches!(event, ModelEvent::Done(_));
+            Ok(Some((event, (!is_last).then_some(listening))))
+        })
+    }
+
+    async fn next(&mut self) -> Result<ModelEvent, ModelError> {
+        if let Some(turn) = self.turn.take() {
+            return Ok(ModelEvent::Done(Box::new(turn)));
+        }
+        while let Some(event) = self.stream.next().await {
+            let event = event.map_err(|error| failure::told(&self.failures, error))?;
+            let heard = self.gathered.hear(event);
+            if self.gathered.is_begun {
+                self.plain = None;
+            }
+            match heard {
+                Heard::Event(event) => return Ok(event),
+                Heard::Nothing => {}
+                Heard::End(end) => {
+                    let gathered = std::mem::take(&mut self.gathered);
+                    let turn = gathered.finish(*end, self.service.target.provider, &self.offer);
+                    let turn = turn.ok_or_else(|| self.failures.broken_off())?;
+                    return Ok(ModelEvent::Done(Box::new(turn)));
+                }
+            }
+        }
+        match self.plain.take() {
+            Some(plain) => self.ask_plainly(*plain).await,
+            None => Err(self.failures.broken_off()),
+        }
+    }
+
+    /// The service answered a request for a stream with something that has no events in it. Those
+    /// that do not stream send the whole answer at once, so it is asked for that.
+    async fn ask_plainly(&mut self, plain: Plain) -> Result<ModelEvent, ModelError> {
+        let Plain { target, chat, options } = plain;
+        let answer = self.service.client.exec_chat(target, chat, Some(&options));
+        let answer = tokio::time::timeout(self.service.silence_max, answer).await;
+        let answer = answer.map_err(|_| self.failures.silent())?;
+        let answer = answer.map_err(|error| failure::told(&self.failures, error))?;
+        let turn = answer::whole(answer, self.service.target.provider, &self.offer);
+        if turn.text.is_empty() {
+            return Ok(ModelEvent::Done(Box::new(turn)));
+        }
+        let text = turn.text.clone();
+        self.turn = Some(turn);
+        Ok(ModelEvent::Text(text))
+    }
+}

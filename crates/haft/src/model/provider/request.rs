@@ -1,0 +1,172 @@
+//! A question as genai takes it.
+
+use genai::chat::{
+    ChatMessage as GenaiMessage, ChatOptions, ChatRequest, ContentPart, CustomPart,
+    ReasoningEffort, Tool, ToolCall, ToolResponse,
+};
+use serde_json::{Map, Value, json};
+
+use super::content::{Block, Shows};
+use super::kept::Kept;
+use super::kind::Provider;
+use crate::model::adapt::Offer;
+use crate::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
+
+/// What stands in the place of a message of a person that says nothing.
+const NOTHING_SAID: &str = "(empty message)";
+/// Under this name goes back what a model wrote as arguments and is no JSON object: providers want
+/// an object there, and the model is to see what it wrote.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// The conversation and the tools.
+pub(super) fn chat(request: &ModelRequest, offer: &Offer, shows: Shows) -> ChatRequest {
+    let mut messages = Vec::new();
+    for message in &request.messages {
+        match message {
+            ChatMessage::User { content } => messages.push(user(content, shows)),
+            ChatMessage::Assistant { text, calls, kept } => {
+                let kept = kept.as_ref().and_then(|kept| Kept::read(kept, shows.provider));
+                let parts = assistant(text, calls, kept.unwrap_or_default(), offer);
+                // A message without anything in it is refused.
+                if !parts.is_empty() {
+                    messages.push(GenaiMessage::assistant(parts));
+                }
+            }
+            ChatMessage::Tools { results } => tools(&mut messages, results, offer, shows),
+        }
+    }
+    let mut chat = ChatRequest::from_messages(messages);
+    chat.system.clone_from(&request.system);
+    if !offer.tools().is_empty() {
+        chat.tools = Some(
+            offer
+                .tools()
+                .iter()
+                .map(|tool| {
+                    let mut offered = Tool::new(tool.name.as_str())
+                        .with_description(tool.description.as_str())
+                        .with_schema(tool.schema.clone());
+                    offered.strict = tool.is_strict.then_some(true);
+                    offered
+                })
+                .collect(),
+        );
+    }
+    chat
+}
+
+/// How it is to be answered.
+pub(super) fn options(request: &ModelRequest, is_verbatim: bool) -> ChatOptions {
+    let mut options = ChatOptions::default()
+        .with_capture_usage(true)
+        .with_capture_content(true)
+        .with_capture_reasoning_content(true)
+        .with_capture_tool_calls(true);
+    options.max_tokens = request.max_output_tokens;
+    options.temperature = request.temperature;
+    options.stop_sequences.clone_from(&request.stop_sequences);
+    if is_verbatim {
+        // Else genai takes `-max` at the end of a name for an effort and cuts it off. A budget means
+        // nothing in OpenAI's format, so it is not sent.
+        options.reasoning_effort = Some(ReasoningEffort::Budget(0));
+    }
+    options
+}
+
+fn user(content: &[crate::content::Content], shows: Shows) -> GenaiMessage {
+    let mut parts: Vec<ContentPart> =
+        shows.blocks(content).into_iter().map(Block::into_part).collect();
+    if parts.is_empty() {
+        parts.push(ContentPart::from_text(NOTHING_SAID));
+    }
+    GenaiMessage::user(parts)
+}
+
+fn assistant(text: &str, calls: &[ModelCall], kept: Kept, offer: &Offer) -> Vec<ContentPart> {
+    let Kept { parts, signatures, .. } = kept;
+    let mut content = parts;
+    if !text.trim().is_empty() {
+        content.push(ContentPart::from_text(text));
+    }
+    content.extend(calls.iter().map(|call| {
+        ContentPart::ToolCall(ToolCall {
+            call_id: call.id.clone(),
+            fn_name: offer.name_for_model(&call.name),
+            fn_arguments: arguments(&call.arguments),
+            thought_signatures: signatures.get(&call.id).cloned(),
+        })
+    }));
+    content
+}
+
+fn arguments(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(arguments)) => Value::Object(arguments),
+        Ok(_) | Err(_) if text.trim().is_empty() => Value::Object(Map::new()),
+        Ok(_) | Err(_) => json!({ INVALID_ARGUMENTS: text }),
+    }
+}
+
+fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offer, shows: Shows) {
+    if shows.provider == Provider::Anthropic {
+        let blocks = results.iter().map(|result| anthropic_result(result, shows));
+        messages.push(GenaiMessage::tool(blocks.collect::<Vec<ContentPart>>()));
+        return;
+    }
+    let mut answers = Vec::new();
+    let mut shown = Vec::new();
+    for result in results {
+        let (text, more) = split(result, shows);
+        let name = offer.name_for_model(&result.name);
+        let answer = ToolResponse::new(result.call_id.as_str(), text).with_fn_name(name);
+        answers.push(ContentPart::ToolResponse(answer));
+        shown.extend(more);
+    }
+    if shows.provider == Provider::Ollama {
+        // It has one result in each message.
+        messages.extend(answers.into_iter().map(|answer| GenaiMessage::tool(vec![answer])));
+    } else {
+        messages.push(GenaiMessage::tool(answers));
+    }
+    if !shown.is_empty() {
+        messages.push(GenaiMessage::user(shown));
+    }
+}
+
+/// Anthropic's own block, which has pictures and a mark for failures.
+fn anthropic_result(result: &ModelResult, shows: Shows) -> ContentPart {
+    let blocks = shows.blocks(&result.content).into_iter();
+    let content: Vec<Value> = blocks.map(Block::into_anthropic).collect();
+    let mut data = json!({"type": "tool_result", "tool_use_id": result.call_id});
+    if !content.is_empty() {
+        data["content"] = Value::Array(content);
+    }
+    if result.is_error {
+        data["is_error"] = Value::Bool(true);
+    }
+    ContentPart::Custom(CustomPart { model_iden: None, data })
+}
+
+/// The text of a result, and what must follow in a message of its own because a result can only be
+/// text. Both say how they belong together, and the order stays.
+fn split(result: &ModelResult, shows: Shows) -> (String, Vec<ContentPart>) {
+    let mut texts: Vec<String> = Vec::new();
+    let mut shown: Vec<ContentPart> = Vec::new();
+    for block in shows.blocks(&result.content) {
+        let what = match &block {
+            Block::Text(text) => {
+                texts.push(text.clone());
+                continue;
+            }
+            Block::Image { mime_type, .. } | Block::Audio { mime_type, .. } => *mime_type,
+        };
+        let number = shown.len() / 2 + 1;
+        texts.push(format!("[{what}, shown below as attachment {number} of this result]"));
+        shown.push(ContentPart::from_text(format!(
+            "Attachment {number} of the result of `{}` (call {}):",
+            result.name, result.call_id
+        )));
+        shown.push(block.into_part());
+    }
+    (texts.join("\n"), shown)
+}

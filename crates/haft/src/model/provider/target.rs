@@ -1,0 +1,137 @@
+//! Where a request goes, under which key.
+
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, Headers, ModelIden, ServiceTarget};
+use url::Url;
+
+use super::key::KeySource;
+use super::kind::Provider;
+use crate::config::Secret;
+use crate::config::agent::AgentConfig;
+use crate::model::{ModelError, ModelFailure};
+
+/// What a service that needs no key is sent in its place, where the format wants one.
+const NO_KEY: &str = "none";
+
+/// The service of one model.
+pub(in crate::model) struct Target {
+    pub(in crate::model) provider: Provider,
+    /// With its provider, as it is configured.
+    pub(in crate::model) model: String,
+    /// With a slash at its end; nothing where it is the provider's own.
+    base: Option<Url>,
+    pub(in crate::model) key: KeySource,
+    /// The address without secrets, for errors.
+    pub(in crate::model) shown: String,
+}
+
+impl Target {
+    pub(in crate::model) fn new(config: &AgentConfig) -> Result<Self, ModelError> {
+        let Some(model) = &config.model else {
+            return Err(ModelError {
+                kind: ModelFailure::Setup,
+                message: "no model is configured".to_owned(),
+                remedy: Some("write such as `model: openai::gpt-5` under `agent`".to_owned()),
+            });
+        };
+        let provider = Provider::of(&model.value)?;
+        let base = config.base_url.as_ref();
+        let is_free = match provider {
+            Provider::Ollama => true,
+            // A service of one's own: if it wants a key, it says so.
+            Provider::OpenAi => base.is_some(),
+            Provider::Anthropic | Provider::Gemini => false,
+            Provider::Other(kind) => kind.default_key_env_name().is_none(),
+        };
+        let variable = provider.adapter().default_key_env_name();
+        let shown = base.map_or_else(|| "its service".to_owned(), |url| url.value.to_string());
+        Ok(Self {
+            provider,
+            model: model.value.clone(),
+            base: base.map(|url| base_of(url.value.expose(), provider)).transpose()?,
+            key: KeySource::new(config, variable, !is_free)?,
+            shown,
+        })
+    }
+
+    /// The service as genai knows it, and the key that is used, for masking.
+    pub(in crate::model) async fn resolve(
+        &self,
+        client: &Client,
+    ) -> Result<(ServiceTarget, Option<Secret>), ModelError> {
+        let key = self.key.read().await?;
+        let model = ModelIden::new(self.provider.adapter(), self.model.clone());
+        let usual = client.resolve_service_target(model).await.map_err(|error| ModelError {
+            kind: ModelFailure::Setup,
+            message: format!("the model `{}` cannot be used: {error}", self.model),
+            remedy: None,
+        })?;
+        let endpoint =
+            self.base.as_ref().map_or(usual.endpoint, |base| Endpoint::from_owned(base.as_str()));
+        let auth = match (&key, self.provider) {
+            (Some(key), _) => AuthData::from_single(key.expose()),
+            // Without a key there is no header for it. Genai always sends one in this format, so the
+            // request is named whole.
+            (None, Provider::OpenAi) => AuthData::RequestOverride {
+                url: self.chat_address(endpoint.base_url()),
+                headers: Headers::default(),
+            },
+            (None, _) => AuthData::from_single(NO_KEY),
+        };
+        Ok((ServiceTarget { endpoint, auth, model: usual.model }, key))
+    }
+
+    fn chat_address(&self, base: &str) -> String {
+        let (path, query) = base.split_once('?').map_or((base, None), |(p, q)| (p, Some(q)));
+        let endpoint = self.provider.endpoint_path();
+        query.map_or_else(
+            || format!("{path}{endpoint}"),
+            |query| format!("{path}{endpoint}?{query}"),
+        )
+    }
+}
+
+/// The address with a slash at its end, and the provider's usual path where it has none.
+fn base_of(url: &Url, provider: Provider) -> Result<Url, ModelError> {
+    if url.query().is_some() && provider != Provider::OpenAi {
+        return Err(ModelError {
+            kind: ModelFailure::Setup,
+            message: "`agent.base_url` has a query, which this provider's address cannot have"
+                .to_owned(),
+            remedy: Some("remove what follows `?`".to_owned()),
+        });
+    }
+    let mut base = url.clone();
+    base.set_fragment(None);
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix(provider.endpoint_path()).unwrap_or(path).trim_end_matches('/');
+    if path.is_empty() {
+        base.set_path(provider.usual_path());
+    } else {
+        base.set_path(&format!("{path}/"));
+    }
+    Ok(base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_with_and_without_its_slash_and_path() {
+        for (written, provider, used) in [
+            ("http://h/v1", Provider::OpenAi, "http://h/v1/"),
+            ("http://h/v1/", Provider::OpenAi, "http://h/v1/"),
+            ("http://h", Provider::OpenAi, "http://h/v1/"),
+            ("http://h/v1/chat/completions", Provider::OpenAi, "http://h/v1/"),
+            ("http://h/a?api-version=1", Provider::OpenAi, "http://h/a/?api-version=1"),
+            ("http://h", Provider::Anthropic, "http://h/v1/"),
+            ("http://h/v1/messages", Provider::Anthropic, "http://h/v1/"),
+            ("http://h", Provider::Gemini, "http://h/v1beta/"),
+            ("http://h:11434", Provider::Ollama, "http://h:11434/"),
+        ] {
+            assert_eq!(base_of(&written.parse().unwrap(), provider).unwrap().as_str(), used);
+        }
+        base_of(&"http://h/?a=b".parse().unwrap(), Provider::Gemini).unwrap_err();
+    }
+}

@@ -1,0 +1,235 @@
+//! A language model on loopback that answers by a script, in the formats of the real services.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use testkit::model::{ModelServer, Step};
+//!
+//! let server = ModelServer::openai([
+//!     Step::call("add", json!({"a": 2, "b": 3})),
+//!     Step::by(|asked| Step::text(format!("It is {}.", asked.last_result()))),
+//! ]);
+//! // A configuration that uses it, and what it heard when the test is over.
+//! let config = server.config();
+//! assert_eq!(server.requests()[0].tool_names(), ["add"]);
+//! ```
+//!
+//! Each request takes the next step. When the script is over, the service answers 500 and says so.
+//! The server has a thread of its own, so it serves tests without a runtime, with paused time, and
+//! those that start the program.
+
+mod anthropic;
+mod asked;
+mod openai;
+mod step;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{Response, StatusCode};
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use asked::{AskedModel, OfferedTool, ToldResult};
+pub use step::Step;
+use step::{Answer, End, Kind};
+
+/// How much of a request is read.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+
+/// The service. It ends when it is dropped.
+pub struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    _stop: DropGuard,
+}
+
+/// Whose format it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Chat completions, `POST /v1/chat/completions`.
+    OpenAi,
+    /// Messages, `POST /v1/messages`.
+    Anthropic,
+}
+
+struct Shared {
+    format: Format,
+    script: Mutex<VecDeque<Step>>,
+    asked: Mutex<Vec<AskedModel>>,
+    calls: Mutex<usize>,
+}
+
+impl ModelServer {
+    /// A service that speaks OpenAI's format.
+    pub fn openai(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(Format::OpenAi, steps)
+    }
+
+    /// A service that speaks Anthropic's format.
+    pub fn anthropic(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(Format::Anthropic, steps)
+    }
+
+    /// A service that speaks this format.
+    pub fn start(format: Format, steps: impl IntoIterator<Item = Step>) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        listener.set_nonblocking(true).expect("a listener for a runtime");
+        let shared = Arc::new(Shared {
+            format,
+            script: Mutex::new(steps.into_iter().collect()),
+            asked: Mutex::default(),
+            calls: Mutex::default(),
+        });
+        let stop = CancellationToken::new();
+        let (ended, state) = (stop.clone(), Arc::clone(&shared));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+                let router = Router::new().fallback(answer).with_state(state);
+                // Open connections end with the runtime.
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    served = axum::serve(listener, router).into_future() => served.expect("served"),
+                }
+            });
+        });
+        Self { address, shared, _stop: stop.drop_guard() }
+    }
+
+    /// Its base address, for `agent.base_url`.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// The model's name, for `agent.model`.
+    pub fn model(&self) -> &'static str {
+        match self.shared.format {
+            Format::OpenAi => "openai::scripted",
+            Format::Anthropic => "anthropic::scripted",
+        }
+    }
+
+    /// The `agent` section of a native YAML file that uses it. Settings can follow, indented by two.
+    /// Anthropic's format wants a key: set `ANTHROPIC_API_KEY`.
+    pub fn config(&self) -> String {
+        format!("agent:\n  model: \"{}\"\n  base_url: {}\n", self.model(), self.url())
+    }
+
+    /// Goes on with the script.
+    pub fn then(&self, steps: impl IntoIterator<Item = Step>) {
+        lock(&self.shared.script).extend(steps);
+    }
+
+    /// How many steps nobody has asked for yet.
+    pub fn left(&self) -> usize {
+        lock(&self.shared.script).len()
+    }
+
+    /// All requests so far, in order.
+    pub fn requests(&self) -> Vec<AskedModel> {
+        lock(&self.shared.asked).clone()
+    }
+
+    /// The last request. Panics where there was none.
+    pub fn last_request(&self) -> AskedModel {
+        self.requests().pop().expect("the model was asked")
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, REQUEST_BYTES_MAX).await.unwrap_or_default();
+    let header = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let asked = AskedModel {
+        format: shared.format,
+        path: parts.uri.to_string(),
+        headers: parts.headers.iter().map(header).collect(),
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+    };
+    lock(&shared.asked).push(asked.clone());
+    let mut step = lock(&shared.script).pop_front().unwrap_or_else(|| {
+        Step::status(500).with_body(shared.error(500, "the script of the test is over"))
+    });
+    while let Kind::By(decide) = &step.0 {
+        step = decide(&asked);
+    }
+    match step.0 {
+        Kind::Answer(answer) => shared.say(&asked, &answer),
+        Kind::Status { status, body, headers } => {
+            let scripted = || shared.error(status, &format!("scripted {status}"));
+            let body = body.unwrap_or_else(scripted);
+            let mut response = Response::builder().status(status);
+            for (name, value) in headers {
+                response = response.header(name, value);
+            }
+            let kind = if body.starts_with('<') { "text/html" } else { "application/json" };
+            response.header("content-type", kind).body(Body::from(body)).expect("a response")
+        }
+        Kind::Body(body) => respond("application/json", Body::from(body)),
+        Kind::Silence => std::future::pending().await,
+        Kind::By(_) => unreachable!("decided above"),
+    }
+}
+
+impl Shared {
+    fn say(&self, asked: &AskedModel, answer: &Answer) -> Response<Body> {
+        let first_call = {
+            let mut calls = lock(&self.calls);
+            let first = *calls;
+            *calls += answer.calls.len();
+            first
+        };
+        let model = &asked.body["model"];
+        if !answer.streamed || asked.body["stream"] != Value::Bool(true) {
+            let whole = match self.format {
+                Format::OpenAi => openai::whole(model, answer, first_call),
+                Format::Anthropic => anthropic::whole(model, answer, first_call),
+            };
+            return respond("application/json", Body::from(whole.to_string()));
+        }
+        let lines = match self.format {
+            Format::OpenAi => openai::stream(model, answer, first_call),
+            Format::Anthropic => anthropic::stream(model, answer, first_call),
+        };
+        let said = stream::iter(lines).map(|line| Ok::<_, std::io::Error>(Bytes::from(line)));
+        let body = match answer.end {
+            End::Proper | End::Early => Body::from_stream(said),
+            End::Silent => Body::from_stream(said.chain(stream::pending())),
+            End::Lost => {
+                // What was said goes out before the connection is lost, or nobody would hear it.
+                let lost = stream::once(async {
+                    tokio::task::yield_now().await;
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                    Err(std::io::Error::other("lost as scripted"))
+                });
+                Body::from_stream(said.chain(lost))
+            }
+        };
+        respond("text/event-stream", body)
+    }
+
+    fn error(&self, status: u16, message: &str) -> String {
+        match self.format {
+            Format::OpenAi => openai::error(status, message).to_string(),
+            Format::Anthropic => anthropic::error(status, message).to_string(),
+        }
+    }
+}
+
+fn respond(kind: &str, body: Body) -> Response<Body> {
+    let response = Response::builder().status(StatusCode::OK).header("content-type", kind);
+    response.body(body).expect("a response")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
