@@ -25,6 +25,7 @@ pub(super) fn load_files(
     let options = LoadOptions {
         format: global.config_format,
         inputs: global.inputs.iter().cloned().collect(),
+        builtin: true,
         ..LoadOptions::from_process(files)
     };
     let answers = Mutex::new(HashMap::new());

@@ -169,6 +169,7 @@ async fn start(
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
         .without_waiting()
+        .served()
         .server_handler(hub)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| watch.note(server, health.state));
