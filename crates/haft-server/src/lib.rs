@@ -8,6 +8,7 @@ pub mod keys;
 mod logging;
 mod moment;
 mod progress;
+mod runs;
 pub mod serve;
 pub mod telemetry;
 

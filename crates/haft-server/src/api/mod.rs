@@ -20,6 +20,7 @@ mod precondition;
 mod prompts;
 mod resources;
 mod running;
+mod runs;
 mod schemas;
 mod servers;
 mod status;
@@ -38,6 +39,7 @@ use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::keys::Keyring;
+use crate::runs::Runs;
 use crate::serve::{Frame, GuardSettings};
 use crate::telemetry::Telemetry;
 use document::{Document, Who};
@@ -50,6 +52,8 @@ pub struct Service {
     pub keys: Arc<Keyring>,
     /// What is told about its calls.
     pub telemetry: Arc<Telemetry>,
+    /// What the agent does.
+    pub runs: Runs,
     /// Since when it serves.
     pub started: Timestamp,
 }
@@ -57,7 +61,8 @@ pub struct Service {
 impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
-        Arc::new(Self { live, keys, telemetry, started: Timestamp::now() })
+        let runs = Runs::default();
+        Arc::new(Self { live, keys, telemetry, runs, started: Timestamp::now() })
     }
 }
 
@@ -95,6 +100,7 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         prompts::routes,
         resources::routes,
         running::routes,
+        runs::routes,
         servers::routes,
         status::routes,
         tools::routes,

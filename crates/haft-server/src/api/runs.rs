@@ -95,7 +95,9 @@ async fn begin(
         return Err(Problem::bad_request("`input` is empty").remedy("say what is to be done"));
     }
     if max_steps == Some(0) {
-        return Err(Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing"));
+        return Err(
+            Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing")
+        );
     }
     let wanted = Wanted {
         input,

@@ -34,6 +34,7 @@ pub(super) fn load_files_with(
     let mut options = LoadOptions {
         format: global.config_format,
         inputs: global.inputs.iter().cloned().collect(),
+        builtin: true,
         ..LoadOptions::from_process(files)
     };
     let set = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));

@@ -192,7 +192,7 @@ fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Resu
 }
 
 /// One call on one line: when, how it ended, what, how long, with what.
-fn row(paint: Paint, call: &LoggedCall) -> String {
+pub(super) fn row(paint: Paint, call: &LoggedCall) -> String {
     let time = call.timestamp.strftime("%Y-%m-%d %H:%M:%S").to_string();
     let status = match &call.error {
         None => paint.good("ok"),

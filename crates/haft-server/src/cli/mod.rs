@@ -75,7 +75,7 @@ Examples:
   haft install claude --write           use the tools from Claude Code, or another client
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
-  haft run "is it raining in Seoul?"    let a model use them
+  haft run \"is it raining?\"            let a model use them
   haft select \"is it raining?\"         which tool fits?
   haft servers show files               how is a server doing?
   haft log --status error --since 1h    what went wrong?

@@ -75,7 +75,8 @@ async fn answer(
     prompt: &str,
 ) -> anyhow::Result<ExitCode> {
     let said = mentioned(opened.runtime(), prompt).await;
-    let said = said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
+    let said =
+        said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
     let output = Output::new(global, format, args.quiet);
     let tell = |event: AgentEvent| output.note(&event);
     let cancel = CancellationToken::new();
@@ -98,7 +99,9 @@ async fn answer(
             Ok(ExitCode::from(EXIT_RUNTIME))
         }
         // In the other formats it is said there.
-        Err(error) if format == OutputFormat::Text => Err(agent::failure(EXIT_RUNTIME, error).into()),
+        Err(error) if format == OutputFormat::Text => {
+            Err(agent::failure(EXIT_RUNTIME, error).into())
+        }
         Err(error) => {
             console::error(Paint::stderr(global.color), &error.message, error.remedy.as_deref());
             Ok(ExitCode::from(EXIT_RUNTIME))
@@ -123,7 +126,9 @@ fn prompt(argument: Option<&str>) -> anyhow::Result<String> {
     };
     if prompt.trim().is_empty() {
         let remedy = "write `haft run \"...\"`, or pipe a text in";
-        return Err(Failure::new(EXIT_CONFIG, "there is nothing to do: the text is empty", remedy).into());
+        return Err(
+            Failure::new(EXIT_CONFIG, "there is nothing to do: the text is empty", remedy).into()
+        );
     }
     Ok(prompt)
 }
@@ -133,14 +138,20 @@ fn standard_input() -> anyhow::Result<String> {
     let (done, waiting) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         if waiting.recv_timeout(WAITING_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            eprintln!("waiting for the end of standard input; `< /dev/null` says that there is none");
+            eprintln!(
+                "waiting for the end of standard input; `< /dev/null` says that there is none"
+            );
         }
     });
     let mut text = String::new();
     let read = std::io::stdin().lock().read_to_string(&mut text);
     drop(done);
     read.map_err(|error| {
-        Failure::new(EXIT_CONFIG, format!("standard input cannot be read: {error}"), "pipe in a text")
+        Failure::new(
+            EXIT_CONFIG,
+            format!("standard input cannot be read: {error}"),
+            "pipe in a text",
+        )
     })?;
     Ok(text)
 }
@@ -165,7 +176,15 @@ impl Output {
     }
 
     fn note(&self, event: &AgentEvent) {
-        if let AgentEvent::ToolCompleted { call_id, tool, execution_id, is_error, duration_ms, .. } = event {
+        if let AgentEvent::ToolCompleted {
+            call_id,
+            tool,
+            execution_id,
+            is_error,
+            duration_ms,
+            ..
+        } = event
+        {
             let call = json!({
                 "call_id": call_id, "tool": tool, "execution_id": execution_id, "is_error": is_error,
                 "duration_ms": duration_ms,
@@ -181,7 +200,12 @@ impl Output {
         }
     }
 
-    fn end(&self, session: &str, model: &str, turn: &Result<Turn, ModelError>) -> anyhow::Result<()> {
+    fn end(
+        &self,
+        session: &str,
+        model: &str,
+        turn: &Result<Turn, ModelError>,
+    ) -> anyhow::Result<()> {
         let is_printed = self.printer.as_ref().is_some_and(Printer::is_live);
         if let Some(printer) = &self.printer {
             printer.end_line();

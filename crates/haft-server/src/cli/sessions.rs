@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use haft::agent::Saved;
+use haft::agent::{Saved, SessionStore};
 use haft::model::ChatMessage;
 use haft::text::printable_block;
 use serde_json::json;
 
-use super::agent::{store, unknown};
+use super::agent::unknown;
 use super::content::shown;
 use super::{Global, load, print_json};
 use crate::console::{self, Paint};
@@ -34,7 +34,7 @@ pub(super) enum SessionsCommand {
 pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<ExitCode> {
     let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
     let (config, _) = load::load_files(global, files)?;
-    let store = store(&config);
+    let store = SessionStore::of(&config);
     match command {
         SessionsCommand::List => list(global, &store.list())?,
         SessionsCommand::Show { id } => {

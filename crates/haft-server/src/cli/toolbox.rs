@@ -17,7 +17,7 @@ use crate::progress::Progress;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What the command needs the toolbox for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum Purpose<'a> {
     /// To run this tool.
     Call(&'a str),

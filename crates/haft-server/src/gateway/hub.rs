@@ -1,5 +1,9 @@
 //! What hears the servers behind the gateway, and answers those that no client is behind.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use haft::agent::Sampler;
 use haft::oauth::BoxFuture;
 use haft::{Inbox, Refusal, ServerHandler};
 use serde::Deserialize;
@@ -14,11 +18,15 @@ const NEWS_MAX: usize = 1024;
 
 /// Hears the servers of a toolbox, and tells its gateways what concerns their clients. Give it to the
 /// runtime as its `server_handler`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Hub {
     news: broadcast::Sender<News>,
     /// Where people are asked. There is none where the client is all there is.
     inbox: Option<Inbox>,
+    /// What answers servers that ask a model, where no client does.
+    sampler: Arc<ArcSwapOption<Sampler>>,
+    /// Whether servers with `sampling: ask` need not be asked about.
+    agrees: bool,
 }
 
 /// Something a server told.
@@ -32,7 +40,12 @@ pub(super) enum News {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { news: broadcast::Sender::new(NEWS_MAX), inbox: None }
+        Self {
+            news: broadcast::Sender::new(NEWS_MAX),
+            inbox: None,
+            sampler: Arc::default(),
+            agrees: false,
+        }
     }
 }
 
@@ -40,6 +53,18 @@ impl Hub {
     /// Asks people in `inbox`, which has to be the runtime's own, where no client can be asked.
     pub fn with_inbox(inbox: Inbox) -> Self {
         Self { inbox: Some(inbox), ..Self::default() }
+    }
+
+    /// Answers servers that ask a model, where no client does, with this one from now on; with none, not at all.
+    pub fn set_sampler(&self, sampler: Option<Sampler>) {
+        self.sampler.store(sampler.map(Arc::new));
+    }
+
+    /// Agrees to every request of servers with `sampling: ask`.
+    #[must_use]
+    pub fn agreeing(mut self) -> Self {
+        self.agrees = true;
+        self
     }
 
     /// Whether people can be asked beside the clients.
@@ -65,8 +90,22 @@ impl ServerHandler for Hub {
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             match &self.inbox {
+                _ if self.agrees => true,
                 Some(inbox) => people::approve_sampling(inbox, server, params).await,
                 None => false,
+            }
+        })
+    }
+
+    fn sample<'a>(
+        &'a self,
+        _: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(async move {
+            match self.sampler.load_full() {
+                Some(sampler) => sampler.sample(params).await,
+                None => Err(Refusal::new("no model is configured (`agent.model`)")),
             }
         })
     }

@@ -5,7 +5,9 @@ mod run;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft::agent::{Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned};
+use haft::agent::{
+    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned,
+};
 use haft::inbox::InboxEvent;
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
@@ -13,8 +15,8 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use run::{Run, RunSummary, RunStatus};
 pub(crate) use run::Told;
+pub use run::{Run, RunSummary};
 
 /// How many runs may go on at once.
 const RUNNING_MAX: usize = 32;

@@ -187,7 +187,9 @@ impl Run {
     pub(super) fn tell(&self, event: &AgentEvent) {
         let is_piece = matches!(
             event,
-            AgentEvent::Text { .. } | AgentEvent::Reasoning { .. } | AgentEvent::ToolProgress { .. }
+            AgentEvent::Text { .. }
+                | AgentEvent::Reasoning { .. }
+                | AgentEvent::ToolProgress { .. }
         );
         let data = serde_json::to_value(event).unwrap_or_default();
         let name = data["type"].as_str().unwrap_or("event").to_owned();

@@ -114,7 +114,11 @@ impl Calls<'_> {
         if let Some(tool) = own {
             tool_call = tool_call.running(tool);
         }
-        if self.agent.settings.approves_all { tool_call.approved() } else { tool_call.asking_people() }
+        if self.agent.settings.approves_all {
+            tool_call.approved()
+        } else {
+            tool_call.asking_people()
+        }
     }
 
     fn refused(&self, call: &ModelCall, reason: String) -> ModelResult {

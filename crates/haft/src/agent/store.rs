@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
+use crate::config::Config;
 use crate::model::ChatMessage;
+
+/// The folder of conversations, in the state folder.
+const SESSIONS_DIR: &str = "sessions";
 
 /// How much of what was said first is shown as a title.
 const TITLE_CHARS: usize = 80;
@@ -72,6 +76,8 @@ enum Line {
         #[serde(with = "crate::record::rfc3339")]
         created: Timestamp,
         model: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
     },
     Message {
         #[serde(with = "crate::record::rfc3339")]
@@ -87,25 +93,53 @@ enum Line {
 }
 
 impl SessionStore {
+    /// The conversations of a configuration, in its state folder.
+    pub fn of(config: &Config) -> Self {
+        Self::new(config.state_dir.value.join(SESSIONS_DIR))
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// The conversations in a folder, which need not exist yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
     }
 
-    /// Begins a conversation. Its file is made with the first message.
-    pub fn begin(&self, model: &str) -> Conversation {
+    /// Begins a conversation of `owner`. Its file is made with the first message.
+    pub fn begin(&self, model: &str, owner: &str) -> Conversation {
         let id = uuid::Uuid::now_v7().to_string();
-        let first =
-            Line::Session { id: id.clone(), created: Timestamp::now(), model: model.to_owned() };
+        let first = Line::Session {
+            id: id.clone(),
+            created: Timestamp::now(),
+            model: model.to_owned(),
+            owner: Some(owner.to_owned()),
+        };
         let journal = Journal { path: self.path(&id), first: Some(first), file: None };
         Conversation::of(id, Vec::new(), Some(journal))
     }
 
     /// Goes on with a conversation, by its id or the beginning of it.
     pub fn resume(&self, id: &str) -> Result<Conversation, StoreError> {
-        let id = self.find(id)?;
+        self.resume_where(&self.find(id)?, |_| true)
+    }
+
+    /// Goes on with a conversation by its whole id. One whose owner `is_meant` does not let through is not
+    /// known.
+    pub fn resume_where(
+        &self,
+        id: &str,
+        is_meant: impl Fn(Option<&str>) -> bool,
+    ) -> Result<Conversation, StoreError> {
+        let unknown = || StoreError::Unknown(id.to_owned());
+        let id = self.ids().into_iter().find(|known| known == id).ok_or_else(unknown)?;
         let path = self.path(&id);
-        let (_, messages) = read(&path)?;
+        let (first, messages) = read(&path)?;
+        if !matches!(&first, Line::Session { owner, .. } if is_meant(owner.as_deref())) {
+            return Err(unknown());
+        }
         let messages = messages.into_iter().map(|(_, message)| message).collect();
         let journal = Journal { path, first: None, file: None };
         Ok(Conversation::of(id, answered(messages), Some(journal)))
@@ -141,7 +175,7 @@ impl SessionStore {
 
     fn saved(&self, path: &Path) -> Result<Saved, StoreError> {
         let (first, messages) = read(path)?;
-        let Line::Session { id, created, model } = first else {
+        let Line::Session { id, created, model, .. } = first else {
             return Err(unreadable(path, &"it does not begin as one"));
         };
         let said = messages.iter().find_map(|(_, message)| match message {

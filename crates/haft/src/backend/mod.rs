@@ -1,4 +1,5 @@
-//! What runs a tool on this machine: Python scripts, commands, and the child processes of both.
+//! What runs a tool on this machine: Python scripts, commands, the child processes of both, and
+//! the tools that Haft brings itself.
 //! Knows no configuration file, no registry and no policy; a call that gets here may run.
 
 mod answer;

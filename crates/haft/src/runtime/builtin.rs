@@ -5,12 +5,22 @@ use std::time::Duration;
 
 use super::Parts;
 use super::snapshot::Snapshot;
+use crate::backend::builtin::code::{CodeSettings, CodeTool, Confinement};
 use crate::backend::builtin::human::HumanInput;
+#[cfg(feature = "mcp")]
+use crate::backend::builtin::search::SearchTool;
 use crate::config::Config;
-use crate::config::model::{Setting, ToolSettings};
+use crate::config::agent::CodeExecutionConfig;
+use crate::config::choices::Sandbox;
+use crate::config::model::{Origin, Setting, ToolSettings};
 use crate::record::Source as RecordSource;
 use crate::tool::Tool;
 
+const CODE_TIMEOUT: Duration = Duration::from_mins(1);
+/// Above the default of `request_timeout`, which says more.
+#[cfg(feature = "mcp")]
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
+const INSTANCES_MAX: u32 = 4;
 /// How many questions of the tool may wait for people at once.
 const QUESTIONS_MAX: u32 = 100;
 /// How much longer a question's call may take than the question waits.
@@ -25,7 +35,15 @@ pub(super) struct Builtin {
 /// The built-in tools of a configuration. One whose settings did not change stays what it is, with what
 /// it remembers. A tool of one's own with the name of a built-in one takes its place.
 pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -> Vec<Builtin> {
-    let same = old.filter(|old| old.config.builtin == config.builtin);
+    if old.is_none() && is_withheld(config, parts) {
+        tracing::info!(
+            "`code_execution` is left out of what is served; to have it, write `builtin: {{code_execution: {{}}}}`"
+        );
+    }
+    let same = old.filter(|old| {
+        let python = &config.defaults.python.value;
+        old.config.builtin == config.builtin && old.config.defaults.python.value == *python
+    });
     let is_own = |name: &str| {
         config.local.iter().any(|tool| tool.definition.name == name)
             || parts.functions.iter().any(|tool| tool.definition().name == name)
@@ -44,22 +62,63 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
 
 /// Makes the tools. Nothing is started before the first call.
 fn made(config: &Config, parts: &Parts) -> Vec<Builtin> {
-    let mut made = Vec::new();
-    if config.builtin.request_human_input.value {
-        made.push(human(config, parts));
-    }
-    made
+    let tools = [code_execution(config, parts), web_search(config), human_input(config, parts)];
+    tools.into_iter().flatten().collect()
 }
 
-fn human(config: &Config, parts: &Parts) -> Builtin {
-    Builtin {
+fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
+    let CodeExecutionConfig { enabled, sandbox, network } = &config.builtin.code_execution;
+    if !enabled.value || is_withheld(config, parts) {
+        return None;
+    }
+    let settings = CodeSettings {
+        python: config.defaults.python.value.expose().to_owned(),
+        confinement: match sandbox.value {
+            Sandbox::None => Confinement::Nothing,
+            Sandbox::Bubblewrap => Confinement::Bubblewrap { network: network.value },
+        },
+    };
+    let tool = CodeTool::new(settings, parts.warm.household());
+    Some(Builtin { tool: Arc::new(tool), settings: several_at_once(CODE_TIMEOUT) })
+}
+
+/// Whoever reaches a service over a network may run code on its machine only where somebody wrote that they may.
+fn is_withheld(config: &Config, parts: &Parts) -> bool {
+    let enabled = &config.builtin.code_execution.enabled;
+    parts.is_served && enabled.value && enabled.origin == Origin::Default
+}
+
+#[cfg(feature = "mcp")]
+fn web_search(config: &Config) -> Option<Builtin> {
+    let search = &config.builtin.web_search;
+    let tool = search.enabled.value.then(|| SearchTool::new(search))?;
+    Some(Builtin { tool: Arc::new(tool), settings: several_at_once(SEARCH_TIMEOUT) })
+}
+
+/// There is no HTTP client without `mcp`.
+#[cfg(not(feature = "mcp"))]
+fn web_search(_config: &Config) -> Option<Builtin> {
+    None
+}
+
+/// What holds where nobody sets anything else.
+fn several_at_once(timeout: Duration) -> ToolSettings {
+    ToolSettings {
+        max_instances: Some(Setting::default(INSTANCES_MAX)),
+        timeout: Some(Setting::default(timeout)),
+        parallel_capable: Some(Setting::default(true)),
+        ..ToolSettings::default()
+    }
+}
+
+fn human_input(config: &Config, parts: &Parts) -> Option<Builtin> {
+    let is_enabled = config.builtin.request_human_input.value;
+    is_enabled.then(|| Builtin {
         tool: Arc::new(HumanInput::new(parts.inbox.clone())),
         settings: ToolSettings {
-            parallel_capable: Some(Setting::default(true)),
             max_instances: Some(Setting::default(QUESTIONS_MAX)),
             // The inbox says itself that nobody answered, and comes first.
-            timeout: Some(Setting::default(config.inbox.timeout.value + INBOX_FIRST)),
-            ..ToolSettings::default()
+            ..several_at_once(config.inbox.timeout.value + INBOX_FIRST)
         },
-    }
+    })
 }

@@ -51,7 +51,8 @@ impl Lines {
 }
 
 fn serve(requests: &Receiver<Request>, history: Option<PathBuf>) {
-    let config = Config::builder().max_history_size(HISTORY_MAX).map(rustyline::config::Builder::build);
+    let config =
+        Config::builder().max_history_size(HISTORY_MAX).map(rustyline::config::Builder::build);
     let editor = config.and_then(Editor::<(), FileHistory>::with_config);
     let Ok(mut editor) = editor else { return };
     if let Some(file) = &history {

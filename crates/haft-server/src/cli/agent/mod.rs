@@ -5,7 +5,6 @@ mod people;
 mod printer;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -22,8 +21,8 @@ pub(super) use lines::{Lines, Said};
 pub(super) use people::People;
 pub(super) use printer::Printer;
 
-/// The folder of conversations, in the state folder.
-const SESSIONS: &str = "sessions";
+/// Who calls tools, as the log names it.
+const CALLER: &str = "cli";
 
 /// Options of everything that asks a model.
 #[derive(Debug, Args)]
@@ -74,12 +73,13 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     let model = model::open(&config.agent).map_err(|error| failure(EXIT_CONFIG, error))?;
     let conversation = conversation(&config, args, model.name())?;
     let settings = AgentSettings {
-        caller: "cli".to_owned(),
+        caller: CALLER.to_owned(),
         approves_all: args.yes,
         ..AgentSettings::from(&config.agent)
     };
     let inbox = Inbox::default();
-    let mut hub = Hub::with_inbox(inbox.clone()).with_sampler(Sampler::new(Arc::clone(&model)));
+    let mut hub = Hub::with_inbox(inbox.clone());
+    hub.set_sampler(Some(Sampler::new(Arc::clone(&model))));
     if args.yes {
         hub = hub.agreeing();
     }
@@ -109,7 +109,7 @@ fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
 }
 
 fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Result<Conversation> {
-    let store = store(config);
+    let store = SessionStore::of(config);
     if args.no_session {
         return Ok(Conversation::new());
     }
@@ -120,17 +120,8 @@ fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Resul
     };
     match id {
         Some(id) => Ok(store.resume(&id).map_err(unknown)?),
-        None => Ok(store.begin(model)),
+        None => Ok(store.begin(model, CALLER)),
     }
-}
-
-/// The conversations of a configuration.
-pub(super) fn store(config: &Config) -> SessionStore {
-    SessionStore::new(sessions_dir(config))
-}
-
-pub(super) fn sessions_dir(config: &Config) -> PathBuf {
-    config.state_dir.value.join(SESSIONS)
 }
 
 pub(super) fn unknown(error: StoreError) -> Failure {

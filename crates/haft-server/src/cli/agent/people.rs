@@ -79,7 +79,7 @@ impl People {
                     return;
                 }
             };
-            match self.inbox.answer(&item.id, answer, TERMINAL) {
+            match self.inbox.answer(&item.id, answer, TERMINAL).await {
                 Ok(_) | Err(AnswerError::Unknown) => return,
                 Err(error @ AnswerError::Invalid { .. }) => {
                     eprintln!("{}", printable(&error.to_string()));
@@ -140,7 +140,8 @@ fn read(item: &Item, line: &str) -> Answer {
         (Kind::Approval | Kind::Sampling, "d" | "n" | "no" | "") => given("deny"),
         (Kind::Question | Kind::Elicitation, "") => Answer::Refused { reason: None },
         (_, line) => {
-            let numbered = line.parse::<usize>().ok().and_then(|at| item.options.get(at.checked_sub(1)?));
+            let numbered =
+                line.parse::<usize>().ok().and_then(|at| item.options.get(at.checked_sub(1)?));
             if let Some(option) = numbered {
                 return given(option);
             }

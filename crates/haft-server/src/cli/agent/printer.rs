@@ -70,7 +70,12 @@ impl Printer {
             }
             AgentEvent::ToolCompleted { is_error: true, text, execution_id, .. } => {
                 let id = execution_id.as_deref().map(|id| format!(" (execution {id})"));
-                eprintln!("{} {}{}", self.paint.bad("!"), brief(text), self.paint.dim(&id.unwrap_or_default()));
+                eprintln!(
+                    "{} {}{}",
+                    self.paint.bad("!"),
+                    brief(text),
+                    self.paint.dim(&id.unwrap_or_default())
+                );
             }
             AgentEvent::ToolCompleted { text, duration_ms, .. } => {
                 self.line(&format!("< {} ms: {}", duration_ms, brief(text)));

@@ -9,8 +9,9 @@ use serde_json::value::to_raw_value;
 
 use super::super::agent::Opened;
 use super::super::arguments;
+use super::super::log::row;
+use super::super::servers::state;
 use crate::console::{self, Paint};
-use crate::moment;
 
 /// How many calls `/log` shows.
 const CALLS_MAX: usize = 20;
@@ -26,9 +27,8 @@ const HELP: &str = "\
 /exit                  leave (Ctrl-D)";
 
 /// Every word there is.
-const WORDS: [&str; 9] = [
-    "/help", "/tools", "/servers", "/prompts", "/prompt", "/resources", "/log", "/clear", "/exit",
-];
+const WORDS: [&str; 9] =
+    ["/help", "/tools", "/servers", "/prompts", "/prompt", "/resources", "/log", "/clear", "/exit"];
 
 /// What to do with what was typed.
 pub(super) enum Next {
@@ -72,7 +72,8 @@ impl Commands<'_> {
             }
             "/exit" | "/quit" => return Next::Leave,
             unknown => {
-                let near = haft::nearest(unknown, WORDS).map(|near| format!("; did you mean {near}?"));
+                let near =
+                    haft::nearest(unknown, WORDS).map(|near| format!("; did you mean {near}?"));
                 let near = near.unwrap_or_else(|| "; /help shows what there is".to_owned());
                 console::line(&format!("there is no {}{near}", printable(unknown)));
             }
@@ -100,8 +101,8 @@ impl Commands<'_> {
         let rows: Vec<Vec<String>> = servers
             .into_iter()
             .map(|server| {
-                let reason = server.reason.unwrap_or_default();
-                vec![server.name, server.state.to_string(), reason]
+                let state = state(&server);
+                vec![server.name, state, server.reason.unwrap_or_default()]
             })
             .collect();
         self.table(&["SERVER", "STATE", "WHY"], &rows, "no servers");
@@ -129,7 +130,11 @@ impl Commands<'_> {
         match self.filled(name, &words).await {
             Ok(messages) => Next::Prompt(messages),
             Err(error) => {
-                console::error(self.paint, &error.to_string(), Some("/prompts shows what there is"));
+                console::error(
+                    self.paint,
+                    &error.to_string(),
+                    Some("/prompts shows what there is"),
+                );
                 Next::Nothing
             }
         }
@@ -151,14 +156,16 @@ impl Commands<'_> {
         let mut rows = Vec::new();
         for server in self.opened.runtime().servers_with("resources") {
             match self.opened.runtime().resources(&server).await {
-                Ok(resources) => rows.extend(resources.into_iter().map(|resource| match resource {
-                    ResourceInfo::Resource { server, resource } => {
-                        vec![resource.uri, server, resource.description]
-                    }
-                    ResourceInfo::Template { server, template } => {
-                        vec![template.uri_template, server, template.description]
-                    }
-                })),
+                Ok(resources) => {
+                    rows.extend(resources.into_iter().map(|resource| match resource {
+                        ResourceInfo::Resource { server, resource } => {
+                            vec![resource.uri, server, resource.description]
+                        }
+                        ResourceInfo::Template { server, template } => {
+                            vec![template.uri_template, server, template.description]
+                        }
+                    }))
+                }
                 Err(failure) => rows.push(vec![String::new(), server, failure.to_string()]),
             }
         }
@@ -176,18 +183,14 @@ impl Commands<'_> {
             Ok(calls) => calls,
             Err(error) => return console::error(self.paint, &error.problem(), None),
         };
-        let rows: Vec<Vec<String>> = calls
-            .flatten()
-            .map(|call| {
-                let how = match &call.error {
-                    Some(error) => format!("{:?}", error.code),
-                    None => "success".to_owned(),
-                };
-                let when = moment::shown(call.timestamp);
-                vec![call.execution_id, when, call.tool, how, call.input.get().to_owned()]
-            })
-            .collect();
-        self.table(&["EXECUTION", "WHEN", "TOOL", "STATUS", "INPUT"], &rows, "no calls yet");
+        let mut is_empty = true;
+        for call in calls.flatten() {
+            is_empty = false;
+            console::line(&row(self.paint, &call));
+        }
+        if is_empty {
+            console::line("no calls yet");
+        }
     }
 
     fn table(&self, head: &[&str], rows: &[Vec<String>], nothing: &str) {

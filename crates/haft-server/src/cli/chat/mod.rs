@@ -6,13 +6,13 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
-use haft::agent::{AgentEvent, mentioned};
-use haft::model::ChatMessage;
 use haft::Content;
+use haft::agent::{AgentEvent, SessionStore, mentioned};
+use haft::model::ChatMessage;
 use tokio_util::sync::CancellationToken;
 
 use self::commands::{Commands, Next};
-use super::agent::{self, AgentArgs, Lines, Opened, People, Printer, Said, sessions_dir};
+use super::agent::{self, AgentArgs, Lines, Opened, People, Printer, Said};
 use super::{Global, block_on, count};
 use crate::console::{self, Paint};
 
@@ -44,7 +44,8 @@ pub(super) fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<ExitCode> 
 
 async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> {
     let config = opened.runtime().config();
-    let history = std::io::stdin().is_terminal().then(|| sessions_dir(&config).join(HISTORY));
+    let history =
+        std::io::stdin().is_terminal().then(|| SessionStore::of(&config).dir().join(HISTORY));
     let lines = Lines::open(history);
     let (out, err) = (Paint::stdout(global.color), Paint::stderr(global.color));
     greet(err, opened);
@@ -71,7 +72,11 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
             Next::Say(text) => match mentioned(opened.runtime(), &text).await {
                 Ok(mentioned) => mentioned.content,
                 Err(failure) => {
-                    console::error(err, &failure.to_string(), Some("/resources shows what there is"));
+                    console::error(
+                        err,
+                        &failure.to_string(),
+                        Some("/resources shows what there is"),
+                    );
                     continue;
                 }
             },
@@ -115,9 +120,7 @@ async fn turn(
     let Opened { toolbox, agent, conversation, .. } = opened;
     let turn = agent.turn(conversation, content, &tell, &cancel);
     let ended = match people {
-        Some(people) => {
-            toolbox.interrupting(&cancel, people.while_working(&cancel, turn)).await
-        }
+        Some(people) => toolbox.interrupting(&cancel, people.while_working(&cancel, turn)).await,
         None => toolbox.interrupting(&cancel, turn).await,
     };
     printer.end_line();
@@ -137,8 +140,11 @@ fn greet(paint: Paint, opened: &Opened) {
     let (runtime, agent) = (opened.runtime(), &opened.agent);
     let tools = count(runtime.tools().len(), "tool");
     let before = opened.conversation.messages().len();
-    let resumed =
-        if before > 0 { format!(", going on after {}", count(before, "message")) } else { String::new() };
+    let resumed = if before > 0 {
+        format!(", going on after {}", count(before, "message"))
+    } else {
+        String::new()
+    };
     let line = format!("{} with {tools}{resumed}; /help shows what there is", agent.model().name());
     eprintln!("{}", paint.dim(&line));
 }

@@ -2,6 +2,7 @@
 
 mod first_start;
 mod greeting;
+mod sampling;
 mod signals;
 
 use std::net::SocketAddr;
@@ -83,9 +84,10 @@ async fn serve(
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
+    hub.set_sampler(sampling::sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let runtime = start(config, &mut signals, Arc::clone(&telemetry), asked).await?;
-    let gateway = Mount::new(runtime.clone(), hub);
+    let gateway = Mount::new(runtime.clone(), hub.clone());
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     greeting::print(global, &service, listener.local_addr())?;
@@ -93,6 +95,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(keys.note_use(stop.clone()));
+    background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
     let serving = listener.serve(api::router(&service, &guard, gateway.routes()), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
@@ -117,6 +120,8 @@ async fn serve(
     background.close();
     // Together: a call that is cut off still gets its answer, which says so.
     let ending = async {
+        // What the agent does is broken off first, so that its streams end.
+        service.runs.end().await;
         // A change that hangs on a disk must not hold up the end.
         let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
         let (_, _, followed) = tokio::join!(serving, live.runtime().shutdown(grace), following);
@@ -173,6 +178,7 @@ async fn start(
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
         .without_waiting()
+        .served()
         .server_handler(hub)
         .inbox(inbox)
         .observe(move |call| telemetry.observe(call))

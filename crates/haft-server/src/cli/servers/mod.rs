@@ -118,7 +118,7 @@ fn exit_code(servers: &[ServerInfo]) -> ExitCode {
     }
 }
 
-fn state(server: &ServerInfo) -> String {
+pub(super) fn state(server: &ServerInfo) -> String {
     plain(&json!(server.state))
 }
 

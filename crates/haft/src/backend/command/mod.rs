@@ -23,7 +23,7 @@ use crate::tool::CallContext;
 pub const STDOUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long output is still read after the command ended. A process it left behind may hold the
 /// pipe open for ever.
-const AFTER_EXIT_WAIT_MAX: Duration = Duration::from_millis(200);
+pub(super) const AFTER_EXIT_WAIT_MAX: Duration = Duration::from_millis(200);
 const READ_BYTES: usize = 64 * 1024;
 
 /// What a command tool is made of.

@@ -26,7 +26,7 @@ pub use self::frame::ANSWER_BYTES_MAX;
 pub use self::warm::{IDLE_MAX, IDLE_WORKERS_MAX, WarmWorkers};
 
 /// Where the configuration names the interpreter.
-const PYTHON_SETTING: &str = "defaults.python";
+pub(super) const PYTHON_SETTING: &str = "defaults.python";
 
 /// What a Python tool is made of.
 #[derive(Debug, Clone)]

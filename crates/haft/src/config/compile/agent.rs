@@ -40,7 +40,7 @@ pub(super) fn builtin(
     };
     let RawBuiltin { code_execution, web_search, request_human_input, .. } = raw;
     BuiltinConfig {
-        code_execution: code(code_execution, &all),
+        code_execution: code(code_execution, &all, problems),
         web_search: search(web_search, &all, problems),
         request_human_input: match request_human_input {
             Some(At { value: RawHumanInput { enabled, .. }, place }) => {
@@ -59,17 +59,27 @@ fn pick_or<T>(raw: Option<At<T>>, default: T, place: Place) -> Setting<T> {
     }
 }
 
-fn code(raw: Option<At<RawCodeExecution>>, all: &Setting<bool>) -> CodeExecutionConfig {
+fn code(
+    raw: Option<At<RawCodeExecution>>,
+    all: &Setting<bool>,
+    problems: &mut Problems,
+) -> CodeExecutionConfig {
     let (enabled, raw) = match raw {
         Some(At { value: raw, place }) => (pick_or(raw.enabled.clone(), true, place), raw),
         None => (all.clone(), RawCodeExecution::empty(Place::whole(""))),
     };
     let RawCodeExecution { sandbox, network, .. } = raw;
-    CodeExecutionConfig {
-        enabled,
-        sandbox: pick(sandbox, Sandbox::None),
-        network: pick(network, false),
+    let (sandbox, network) = (pick(sandbox, Sandbox::None), pick(network, false));
+    if sandbox.value == Sandbox::None
+        && let Origin::Explicit(place) = &network.origin
+    {
+        problems.warn(
+            place,
+            "`network` says nothing without a sandbox: code may use the network as Haft itself does",
+            "add `sandbox: bubblewrap`, or remove `network`",
+        );
     }
+    CodeExecutionConfig { enabled, sandbox, network }
 }
 
 fn search(

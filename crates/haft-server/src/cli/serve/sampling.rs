@@ -1,0 +1,33 @@
+//! The model that servers may ask: the one of the configuration in use.
+
+use haft::Runtime;
+use haft::agent::Sampler;
+use haft::config::agent::AgentConfig;
+use haft::model;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Hub;
+
+/// The model of a configuration; none where there is none, or where it cannot be used. Whoever begins a run is
+/// told why.
+pub(super) fn sampler(config: &AgentConfig) -> Option<Sampler> {
+    config.model.as_ref()?;
+    model::open(config).ok().map(Sampler::new)
+}
+
+/// Keeps `hub` up to date with the configuration.
+pub(super) async fn follow(runtime: Runtime, hub: Hub, stop: CancellationToken) {
+    let mut changes = runtime.changes();
+    let mut known = runtime.config().agent.clone();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = changes.changed() => if changed.is_err() { return },
+        }
+        let config = runtime.config();
+        if config.agent != known {
+            known = config.agent.clone();
+            hub.set_sampler(sampler(&known));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A folder for one run of code, gone afterwards however the run ended.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::sandbox;
+
+/// How many new files are told.
+const MADE_MAX: usize = 100;
+/// How deep new files are looked for.
+const DEPTH_MAX: usize = 8;
+/// How long whoever gives up a run waits for its folder to go. A large one goes on going in the background.
+const REMOVE_WAIT_MAX: Duration = Duration::from_millis(200);
+/// A process that is being killed may still write for a moment.
+const REMOVE_TRIES_MAX: u32 = 20;
+const REMOVE_PAUSE: Duration = Duration::from_millis(20);
+
+/// An empty folder that only its owner may enter. Dropping it removes it with everything in it.
+#[derive(Debug)]
+pub(super) struct WorkFolder {
+    path: PathBuf,
+    is_removed: bool,
+}
+
+impl WorkFolder {
+    pub(super) fn create() -> io::Result<Self> {
+        let parent = std::env::temp_dir();
+        let parent = parent.canonicalize().unwrap_or(parent);
+        let path = parent.join(format!("haft-code-{}", Uuid::now_v7().simple()));
+        // Fails where the name is taken, also by a link, so nobody can have prepared it.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path, is_removed: false })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a new file, with the folders around it.
+    pub(super) fn write(&self, name: &Path, text: &str) -> io::Result<()> {
+        let path = self.path.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
+    }
+
+    /// The files in the folder, by relative name, but those that are known and Python's own.
+    pub(super) fn made_besides(&self, known: &[&Path]) -> Vec<String> {
+        let mut made = Vec::new();
+        self.look_into(Path::new(""), 0, known, &mut made);
+        made.sort();
+        made
+    }
+
+    fn look_into(&self, below: &Path, depth: usize, known: &[&Path], made: &mut Vec<String>) {
+        let Ok(entries) = fs::read_dir(self.path.join(below)) else { return };
+        for entry in entries.flatten() {
+            let name = below.join(entry.file_name());
+            match entry.file_type() {
+                _ if made.len() >= MADE_MAX || is_nobodys(&entry.file_name()) => {}
+                Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => {
+                    self.look_into(&name, depth + 1, known, made);
+                }
+                Ok(kind) if kind.is_file() && !known.contains(&name.as_path()) => {
+                    made.push(name.to_string_lossy().into_owned());
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Removes it and waits until it is gone.
+    pub(super) async fn remove(mut self) {
+        let path = self.path.clone();
+        // Here and not after the wait: from now on the other thread does it, whatever becomes of us.
+        self.is_removed = true;
+        let _ = tokio::task::spawn_blocking(move || remove_all(&path)).await;
+    }
+}
+
+impl Drop for WorkFolder {
+    fn drop(&mut self) {
+        if self.is_removed {
+            return;
+        }
+        let (done, gone) = mpsc::channel::<()>();
+        let path = self.path.clone();
+        let remove = move || {
+            remove_all(&path);
+            drop(done);
+        };
+        match std::thread::Builder::new().name("haft-remove".into()).spawn(remove) {
+            Ok(_) => drop(gone.recv_timeout(REMOVE_WAIT_MAX)),
+            Err(_) => remove_all(&self.path),
+        }
+    }
+}
+
+fn remove_all(path: &Path) {
+    for _ in 0..REMOVE_TRIES_MAX {
+        match fs::remove_dir_all(path) {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => return,
+            Err(_) => {
+                open_up(path, 0);
+                std::thread::sleep(REMOVE_PAUSE);
+            }
+        }
+    }
+    tracing::warn!("the folder of a `code_execution` could not be removed: `{}`", path.display());
+}
+
+/// What neither the caller nor the code made.
+fn is_nobodys(name: &OsStr) -> bool {
+    name == "__pycache__" || sandbox::is_own(name)
+}
+
+/// Code may have closed folders even to their owner.
+fn open_up(path: &Path, depth: usize) {
+    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    let Ok(entries) = fs::read_dir(path) else { return };
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
+    if depth < DEPTH_MAX {
+        folders.for_each(|entry| open_up(&entry.path(), depth + 1));
+    }
+}

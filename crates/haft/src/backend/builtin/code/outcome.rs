@@ -1,0 +1,103 @@
+//! What a model hears of a run.
+
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::NAME;
+use super::run::Run;
+use crate::backend::process::Exit;
+use crate::content::{Content, ToolOutput};
+use crate::error::{ToolFailure, human, millis};
+
+/// How much of the output is in the message of an error; the details have all that is kept.
+const MESSAGE_CHARS_MAX: usize = 4000;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    exit_code: i32,
+    stdout: &'a str,
+    stderr: &'a str,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
+}
+
+/// The answer of a run that ended well.
+pub(super) fn answer(run: &Run, files: Vec<String>) -> Result<ToolOutput, ToolFailure> {
+    let mut text = run.stdout.clone();
+    if !run.stderr.trim().is_empty() {
+        text = format!("{text}{}stderr:\n{}", if text.is_empty() { "" } else { "\n" }, run.stderr);
+    }
+    if text.trim().is_empty() {
+        text = "(exit code 0, and nothing was printed)".into();
+    }
+    let Run { stdout, stderr, took, .. } = run;
+    let answer = Answer { exit_code: 0, stdout, stderr, duration_ms: millis(*took), files };
+    let output = ToolOutput::from_json(&answer)
+        .map_err(|error| ToolFailure::execution(format!("the answer of `{NAME}`: {error}")))?;
+    Ok(ToolOutput { content: vec![Content::text(text)], ..output })
+}
+
+/// The code itself failed; what it printed says why.
+pub(super) fn failed(run: &Run, exit: Exit) -> ToolFailure {
+    let mut details = printed(run);
+    details["exit_code"] = json!(exit.code());
+    details["signal"] = json!(exit.signal());
+    ToolFailure::Execution {
+        message: with_output(&format!("the code ended with {exit}"), run),
+        remedy: Some("correct the code and run it again".into()),
+        details,
+    }
+}
+
+pub(super) fn too_late(run: &Run, limit: Duration) -> ToolFailure {
+    let mut details = printed(run);
+    details["timeout_ms"] = json!(millis(limit));
+    let cause = format!(
+        "the code was still running after {}, which is what its argument `timeout` allows, and was stopped",
+        human(limit)
+    );
+    ToolFailure::Execution {
+        message: with_output(&cause, run),
+        remedy: Some("raise `timeout`, or let the code do less".into()),
+        details,
+    }
+}
+
+pub(super) fn no_folder(error: &io::Error) -> ToolFailure {
+    let parent = std::env::temp_dir();
+    ToolFailure::Unavailable {
+        message: format!("no working directory could be made in `{}`: {error}", parent.display()),
+        remedy: Some("make room there, or set `TMPDIR` to another directory".into()),
+        details: Value::Null,
+    }
+}
+
+pub(super) fn lost(error: &io::Error) -> ToolFailure {
+    ToolFailure::execution(format!("the code was started and lost: {error}"))
+}
+
+fn printed(run: &Run) -> Value {
+    let Run { stdout, stderr, took, .. } = run;
+    json!({ "stdout": stdout, "stderr": stderr, "duration_ms": millis(*took) })
+}
+
+/// The message is all that some models see, so it has what was printed: errors, else the rest.
+fn with_output(cause: &str, run: &Run) -> String {
+    let (name, text) = match (run.stderr.trim(), run.stdout.trim()) {
+        ("", "") => return cause.to_owned(),
+        ("", stdout) => ("stdout", stdout),
+        (stderr, _) => ("stderr", stderr),
+    };
+    let skipped = text.chars().count().saturating_sub(MESSAGE_CHARS_MAX);
+    if skipped == 0 {
+        return format!("{cause}; {name}:\n{text}");
+    }
+    let last: String = text.chars().skip(skipped).collect();
+    // Whole lines: half a line may be half a secret, which nobody would know to mask.
+    let last = last.split_once('\n').map_or(last.as_str(), |(_, whole)| whole);
+    format!("{cause}; the last lines of {name}:\n{last}")
+}

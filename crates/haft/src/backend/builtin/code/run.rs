@@ -1,0 +1,118 @@
+//! One run of code: a process and everything it starts, until it ends or its time is over.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::capture::Captured;
+use super::folder::WorkFolder;
+use super::request::Language;
+use super::{CodeSettings, Confinement, outcome, sandbox};
+use crate::backend::command::AFTER_EXIT_WAIT_MAX;
+use crate::backend::process::{Exit, Household, ProcessTree};
+use crate::backend::program;
+use crate::backend::script::PYTHON_SETTING;
+use crate::error::ToolFailure;
+
+/// What a run left.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) ended: Ended,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) took: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ended {
+    By(Exit),
+    /// The limit that the caller set was reached.
+    TooLate(Duration),
+}
+
+/// Runs what lies in `folder`. When it returns or its future is dropped, no process is left.
+pub(super) async fn run(
+    settings: &CodeSettings,
+    household: Household,
+    folder: &WorkFolder,
+    language: Language,
+    limit: Option<Duration>,
+) -> Result<Run, ToolFailure> {
+    let (program, setting) = match language {
+        Language::Python => (settings.python.clone(), PYTHON_SETTING),
+        Language::Shell => (shell().to_owned(), "PATH"),
+    };
+    let argv = [OsString::from(&program), language.file().into()];
+    let mut command = match settings.confinement {
+        Confinement::Nothing => plain(&argv, folder.path()),
+        Confinement::Bubblewrap { network } => sandbox::command(&argv, folder.path(), network),
+    };
+    // Unbuffered, so that what was printed before the code was stopped is not lost.
+    command.env("PYTHONUNBUFFERED", "1");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = Instant::now();
+    let mut tree = ProcessTree::spawn(&mut command, household).map_err(|error| {
+        match settings.confinement {
+            Confinement::Nothing => program::failed_to_start(program.as_ref(), setting, &error),
+            Confinement::Bubblewrap { .. } => sandbox::failed_to_start(&error),
+        }
+    })?;
+    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let exchange = exchange(&mut tree, &mut stdout, &mut stderr);
+    let ended = match limit {
+        None => exchange.await.map(Ended::By),
+        Some(limit) => match timeout(limit, exchange).await {
+            Ok(exit) => exit.map(Ended::By),
+            Err(_) => Ok(Ended::TooLate(limit)),
+        },
+    };
+    let took = started.elapsed();
+    // Whatever it left running would work in a folder that is gone.
+    tree.kill().await;
+    let ended = ended.map_err(|error| outcome::lost(&error))?;
+    let run = Run { ended, stdout: stdout.text(), stderr: stderr.text(), took };
+    if settings.confinement != Confinement::Nothing && !sandbox::was_made(folder.path()) {
+        return Err(sandbox::not_made(&run));
+    }
+    Ok(run)
+}
+
+/// The code has what Haft has, as every local tool does.
+fn plain(argv: &[OsString], folder: &Path) -> Command {
+    let (program, args) = (&argv[0], &argv[1..]);
+    let mut command = Command::new(program);
+    command.args(args).current_dir(folder);
+    command
+}
+
+/// Models write for bash, so it is taken where there is one.
+fn shell() -> &'static str {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_bash = std::env::split_paths(&path).any(|folder| folder.join("bash").is_file());
+    if has_bash { "bash" } else { "sh" }
+}
+
+/// Reads both outputs and waits, all at the same time.
+async fn exchange(
+    tree: &mut ProcessTree,
+    stdout: &mut Captured,
+    stderr: &mut Captured,
+) -> std::io::Result<Exit> {
+    let (Some(out), Some(err)) = (tree.take_stdout(), tree.take_stderr()) else {
+        return Err(std::io::Error::other("it has no pipes"));
+    };
+    let pipes = async { tokio::join!(stdout.drain(out), stderr.drain(err)) };
+    tokio::pin!(pipes);
+    tokio::select! {
+        _ = &mut pipes => tree.wait().await,
+        exit = tree.wait() => {
+            // A process it left behind may hold the pipes open for ever.
+            let _ = timeout(AFTER_EXIT_WAIT_MAX, &mut pipes).await;
+            exit
+        }
+    }
+}
