@@ -6,6 +6,11 @@
     reason = "the texts a test builds are small"
 )]
 
+mod agent_context;
+mod agent_store;
+mod agent_support;
+mod agent_tools;
+mod agent_turn;
 mod call_checks;
 mod call_figures;
 mod call_limits;

@@ -1,0 +1,194 @@
+//! What else than words reaches the model: pictures, sounds, resources and prompts of servers; and servers that
+//! ask the model themselves.
+
+use haft::agent::{Conversation, Sampler, from_prompt, mentioned};
+use haft::{Content, Refusal, ServerHandler};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use testkit::model::Format;
+use testkit::{ModelServer, Step};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent_support::{FORMATS, agent, agent_of, ask, say, section};
+use crate::mcp_support::Stage;
+
+/// Proves S3-US3-2, S3-US3-3, S3-US3-4, S3-US3-5, S3-US3-T: every kind of block a tool answers with reaches the
+/// model in order: text as text, a picture as a picture, a sound as a sound, a text resource as text.
+#[tokio::test]
+async fn every_kind_of_content_reaches_the_model() {
+    for format in FORMATS {
+        let stage = Stage::new();
+        let model = ModelServer::start(format, [Step::call("every_content", json!({})), Step::text("seen")]);
+        let server = stage.stdio("one", json!({"tools": ["every_content"]}), json!({}));
+        let settings = json!({"agent": {"audio": format == Format::OpenAi}});
+        let agent = agent(&stage, &model, [server], settings).await;
+        let mut conversation = Conversation::new();
+        say(&agent, &mut conversation, "go").await;
+        let sent = model.last_request().body["messages"].to_string();
+        let kinds: Vec<&str> = kinds(&conversation);
+        assert!(kinds.contains(&"image") && kinds.contains(&"audio") && kinds.contains(&"resource"), "{kinds:?}");
+        let picture = match format {
+            Format::OpenAi => "data:image/png;base64,",
+            Format::Anthropic => "\"media_type\":\"image/png\"",
+        };
+        assert!(sent.contains(picture), "{sent}");
+        match format {
+            Format::OpenAi => assert!(sent.contains("input_audio"), "{sent}"),
+            // It takes no sound, and is told what it misses.
+            Format::Anthropic => assert!(sent.contains("audio/wav"), "{sent}"),
+        }
+        for block in blocks(&conversation) {
+            if let Content::Resource { text: Some(text), .. } | Content::Text { text } = block {
+                let text = serde_json::to_string(&text).unwrap();
+                assert!(sent.contains(text.trim_matches('"')), "{text} in {sent}");
+            }
+        }
+    }
+}
+
+fn blocks(conversation: &Conversation) -> Vec<Content> {
+    let mut blocks = Vec::new();
+    for message in conversation.messages() {
+        if let haft::model::ChatMessage::Tools { results } = message {
+            blocks.extend(results.iter().flat_map(|result| result.content.clone()));
+        }
+    }
+    blocks
+}
+
+fn kinds(conversation: &Conversation) -> Vec<&'static str> {
+    let kind = |block: &Content| match block {
+        Content::Text { .. } => "text",
+        Content::Image { .. } => "image",
+        Content::Audio { .. } => "audio",
+        Content::Resource { .. } => "resource",
+    };
+    blocks(conversation).iter().map(kind).collect()
+}
+
+fn notes() -> Value {
+    json!({
+        "tools": [],
+        "resources": [{"uri": "note://plan", "name": "plan", "text": "Buy 12 apples."}],
+        "prompts": [{"name": "greet", "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Who are you?"}},
+            {"role": "assistant", "content": {"type": "text", "text": "A pirate."}},
+            {"role": "user", "content": {"type": "text", "text": "Greet me."}},
+        ]}],
+    })
+}
+
+/// Proves S2-US4-2, S3-US3-6: the model reads a resource it needs; `resources/read` goes to the server, the content
+/// is in the next request, and the call is in the log.
+#[tokio::test]
+async fn a_model_reads_the_resources_it_needs() {
+    for format in FORMATS {
+        let stage = Stage::new();
+        let model = ModelServer::start(
+            format,
+            [
+                Step::call("list_resources", json!({})),
+                Step::by(|asked| {
+                    assert!(asked.last_result().contains("note://plan"), "{}", asked.last_result());
+                    Step::call("read_resource", json!({"uri": "note://plan"}))
+                }),
+                Step::by(|asked| Step::text(format!("The note says: {}", asked.last_result()))),
+            ],
+        );
+        let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
+        let told = ask(&agent, "What is in my plan?").await;
+        assert_eq!(told.text(), "The note says: Buy 12 apples.");
+        assert_eq!(stage.messages("notes", "resources/read").len(), 1);
+        let logged: Vec<String> = stage.logged().into_iter().map(|call| call.tool).collect();
+        assert_eq!(logged, ["list_resources", "read_resource"]);
+    }
+}
+
+/// No server with resources: the two tools are not offered.
+#[tokio::test]
+async fn resource_tools_are_offered_where_there_are_resources() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([Step::text("yes")]);
+    let server = stage.stdio("one", json!({"tools": ["text"], "capabilities": {"tools": {}}}), json!({}));
+    let agent = agent(&stage, &model, [server], json!({})).await;
+    ask(&agent, "go").await;
+    assert_eq!(model.last_request().tool_names(), ["text"]);
+}
+
+/// Proves S3-US3-6: `@URI` in what a person says hands the resource to the model; what is no resource stays text.
+#[tokio::test]
+async fn mentioned_resources_are_handed_to_the_model() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([Step::text("12")]);
+    let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
+    let text = "How many apples does @note://plan say? Write to me@example.com or @nobody.";
+    let said = mentioned(agent.runtime(), text).await.unwrap();
+    assert_eq!(said.read, ["notes:note://plan"]);
+    let cancel = CancellationToken::new();
+    agent.turn(&mut Conversation::new(), said.content, &|_| {}, &cancel).await.unwrap();
+    let sent = model.last_request().body["messages"].to_string();
+    assert!(sent.contains("Buy 12 apples.") && sent.contains("me@example.com"), "{sent}");
+    let missing = mentioned(agent.runtime(), "@notes:note://gone").await.unwrap_err();
+    assert!(missing.to_string().contains("note://gone") || missing.to_string().contains("not"), "{missing}");
+}
+
+/// Proves S3-US3-6: the messages of a prompt become messages of the conversation, with their roles.
+#[tokio::test]
+async fn prompts_become_messages() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([Step::text("Ahoy!")]);
+    let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
+    let arguments = RawValue::from_string("{}".to_owned()).unwrap();
+    let messages = agent.runtime().prompt("notes", "greet", &arguments).await.unwrap();
+    let mut conversation = Conversation::new();
+    let mut messages = from_prompt(messages);
+    messages.pop();
+    for message in messages {
+        conversation.push(message).await;
+    }
+    assert_eq!(say(&agent, &mut conversation, "Greet me.").await.text(), "Ahoy!");
+    let sent = model.last_request();
+    let roles: Vec<&str> = sent.messages().iter().map(|it| it["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+}
+
+/// Lets the agent's model answer servers.
+struct Samples(Sampler);
+
+impl ServerHandler for Samples {
+    fn capabilities(&self, _: &str) -> Value {
+        json!({"sampling": {}})
+    }
+
+    fn sample<'a>(
+        &'a self,
+        _: &'a str,
+        params: &'a RawValue,
+    ) -> haft::tool::BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(self.0.sample(params))
+    }
+}
+
+/// Proves S3-EC-9: with `sampling: allow` the agent's own model answers a server that asks in the middle of a call.
+#[tokio::test]
+async fn servers_may_ask_the_agents_model() {
+    for format in FORMATS {
+        let stage = Stage::new();
+        let model = ModelServer::start(
+            format,
+            [
+                Step::call("sample", json!({"message": "Say hello."})),
+                Step::by(|asked| Step::text(format!("hello to {}", asked.last_user_text()))),
+                Step::by(|asked| Step::text(asked.last_result())),
+            ],
+        );
+        let server = stage.stdio("one", json!({"tools": ["sample"]}), json!({"sampling": "allow"}));
+        let config = stage.config([server], json!({"agent": section(&stage, &model, json!({}))}));
+        let sampler = Sampler::new(haft::model::open(&config.agent).unwrap());
+        let builder = haft::Runtime::builder(config).server_handler(Samples(sampler));
+        let agent = agent_of(builder.start().await.unwrap());
+        let told = ask(&agent, "go").await;
+        assert!(told.text().contains("hello to Say hello."), "{}", told.text());
+        assert_eq!(model.requests()[1].tool_names(), Vec::<String>::new());
+    }
+}

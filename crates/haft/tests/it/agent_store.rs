@@ -1,0 +1,62 @@
+//! Conversations on disk.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use haft::agent::SessionStore;
+use haft::model::{ChatMessage, ModelCall};
+
+fn said(text: &str) -> ChatMessage {
+    ChatMessage::user(text)
+}
+
+/// What was said is there after the program ended, also where it was killed in the middle of a line.
+#[tokio::test]
+async fn a_conversation_survives_a_torn_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SessionStore::new(dir.path().join("sessions"));
+    let mut conversation = store.begin("openai::x", "me");
+    conversation.push(said("one  two\nthree")).await;
+    let call = ModelCall { id: "c".into(), name: "t".into(), arguments: "{}".into() };
+    conversation
+        .push(ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None })
+        .await;
+    let id = conversation.id().to_owned();
+    drop(conversation);
+    let path = dir.path().join("sessions").join(format!("{id}.jsonl"));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"type\": \"mess").unwrap();
+    let mut resumed = store.resume(&id[..13]).unwrap();
+    // The call that nobody answered has an answer, or no model would take the conversation.
+    assert!(matches!(resumed.messages()[2], ChatMessage::Tools { .. }));
+    resumed.push(said("four")).await;
+    let (saved, messages) = store.show(&id).unwrap();
+    assert_eq!((saved.messages, saved.title.as_str()), (3, "one two three"));
+    assert_eq!(messages.last(), Some(&said("four")));
+}
+
+/// The one used last comes first; ids may be shortened while that is clear; deleting is for good.
+#[tokio::test]
+async fn conversations_are_listed_found_and_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SessionStore::new(dir.path());
+    assert!(store.last().is_err() && store.list().is_empty());
+    let mut first = store.begin("m", "me");
+    first.push(said("first")).await;
+    let mut second = store.begin("m", "you");
+    second.push(said("second")).await;
+    first.push(said("again")).await;
+    assert_eq!(store.last().unwrap(), first.id());
+    let titles: Vec<String> = store.list().into_iter().map(|saved| saved.title).collect();
+    assert_eq!(titles, ["first", "second"]);
+    assert!(store.resume("0").is_err());
+    assert!(store.resume_where(second.id(), |owner| owner == Some("me")).is_err());
+    assert!(store.resume_where(second.id(), |owner| owner == Some("you")).is_ok());
+    for wrong in ["../x", "nothing", ""] {
+        assert!(store.resume(wrong).is_err(), "{wrong}");
+    }
+    store.remove(first.id()).unwrap();
+    assert_eq!(store.list().len(), 1);
+    second.clear().await;
+    assert!(store.resume(second.id()).unwrap().messages().is_empty());
+}
