@@ -58,7 +58,7 @@ fn human(config: &Config, parts: &Parts) -> Builtin {
             parallel_capable: Some(Setting::default(true)),
             max_instances: Some(Setting::default(QUESTIONS_MAX)),
             // The inbox says itself that nobody answered, and comes first.
-            timeout: Some(Setting::default(config.inbox.timeout.value + INBOX_FIRST)),
+            timeout: Some(Setting::default(config.inbox.timeout.value.saturating_add(INBOX_FIRST))),
             ..ToolSettings::default()
         },
     }
