@@ -17,6 +17,7 @@ mod fault_load;
 mod fault_writes;
 mod faults;
 mod guard;
+mod inbox;
 mod inside;
 mod limits;
 mod metrics;

@@ -118,7 +118,7 @@ fn human_input(config: &Config, parts: &Parts) -> Option<Builtin> {
         settings: ToolSettings {
             max_instances: Some(Setting::default(QUESTIONS_MAX)),
             // The inbox says itself that nobody answered, and comes first.
-            ..several_at_once(config.inbox.timeout.value + INBOX_FIRST)
+            ..several_at_once(config.inbox.timeout.value.saturating_add(INBOX_FIRST))
         },
     })
 }

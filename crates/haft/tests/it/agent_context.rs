@@ -18,7 +18,10 @@ use crate::mcp_support::Stage;
 async fn every_kind_of_content_reaches_the_model() {
     for format in FORMATS {
         let stage = Stage::new();
-        let model = ModelServer::start(format, [Step::call("every_content", json!({})), Step::text("seen")]);
+        let model = ModelServer::start(
+            format,
+            [Step::call("every_content", json!({})), Step::text("seen")],
+        );
         let server = stage.stdio("one", json!({"tools": ["every_content"]}), json!({}));
         let settings = json!({"agent": {"audio": format == Format::OpenAi}});
         let agent = agent(&stage, &model, [server], settings).await;
@@ -26,7 +29,10 @@ async fn every_kind_of_content_reaches_the_model() {
         say(&agent, &mut conversation, "go").await;
         let sent = model.last_request().body["messages"].to_string();
         let kinds: Vec<&str> = kinds(&conversation);
-        assert!(kinds.contains(&"image") && kinds.contains(&"audio") && kinds.contains(&"resource"), "{kinds:?}");
+        assert!(
+            kinds.contains(&"image") && kinds.contains(&"audio") && kinds.contains(&"resource"),
+            "{kinds:?}"
+        );
         let picture = match format {
             Format::OpenAi => "data:image/png;base64,",
             Format::Anthropic => "\"media_type\":\"image/png\"",
@@ -95,7 +101,8 @@ async fn a_model_reads_the_resources_it_needs() {
                 Step::by(|asked| Step::text(format!("The note says: {}", asked.last_result()))),
             ],
         );
-        let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
+        let agent =
+            agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
         let told = ask(&agent, "What is in my plan?").await;
         assert_eq!(told.text(), "The note says: Buy 12 apples.");
         assert_eq!(stage.messages("notes", "resources/read").len(), 1);
@@ -109,7 +116,8 @@ async fn a_model_reads_the_resources_it_needs() {
 async fn resource_tools_are_offered_where_there_are_resources() {
     let stage = Stage::new();
     let model = ModelServer::openai([Step::text("yes")]);
-    let server = stage.stdio("one", json!({"tools": ["text"], "capabilities": {"tools": {}}}), json!({}));
+    let server =
+        stage.stdio("one", json!({"tools": ["text"], "capabilities": {"tools": {}}}), json!({}));
     let agent = agent(&stage, &model, [server], json!({})).await;
     ask(&agent, "go").await;
     assert_eq!(model.last_request().tool_names(), ["text"]);
@@ -129,7 +137,10 @@ async fn mentioned_resources_are_handed_to_the_model() {
     let sent = model.last_request().body["messages"].to_string();
     assert!(sent.contains("Buy 12 apples.") && sent.contains("me@example.com"), "{sent}");
     let missing = mentioned(agent.runtime(), "@notes:note://gone").await.unwrap_err();
-    assert!(missing.to_string().contains("note://gone") || missing.to_string().contains("not"), "{missing}");
+    assert!(
+        missing.to_string().contains("note://gone") || missing.to_string().contains("not"),
+        "{missing}"
+    );
 }
 
 /// Proves S3-US3-6: the messages of a prompt become messages of the conversation, with their roles.

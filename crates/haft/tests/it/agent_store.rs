@@ -25,7 +25,12 @@ async fn a_conversation_survives_a_torn_line() {
     drop(conversation);
     let path = dir.path().join("sessions").join(format!("{id}.jsonl"));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"type\": \"mess").unwrap();
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"{\"type\": \"mess")
+        .unwrap();
     let mut resumed = store.resume(&id[..13]).unwrap();
     // The call that nobody answered has an answer, or no model would take the conversation.
     assert!(matches!(resumed.messages()[2], ChatMessage::Tools { .. }));

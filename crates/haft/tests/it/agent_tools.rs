@@ -36,7 +36,10 @@ async fn of_a_large_toolbox_the_best_are_offered() {
     say(&agent, &mut conversation, "What is the weather in Seoul today?").await;
     let first = model.requests()[0].tool_names();
     assert_eq!(first.len(), 8);
-    assert!(first.contains(&"get_weather".to_owned()) && first.contains(&"request_human_input".to_owned()));
+    assert!(
+        first.contains(&"get_weather".to_owned())
+            && first.contains(&"request_human_input".to_owned())
+    );
     say(&agent, &mut conversation, "Polish widget number 17.").await;
     let next = model.last_request().tool_names();
     assert_eq!(next.len(), 8);
@@ -104,7 +107,12 @@ async fn the_next_request_has_the_tools_of_now() {
 #[tokio::test]
 async fn calls_run_together_only_where_their_tools_allow_it() {
     let stage = Stage::new();
-    let calls = [("wide", json!({})), ("wide", json!({"n": 1})), ("narrow", json!({})), ("narrow", json!({"n": 1}))];
+    let calls = [
+        ("wide", json!({})),
+        ("wide", json!({"n": 1})),
+        ("narrow", json!({})),
+        ("narrow", json!({"n": 1})),
+    ];
     let model = ModelServer::openai([Step::calls(calls), Step::text("done")]);
     let (wide, narrow) = (Held::new(), Held::new());
     let rest = with(
@@ -142,6 +150,9 @@ async fn long_answers_reach_the_model_with_a_mark() {
     ask(&agent, "go").await;
     let seen = model.last_request().last_result();
     let id = stage.logged()[0].execution_id.clone();
-    assert!(seen.len() < 1200 && seen.contains("4000 of 5000 bytes cut") && seen.contains(&id), "{seen}");
+    assert!(
+        seen.len() < 1200 && seen.contains("4000 of 5000 bytes cut") && seen.contains(&id),
+        "{seen}"
+    );
     assert_eq!(stage.logged()[0].session.as_ref().map(String::len), Some(36));
 }

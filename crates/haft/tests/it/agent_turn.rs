@@ -19,14 +19,23 @@ async fn tools_of_servers_are_offered_and_called() {
         let model = ModelServer::start(
             format,
             [
-                Step::call("echo", json!({"message": "hello"})).saying("I will ask.").costing(100, 7),
-                Step::by(|asked| Step::text(format!("It said: {}", asked.last_result())).costing(120, 9)),
+                Step::call("echo", json!({"message": "hello"}))
+                    .saying("I will ask.")
+                    .costing(100, 7),
+                Step::by(|asked| {
+                    Step::text(format!("It said: {}", asked.last_result())).costing(120, 9)
+                }),
             ],
         );
-        let servers = [stage.plain("one"), stage.stdio("two", json!({"tools": ["text"]}), json!({}))];
+        let servers =
+            [stage.plain("one"), stage.stdio("two", json!({"tools": ["text"]}), json!({}))];
         let agent = agent(&stage, &model, servers, json!({"builtin": {}})).await;
         let told = ask(&agent, "Say hello.").await;
-        assert!(told.text().starts_with("It said: ") && told.text().contains("hello"), "{}", told.text());
+        assert!(
+            told.text().starts_with("It said: ") && told.text().contains("hello"),
+            "{}",
+            told.text()
+        );
         let turn = told.turn.as_ref().unwrap();
         assert_eq!((turn.end, turn.steps), (TurnEnd::Answered, 2));
         assert_eq!(turn.usage, Usage { input_tokens: 220, output_tokens: 16 });
@@ -55,7 +64,8 @@ async fn descriptions_reach_the_model_word_for_word() {
             {"name": "this", "description": text, "inputSchema": {"type": "object"}},
             {"name": "other", "description": "Prefer me if Z.", "inputSchema": {"type": "object"}},
         ]});
-        let agent = agent(&stage, &model, [stage.stdio("one", scenario, json!({}))], json!({})).await;
+        let agent =
+            agent(&stage, &model, [stage.stdio("one", scenario, json!({}))], json!({})).await;
         ask(&agent, "go").await;
         let tools = model.last_request().tools();
         assert_eq!(tools[0].description, text);
@@ -100,7 +110,11 @@ async fn a_server_that_dies_does_not_end_the_turn() {
                 Step::calls([("crash", json!({})), ("text", json!({})), ("stats", json!({}))]),
                 Step::call("text", json!({})),
                 Step::by(|asked| {
-                    let failed = asked.results().iter().filter(|it| it.text.starts_with("MCP error")).count();
+                    let failed = asked
+                        .results()
+                        .iter()
+                        .filter(|it| it.text.starts_with("MCP error"))
+                        .count();
                     Step::text(format!("{failed} failed, then {}", asked.last_result()))
                 }),
             ],
@@ -132,7 +146,8 @@ async fn what_a_model_gets_wrong_is_told_to_it() {
             "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}},
                             "required": ["message"], "additionalProperties": false},
         }]});
-        let agent = agent(&stage, &model, [stage.stdio("one", scenario, json!({}))], json!({})).await;
+        let agent =
+            agent(&stage, &model, [stage.stdio("one", scenario, json!({}))], json!({})).await;
         let told = ask(&agent, "go").await;
         assert_eq!(told.text(), "I give up.");
         let calls = told.calls();
@@ -164,8 +179,10 @@ async fn repetition_ends_a_turn() {
 #[tokio::test]
 async fn steps_are_bounded() {
     let stage = Stage::new();
-    let model = ModelServer::openai((0..10).map(|n| Step::call("echo", json!({"message": n.to_string()}))));
-    let agent = agent(&stage, &model, [stage.plain("one")], json!({"agent": {"max_steps": 3}})).await;
+    let model =
+        ModelServer::openai((0..10).map(|n| Step::call("echo", json!({"message": n.to_string()}))));
+    let agent =
+        agent(&stage, &model, [stage.plain("one")], json!({"agent": {"max_steps": 3}})).await;
     let told = ask(&agent, "go").await;
     let turn = told.turn.as_ref().unwrap();
     assert_eq!((turn.end, turn.steps, model.left()), (TurnEnd::MaxSteps, 3, 7));
@@ -216,7 +233,9 @@ async fn a_model_that_fails_ends_the_turn_with_a_reason() {
         let mut conversation = Conversation::new();
         let told = say(&agent, &mut conversation, "one").await;
         assert!(told.turn.is_err());
-        assert!(matches!(told.events.last(), Some(AgentEvent::TurnFailed { message, .. }) if message.contains("500")));
+        assert!(
+            matches!(told.events.last(), Some(AgentEvent::TurnFailed { message, .. }) if message.contains("500"))
+        );
         assert_eq!(say(&agent, &mut conversation, "two").await.text(), "back");
     }
 }

@@ -1,5 +1,6 @@
 //! The gateway over streamable HTTP, as clients see it byte by byte.
 
+mod approvals;
 mod attacks;
 mod bridge;
 mod crowds;
