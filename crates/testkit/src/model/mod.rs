@@ -116,8 +116,8 @@ impl ModelServer {
         }
     }
 
-    /// The `agent` section of a native YAML file that uses it. Settings can follow, indented by two.
-    /// Anthropic's format wants a key: set `ANTHROPIC_API_KEY`.
+    /// The `agent` section of a native YAML file that uses it. It needs no key. Settings can follow,
+    /// indented by two.
     pub fn config(&self) -> String {
         format!("agent:\n  model: \"{}\"\n  base_url: {}\n", self.model(), self.url())
     }

@@ -14,6 +14,9 @@ use super::kind::Provider;
 use crate::model::adapt::Offer;
 use crate::model::{ModelCall, ModelEvent, ModelTurn, StopReason, Usage};
 
+/// How much a model may say in one answer, all pieces of its text and calls together.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
 /// An answer while it comes in.
 #[derive(Default)]
 pub(super) struct Gathered {
@@ -21,6 +24,8 @@ pub(super) struct Gathered {
     /// The calls with their arguments as the model wrote them, where genai tells that text. What
     /// it tells at the end is parsed: large numbers and repeated keys are lost there.
     calls: Vec<ToolCall>,
+    /// How much of it there is, thoughts included.
+    bytes: usize,
     /// Whether the service said anything at all.
     pub(super) is_begun: bool,
 }
@@ -30,12 +35,18 @@ pub(super) enum Heard {
     Event(ModelEvent),
     End(Box<StreamEnd>),
     Nothing,
+    /// It goes on beyond [`ANSWER_BYTES_MAX`].
+    TooMuch,
 }
 
 impl Gathered {
     pub(super) fn hear(&mut self, event: ChatStreamEvent) -> Heard {
         // Genai says `Start` before it has asked anybody.
         self.is_begun |= !matches!(event, ChatStreamEvent::Start);
+        self.bytes += self.size(&event);
+        if self.bytes > ANSWER_BYTES_MAX {
+            return Heard::TooMuch;
+        }
         match event {
             ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
                 self.text.push_str(&chunk.content);
@@ -54,6 +65,21 @@ impl Gathered {
             | ChatStreamEvent::Chunk(_)
             | ChatStreamEvent::ReasoningChunk(_)
             | ChatStreamEvent::ThoughtSignatureChunk(_) => Heard::Nothing,
+        }
+    }
+
+    /// What an event adds. A piece of a call holds all that came before it.
+    fn size(&self, event: &ChatStreamEvent) -> usize {
+        match event {
+            ChatStreamEvent::Chunk(chunk)
+            | ChatStreamEvent::ReasoningChunk(chunk)
+            | ChatStreamEvent::ThoughtSignatureChunk(chunk) => chunk.content.len(),
+            ChatStreamEvent::ToolCallChunk(chunk) => {
+                let known = self.calls.iter().rfind(|it| it.call_id == chunk.tool_call.call_id);
+                let length = |call: &ToolCall| call.fn_arguments.as_str().map_or(64, str::len);
+                length(&chunk.tool_call).saturating_sub(known.map_or(0, length))
+            }
+            ChatStreamEvent::Start | ChatStreamEvent::Heartbeat | ChatStreamEvent::End(_) => 0,
         }
     }
 

@@ -159,6 +159,7 @@ impl Listening {
             match heard {
                 Heard::Event(event) => return Ok(event),
                 Heard::Nothing => {}
+                Heard::TooMuch => return Err(self.failures.unreadable("it has no end")),
                 Heard::End(end) => {
                     let gathered = std::mem::take(&mut self.gathered);
                     let turn = gathered.finish(*end, self.service.target.provider, &self.offer);

@@ -36,14 +36,9 @@ impl Target {
         };
         let provider = Provider::of(&model.value)?;
         let base = config.base_url.as_ref();
-        let is_free = match provider {
-            Provider::Ollama => true,
-            // A service of one's own: if it wants a key, it says so.
-            Provider::OpenAi => base.is_some(),
-            Provider::Anthropic | Provider::Gemini => false,
-            Provider::Other(kind) => kind.default_key_env_name().is_none(),
-        };
         let variable = provider.adapter().default_key_env_name();
+        // A service of one's own says so itself if it wants a key.
+        let is_free = base.is_some() || provider == Provider::Ollama || variable.is_none();
         let shown = base.map_or_else(|| "its service".to_owned(), |url| url.value.to_string());
         Ok(Self {
             provider,

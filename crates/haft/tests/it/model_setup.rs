@@ -1,0 +1,157 @@
+//! Which model is asked, where, and under which key.
+
+use haft::model::{ModelError, ModelFailure};
+use testkit::{ModelServer, Step, Workspace};
+
+use crate::config_support::load;
+use crate::model_support::{KEY, failure, model, open_in, question, turn};
+
+fn refused(config: &str, environment: &[(&str, &str)]) -> ModelError {
+    let Err(error) = open_in(config, environment) else { panic!("{config} was taken") };
+    assert_eq!(error.kind, ModelFailure::Setup);
+    error
+}
+
+#[test]
+fn a_model_that_cannot_be_asked_says_why() {
+    for (config, message, remedy) in [
+        (
+            "agent: {}",
+            "no model is configured",
+            "write such as `model: openai::gpt-5` under `agent`",
+        ),
+        (
+            "agent: {model: gpt-5}",
+            "the model `gpt-5` does not say whose it is",
+            "write `openai::gpt-5`",
+        ),
+        (
+            "agent: {model: \"opnai::gpt-5\"}",
+            "there is no provider `opnai` (of the model `opnai::gpt-5`)",
+            "write `openai::gpt-5`",
+        ),
+        (
+            "agent: {model: \"openai::gpt-5\"}",
+            "there is no key for the model `openai::gpt-5`",
+            "set `OPENAI_API_KEY`, or name a file that holds it with `agent.api_key_file`",
+        ),
+        (
+            "agent: {model: \"gemini::gemini-3-pro\"}",
+            "there is no key for the model `gemini::gemini-3-pro`",
+            "set `GEMINI_API_KEY`, or name a file that holds it with `agent.api_key_file`",
+        ),
+        (
+            "agent: {model: \"groq::llama\"}",
+            "there is no key for the model `groq::llama`",
+            "write `api_key_env: GROQ_API_KEY` under `agent` and set that variable, or name a file \
+             with `agent.api_key_file`",
+        ),
+        (
+            "agent: {model: \"openai::gpt-5\", api_key_env: MY_KEY}",
+            "there is no key for the model `openai::gpt-5`",
+            "set `MY_KEY`, or name a file that holds it with `agent.api_key_file`",
+        ),
+    ] {
+        let error = refused(config, &[]);
+        assert_eq!((error.message.as_str(), error.remedy.as_deref()), (message, Some(remedy)));
+    }
+}
+
+#[test]
+fn ollama_needs_no_key() {
+    let model = open_in("agent: {model: \"ollama::qwen3:8b\"}", &[]).unwrap();
+    assert_eq!(model.name(), "ollama::qwen3:8b");
+}
+
+#[tokio::test]
+async fn the_key_goes_where_the_format_has_it() {
+    let server = ModelServer::openai([Step::text("ok")]);
+    turn(&model(&server, ""), question("?")).await;
+    let request = server.last_request();
+    assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(
+        (request.path.as_str(), &request.body["model"]),
+        ("/v1/chat/completions", &"scripted".into())
+    );
+
+    let server = ModelServer::anthropic([Step::text("ok")]);
+    turn(&model(&server, ""), question("?")).await;
+    let request = server.last_request();
+    assert_eq!(request.headers["x-api-key"], KEY);
+    assert_eq!(request.path, "/v1/messages");
+}
+
+#[tokio::test]
+async fn a_service_of_ones_own_needs_no_key() {
+    let server = ModelServer::openai([Step::text("ok"), Step::status(401)]);
+    let model = open_in(&server.config(), &[]).unwrap();
+    turn(&model, question("?")).await;
+    assert_eq!(server.last_request().headers.get("authorization"), None);
+    let error = failure(&model, question("?")).await;
+    assert_eq!(error.message, "the service of `openai::scripted` wants a key (401): scripted 401");
+    assert_eq!(
+        error.remedy.as_deref(),
+        Some("look at `OPENAI_API_KEY` or `agent.api_key_file`: none is set")
+    );
+    let server = ModelServer::anthropic([Step::text("ok")]);
+    turn(&open_in(&server.config(), &[]).unwrap(), question("?")).await;
+    assert_eq!(server.last_request().headers["x-api-key"], "none");
+}
+
+#[tokio::test]
+async fn the_file_with_the_key_is_read_for_each_request() {
+    let server = ModelServer::openai([Step::text("1"), Step::text("2"), Step::status(401)]);
+    let config = format!("{}  api_key_file: secrets/key\n", server.config());
+    let workspace =
+        Workspace::with(&[("haft.yaml", config.as_str()), ("secrets/key", " first-key-1\n")]);
+    let config = load(&workspace, &["haft.yaml"], &[("OPENAI_API_KEY", KEY)]).unwrap();
+    let model = haft::model::open(&config.agent).unwrap();
+    let file = workspace.path().join("secrets/key");
+    let shown = file.display();
+    turn(&model, question("?")).await;
+    std::fs::write(&file, "second-key-2").unwrap();
+    turn(&model, question("?")).await;
+    let keys: Vec<_> =
+        server.requests().iter().map(|it| it.headers["authorization"].clone()).collect();
+    assert_eq!(keys, ["Bearer first-key-1", "Bearer second-key-2"]);
+
+    let error = failure(&model, question("?")).await;
+    assert_eq!(error.remedy, Some(format!("look at the file `{shown}`")));
+
+    for (text, message) in [
+        ("\n", format!("the file `{shown}` holds no key: it is empty")),
+        ("two words", "the key of the model has characters that no header may have".to_owned()),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = failure(&model, question("?")).await;
+        assert_eq!((error.kind, error.message), (ModelFailure::Setup, message));
+    }
+    std::fs::remove_file(&file).unwrap();
+    let error = failure(&model, question("?")).await;
+    assert_eq!(error.kind, ModelFailure::Setup);
+    assert!(error.message.starts_with(&format!("the file `{shown}` with the key: ")), "{error}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_name_that_ends_like_an_effort_is_sent_whole() {
+    let server = ModelServer::openai([Step::text("ok")]);
+    let config = server.config().replace("scripted", "qwen3-max");
+    turn(&open_in(&config, &[]).unwrap(), question("?")).await;
+    let body = server.last_request().body;
+    assert_eq!(body["model"], "qwen3-max");
+    assert_eq!(body.get("reasoning_effort"), None);
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_run_is_named() {
+    let config = "agent: {model: \"openai::x\", base_url: \"http://127.0.0.1:1/v1\", retries: 1}";
+    let error = failure(&open_in(config, &[]).unwrap(), question("?")).await;
+    assert_eq!(error.kind, ModelFailure::Passing { retry_after: None });
+    let begin = "the service of `openai::x` cannot be reached at http://127.0.0.1:1/v1: ";
+    assert!(error.message.starts_with(begin), "{error}");
+    assert_eq!(
+        error.remedy.as_deref(),
+        Some("look at `agent.base_url` and whether the service runs")
+    );
+}
