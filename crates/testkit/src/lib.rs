@@ -10,12 +10,13 @@ mod heard;
 mod ordinary;
 pub mod peers;
 mod program;
+pub mod search;
 pub mod times;
 mod workspace;
 
 pub use heard::Heard;
 pub use ordinary::ordinary_tool;
-pub use program::{Finished, Program, Running};
+pub use program::{Finished, Program, Running, WITHOUT_BUILTINS};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

@@ -6,6 +6,8 @@
     reason = "the texts a test builds are small"
 )]
 
+mod builtin_code;
+mod builtin_search;
 mod call_checks;
 mod call_figures;
 mod call_limits;

@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn names_stay_inside() {
-        for (name, path) in [("a", "a"), ("./a", "a"), ("a/./b//c", "a/b/c"), (" ", " "), ("..a", "..a")]
+        for (name, path) in
+            [("a", "a"), ("./a", "a"), ("a/./b//c", "a/b/c"), (" ", " "), ("..a", "..a")]
         {
             assert_eq!(inside(name).unwrap(), PathBuf::from(path), "{name}");
         }

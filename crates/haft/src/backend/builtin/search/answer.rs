@@ -27,7 +27,8 @@ impl Found {
     /// A page of the web, its texts on one line each; nothing where the address is not one of the web.
     pub(super) fn new(title: &str, url: &str, snippet: &str) -> Option<Self> {
         let url = Url::parse(url.trim()).ok()?;
-        let is_web = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= URL_CHARS_MAX;
+        let is_web =
+            matches!(url.scheme(), "http" | "https") && url.as_str().len() <= URL_CHARS_MAX;
         let title = one_line(title, TITLE_CHARS_MAX);
         is_web.then(|| Self {
             title: if title.is_empty() { url.to_string() } else { title },
@@ -57,7 +58,10 @@ pub(super) fn answer(question: &Question, found: &[Found]) -> Result<ToolOutput,
     let output = ToolOutput::from_json(&json!({ "results": found }))
         .map_err(|error| ToolFailure::execution(format!("the answer of `{NAME}`: {error}")))?;
     let text = if found.is_empty() {
-        format!("No results were found for `{}`. Other or fewer words may find some.", question.query)
+        format!(
+            "No results were found for `{}`. Other or fewer words may find some.",
+            question.query
+        )
     } else {
         let numbered = found.iter().enumerate().map(|(at, found)| entry(at + 1, found));
         numbered.collect::<Vec<_>>().join("\n")

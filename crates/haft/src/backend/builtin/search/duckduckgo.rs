@@ -26,12 +26,8 @@ pub(super) async fn search(
     pace: &Pace,
     question: &Question,
 ) -> Result<Vec<Found>, ToolFailure> {
-    let service = Service {
-        name: "DuckDuckGo",
-        section: "duckduckgo",
-        settings,
-        when_refused: WHEN_REFUSED,
-    };
+    let service =
+        Service { name: "DuckDuckGo", section: "duckduckgo", settings, when_refused: WHEN_REFUSED };
     pace.turn().await.map_err(|_| {
         let cause = "is asked once a second at most, and too many searches wait already";
         service.unavailable(cause, WHEN_REFUSED)
@@ -47,11 +43,13 @@ pub(super) async fn search(
     service.accepted(&reply)?;
     let links = links(&page);
     if links.is_empty() && !has(&NOTHING_FOUND) {
-        return Err(service.unreadable("the page has no results and does not say that there are none"));
+        return Err(
+            service.unreadable("the page has no results and does not say that there are none")
+        );
     }
-    let found = links.iter().filter_map(|link| {
-        Found::new(&link.title, target(&link.href)?.as_str(), &link.snippet)
-    });
+    let found = links
+        .iter()
+        .filter_map(|link| Found::new(&link.title, target(&link.href)?.as_str(), &link.snippet));
     Ok(found.collect())
 }
 
@@ -139,7 +137,8 @@ fn target(href: &str) -> Option<Url> {
     let base = Url::parse("https://duckduckgo.com/").ok()?;
     let url = base.join(href.trim()).ok()?;
     let is_own = |url: &Url| {
-        url.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
+        url.host_str()
+            .is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
     };
     let target = if is_own(&url) && url.path().trim_end_matches('/') == "/l" {
         let wrapped = url.query_pairs().find(|(name, _)| name == "uddg")?.1;
@@ -158,7 +157,10 @@ mod tests {
     #[test]
     fn links_are_unwrapped_and_advertisements_dropped() {
         for (href, expected) in [
-            ("//duckduckgo.com/l/?uddg=https%3A%2F%2Frust%2Dlang.org%2Fa%3Fb%3D1%26c&rut=x", Some("https://rust-lang.org/a?b=1&c")),
+            (
+                "//duckduckgo.com/l/?uddg=https%3A%2F%2Frust%2Dlang.org%2Fa%3Fb%3D1%26c&rut=x",
+                Some("https://rust-lang.org/a?b=1&c"),
+            ),
             ("https://example.com/", Some("https://example.com/")),
             ("https://duckduckgo.com/y.js?ad_domain=shop.example", None),
             ("//duckduckgo.com/l/?uddg=https%3A%2F%2Fduckduckgo.com%2Fy.js%3Fad_domain%3Dx", None),

@@ -105,10 +105,10 @@ pub(super) fn attribute(attributes: &str, wanted: &str) -> Option<String> {
             continue;
         };
         let (value, after) = match value.chars().next() {
-            Some(quote @ ('"' | '\'')) => {
-                value[1..].split_once(quote).unwrap_or((&value[1..], ""))
+            Some(quote @ ('"' | '\'')) => value[1..].split_once(quote).unwrap_or((&value[1..], "")),
+            _ => {
+                value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len()))
             }
-            _ => value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
         };
         if name.eq_ignore_ascii_case(wanted) {
             return Some(decode(value).into_owned());

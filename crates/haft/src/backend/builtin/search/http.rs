@@ -72,14 +72,17 @@ impl Http {
         request: RequestBuilder,
     ) -> Result<Reply, ToolFailure> {
         let mut response = request.send().await.map_err(|error| self.lost(service, error))?;
-        let header = |name| response.headers().get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+        let header =
+            |name| response.headers().get(name).and_then(|it: &HeaderValue| it.to_str().ok());
         let (retry_after, location) = (header(RETRY_AFTER), header(LOCATION));
         let (retry_after, location) =
             (retry_after.map(ToOwned::to_owned), location.map(ToOwned::to_owned));
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(service, error))? {
             if body.len() + chunk.len() > BODY_BYTES_MAX {
-                return Err(service.unreadable(&format!("it is longer than {BODY_BYTES_MAX} bytes")));
+                return Err(
+                    service.unreadable(&format!("it is longer than {BODY_BYTES_MAX} bytes"))
+                );
             }
             body.extend_from_slice(&chunk);
         }
@@ -120,7 +123,10 @@ impl Service<'_> {
         };
         let mut value =
             HeaderValue::from_str(&format!("{word}{}", key.value.expose())).map_err(|_| {
-                self.unavailable("was not asked: its key cannot stand in a header", self.when_refused)
+                self.unavailable(
+                    "was not asked: its key cannot stand in a header",
+                    self.when_refused,
+                )
             })?;
         value.set_sensitive(true);
         Ok(value)
@@ -180,7 +186,10 @@ impl Service<'_> {
     /// It answered, and nobody can tell what.
     pub(super) fn unreadable(&self, cause: &str) -> ToolFailure {
         ToolFailure::Execution {
-            message: format!("{} answered with something that is no list of results: {cause}", self.name),
+            message: format!(
+                "{} answered with something that is no list of results: {cause}",
+                self.name
+            ),
             remedy: Some(format!(
                 "check that `builtin.web_search.{}.url` names such a service, or set another backend",
                 self.section

@@ -63,7 +63,8 @@ pub(super) async fn search(
 }
 
 fn described(engine: &Value) -> String {
-    let words = |values: &Vec<Value>| values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
+    let words =
+        |values: &Vec<Value>| values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     let text = engine.as_array().map_or_else(|| engine.to_string(), words);
     crate::text::printable(&text).chars().take(80).collect()
 }
