@@ -11,13 +11,14 @@ pub mod model;
 mod ordinary;
 pub mod peers;
 mod program;
+pub mod search;
 pub mod times;
 mod workspace;
 
 pub use heard::Heard;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
-pub use program::{Finished, Program, Running};
+pub use program::{Finished, Program, Running, WITHOUT_BUILTINS};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

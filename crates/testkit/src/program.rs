@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{DEADLINE, Workspace, eventually};
 
-/// A program about to be run in a workspace. It sees PATH, HOME and what the test gives it.
+/// A program about to be run in a workspace. It sees PATH, HOME and what the test gives it. Haft has no built-in
+/// tools there, so that a test sees those it is about.
 #[derive(Debug)]
 pub struct Program {
     binary: PathBuf,
@@ -21,7 +22,11 @@ pub struct Program {
     environment: Vec<(String, String)>,
     stdin: String,
     folder: PathBuf,
+    has_builtins: bool,
 }
+
+/// Leaves out the tools that Haft brings itself.
+pub const WITHOUT_BUILTINS: (&str, &str) = ("HAFT__BUILTIN__ENABLED", "false");
 
 /// How a program ended and what it printed.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +48,15 @@ impl Program {
             environment: Vec::new(),
             stdin: String::new(),
             folder: workspace.path().to_path_buf(),
+            has_builtins: false,
         }
+    }
+
+    /// Leaves Haft the tools that it brings itself, as they are out of the box.
+    #[must_use]
+    pub fn with_builtins(mut self) -> Self {
+        self.has_builtins = true;
+        self
     }
 
     /// Adds arguments.
@@ -79,6 +92,9 @@ impl Program {
         command.env_clear();
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        if !self.has_builtins {
+            command.envs([WITHOUT_BUILTINS]);
         }
         command.envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

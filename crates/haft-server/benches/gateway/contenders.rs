@@ -99,6 +99,8 @@ impl Contender {
                 address.key = Some(prepare_haft(&self.folder)?);
                 let mut command = Command::new(program);
                 command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+                // The others bring no tools of their own.
+                command.env("HAFT__BUILTIN__ENABLED", "false");
                 command
             }
             Start::Peer(peer) => {

@@ -121,7 +121,8 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
                 error.details.get("traceback").or_else(|| error.details.get("stderr"))
             {
                 let tail = tail.as_str().unwrap_or_default().trim_end();
-                if !tail.is_empty() {
+                // Some messages have it already.
+                if !tail.is_empty() && !error.message.contains(tail) {
                     eprintln!("{}", paint.dim(&haft::text::printable_block(tail)));
                 }
             }

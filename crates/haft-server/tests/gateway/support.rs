@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::Workspace;
 use testkit::fixture::Fixture;
+use testkit::{WITHOUT_BUILTINS, Workspace};
 
 /// How long a message may take on a busy machine.
 const WAIT_MAX: Duration = testkit::DEADLINE;
@@ -33,6 +33,7 @@ impl Client {
             .args(args)
             .current_dir(workspace.path())
             .env_remove("HAFT_CONFIG")
+            .envs([WITHOUT_BUILTINS])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

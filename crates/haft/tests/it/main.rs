@@ -11,6 +11,8 @@ mod agent_store;
 mod agent_support;
 mod agent_tools;
 mod agent_turn;
+mod builtin_code;
+mod builtin_search;
 mod call_checks;
 mod call_figures;
 mod call_limits;

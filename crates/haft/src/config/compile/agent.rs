@@ -31,16 +31,18 @@ pub(super) fn builtin(
     is_default: &Setting<bool>,
     problems: &mut Problems,
 ) -> BuiltinConfig {
-    let (all, raw) = match raw {
+    let (all, code, raw) = match raw {
         Some(At { value: raw, place }) => {
             let all = pick_or(raw.enabled.clone(), true, place);
-            (all, raw)
+            // Whoever writes about searching has not said that others may run code.
+            let code = pick(raw.enabled.clone(), true);
+            (all, code, raw)
         }
-        None => (is_default.clone(), RawBuiltin::empty(Place::whole(""))),
+        None => (is_default.clone(), is_default.clone(), RawBuiltin::empty(Place::whole(""))),
     };
     let RawBuiltin { code_execution, web_search, request_human_input, .. } = raw;
     BuiltinConfig {
-        code_execution: code(code_execution, &all, problems),
+        code_execution: code_tool(code_execution, code, problems),
         web_search: search(web_search, &all, problems),
         request_human_input: match request_human_input {
             Some(At { value: RawHumanInput { enabled, .. }, place }) => {
@@ -59,14 +61,14 @@ fn pick_or<T>(raw: Option<At<T>>, default: T, place: Place) -> Setting<T> {
     }
 }
 
-fn code(
+fn code_tool(
     raw: Option<At<RawCodeExecution>>,
-    all: &Setting<bool>,
+    unsaid: Setting<bool>,
     problems: &mut Problems,
 ) -> CodeExecutionConfig {
     let (enabled, raw) = match raw {
         Some(At { value: raw, place }) => (pick_or(raw.enabled.clone(), true, place), raw),
-        None => (all.clone(), RawCodeExecution::empty(Place::whole(""))),
+        None => (unsaid, RawCodeExecution::empty(Place::whole(""))),
     };
     let RawCodeExecution { sandbox, network, .. } = raw;
     let (sandbox, network) = (pick(sandbox, Sandbox::None), pick(network, false));

@@ -14,7 +14,9 @@ use super::sandbox;
 
 /// How many new files are told.
 const MADE_MAX: usize = 100;
-/// How deep new files are looked for.
+/// Among how many they are looked for.
+const LOOKED_AT_MAX: usize = 10_000;
+/// How deep folders are opened up before they are removed.
 const DEPTH_MAX: usize = 8;
 /// How long whoever gives up a run waits for its folder to go. A large one goes on going in the background.
 const REMOVE_WAIT_MAX: Duration = Duration::from_millis(200);
@@ -54,27 +56,24 @@ impl WorkFolder {
 
     /// The files in the folder, by relative name, but those that are known and Python's own.
     pub(super) fn made_besides(&self, known: &[&Path]) -> Vec<String> {
-        let mut made = Vec::new();
-        self.look_into(Path::new(""), 0, known, &mut made);
-        made.sort();
-        made
-    }
-
-    fn look_into(&self, below: &Path, depth: usize, known: &[&Path], made: &mut Vec<String>) {
-        let Ok(entries) = fs::read_dir(self.path.join(below)) else { return };
-        for entry in entries.flatten() {
-            let name = below.join(entry.file_name());
-            match entry.file_type() {
-                _ if made.len() >= MADE_MAX || is_nobodys(&entry.file_name()) => {}
-                Ok(kind) if kind.is_dir() && depth < DEPTH_MAX => {
-                    self.look_into(&name, depth + 1, known, made);
+        let (mut made, mut looks_left) = (Vec::new(), LOOKED_AT_MAX);
+        let mut folders = vec![PathBuf::new()];
+        while let Some(below) = folders.pop() {
+            let Ok(entries) = fs::read_dir(self.path.join(&below)) else { continue };
+            for entry in entries.flatten().take(looks_left) {
+                looks_left -= 1;
+                let name = below.join(entry.file_name());
+                match entry.file_type() {
+                    _ if is_nobodys(&entry.file_name()) || known.contains(&name.as_path()) => {}
+                    Ok(kind) if kind.is_dir() => folders.push(name),
+                    Ok(kind) if kind.is_file() => made.push(name.to_string_lossy().into_owned()),
+                    Ok(_) | Err(_) => {}
                 }
-                Ok(kind) if kind.is_file() && !known.contains(&name.as_path()) => {
-                    made.push(name.to_string_lossy().into_owned());
-                }
-                Ok(_) | Err(_) => {}
             }
         }
+        made.sort();
+        made.truncate(MADE_MAX);
+        made
     }
 
     /// Removes it and waits until it is gone.
