@@ -50,6 +50,8 @@ async fn conversations_are_listed_found_and_deleted() {
     first.push(said("first")).await;
     let mut second = store.begin("m", "you");
     second.push(said("second")).await;
+    let then = jiff::Timestamp::now().as_millisecond();
+    crate::support::until(|| jiff::Timestamp::now().as_millisecond() > then).await;
     first.push(said("again")).await;
     assert_eq!(store.last().unwrap(), first.id());
     let titles: Vec<String> = store.list().into_iter().map(|saved| saved.title).collect();

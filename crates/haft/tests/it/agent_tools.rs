@@ -17,7 +17,7 @@ fn many(count: usize) -> Value {
         .collect();
     tools.push(json!({"name": "get_weather", "description": "Tells the current weather of a city.",
                       "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}));
-    json!({ "tools": tools })
+    json!({ "tools": tools, "capabilities": {"tools": {}} })
 }
 
 /// Proves S2-FR-004: with more tools than `tools_max`, only those that fit the request are offered; a tool that was
