@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod gateways;
+mod model;
 mod peers;
 mod run;
 mod test;
@@ -24,6 +25,7 @@ cargo xtask bench gateway [--quick] [NAME...]
                                `haft serve` beside a bare pass-through and published gateways
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
+cargo xtask model-test         the agent with a real model: HAFT_MODEL_URL, or HAFT_MODEL_FILE for llama.cpp
 cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
 cargo xtask coverage           line coverage of config, registry and policy";
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["bench", "gateway", ref options @ ..] => bench::gateway(options),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
+        ["model-test"] => model::run(),
         ["faults"] => test::faults(),
         ["coverage"] => test::coverage(),
         _ => {

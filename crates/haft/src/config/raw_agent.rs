@@ -99,6 +99,8 @@ record! {
         api_key_file("api_key_file"): Text,
         /// What the model is told before everything else.
         system("system"): String,
+        /// A file that holds it, in place of `system`.
+        system_file("system_file"): Text,
         /// How many times the model may be asked in one turn; 20 by default.
         max_steps("max_steps"): Count,
         /// With more tools than this, only the ones that fit the request best are offered; 40 by default.

@@ -175,7 +175,7 @@ pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems)
         api_key_env: raw.api_key_env.map(|at| explicit(at, |name| name)),
         api_key_file: raw.api_key_file.map(|at| explicit(at, |file: Text| base.join(file.text))),
         api_key: None,
-        system: raw.system.map(|at| explicit(at, |text| text)),
+        system: system(raw.system, raw.system_file, base, problems),
         max_steps: pick(raw.max_steps.map(count), 20),
         tools_max: pick(raw.tools_max.map(count), 40),
         repeats_max: pick(raw.repeats_max.map(count), 3),
@@ -186,6 +186,30 @@ pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems)
         images: pick(raw.images, true),
         audio: raw.audio.map(|at| explicit(at, |value| value)),
         strict_schemas: pick(raw.strict_schemas, false),
+    }
+}
+
+/// What the model is told: the text, or what a file says now.
+fn system(
+    text: Option<At<String>>,
+    file: Option<At<Text>>,
+    base: &Path,
+    problems: &mut Problems,
+) -> Option<Setting<String>> {
+    let Some(file) = file else { return text.map(|at| explicit(at, |text| text)) };
+    if text.is_some() {
+        let problem = "`system` and `system_file` are both given";
+        problems.error(&file.place, problem, "keep one of them");
+        return None;
+    }
+    let path = base.join(&file.value.text);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Some(explicit(file, |_| text)),
+        Err(error) => {
+            let problem = format!("`{}` cannot be read: {error}", file.value.shown());
+            problems.error(&file.place, problem, "name a text file");
+            None
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! `agent.yaml`: tools of `type: mcp`.
+//! `agent.yaml`: the model, what it is told, and tools of `type: mcp`.
 
 use super::{Layer, part, set_servers};
 use crate::config::node::{Node, NodeValue, Text};
-use crate::config::quantity::Span;
+use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawServer;
+use crate::config::raw_agent::RawAgent;
 use crate::config::read::{FromNode, Reader, record};
 use crate::config::{At, Place};
 
@@ -34,13 +35,37 @@ record! {
     }
 }
 
+record! {
+    struct RawModel("`model`", Warn) {
+        /// Whose model it is, such as `openai`.
+        provider("provider"): String,
+        /// Its name there.
+        name("name"): String,
+        /// Where it is, if not at the provider's own address.
+        endpoint("endpoint"): Text,
+        /// How many tokens it may write.
+        max_tokens("max_tokens"): Count,
+    }
+}
+
+record! {
+    struct RawInstructions("`instructions`", Warn) {
+        /// The text itself.
+        inline("inline"): String,
+        /// A file that holds it.
+        file("file"): Text,
+    }
+}
+
 pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     layer.runs_in_folder = true;
+    agent(root, layer, reader);
     for entry in root.entries() {
-        if !matches!(entry.key.as_str(), "name" | "description" | "tools") {
+        let known = ["name", "description", "tools", "model", "instructions"];
+        if !known.contains(&entry.key.as_str()) {
             reader.inside(&entry.key, |reader| {
                 let problem = format!("`{}` is not supported and has no effect", entry.key);
-                reader.warn(&entry.value, problem, "Haft reads the tools of this file");
+                reader.warn(&entry.value, problem, "Haft reads model, instructions and tools of this file");
             });
         }
     }
@@ -61,6 +86,35 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         });
     }
     set_servers(layer, servers, place);
+}
+
+/// The model and what it is told.
+fn agent(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
+    let present = |key: &str| root.get(key).filter(|node| node.value != NodeValue::Null);
+    let mut agent = RawAgent::empty(reader.place(root));
+    if let Some(node) = present("model") {
+        let raw = reader.inside("model", |reader| RawModel::read(node, reader));
+        if let Some(RawModel { provider, name: Some(name), endpoint, max_tokens, .. }) = raw {
+            let provider = provider.map_or_else(|| "openai".to_owned(), |at| at.value);
+            agent.model = Some(name.map(|name| {
+                Text { text: format!("{provider}::{name}"), shown: None }
+            }));
+            agent.base_url = endpoint;
+            agent.max_output_tokens = max_tokens;
+        }
+    }
+    if let Some(node) = present("instructions") {
+        let raw = reader.inside("instructions", |reader| RawInstructions::read(node, reader));
+        if let Some(RawInstructions { inline, file, .. }) = raw {
+            agent.system = inline;
+            let folder = layer.folder.clone();
+            agent.system_file = file.map(|at| {
+                at.map(|file| Text { text: folder.join(file.text).display().to_string(), shown: None })
+            });
+        }
+    }
+    let place = reader.place(root);
+    layer.config.agent = Some(At { value: agent, place });
 }
 
 fn server(tool: &Node, reader: &mut Reader<'_>) -> Option<(At<String>, RawServer)> {

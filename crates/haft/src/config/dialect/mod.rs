@@ -116,7 +116,9 @@ impl Dialect {
                 ["projects", folder] => Path::new(folder) == Path::new(cwd),
                 ["projects", _, section, ..] | [section, ..] => section == "mcpServers",
             },
-            Self::AgentYaml => path.first().is_none_or(|section| *section == "tools"),
+            Self::AgentYaml => path
+                .first()
+                .is_none_or(|section| ["tools", "model", "instructions"].contains(section)),
             Self::McpServers => match path[..] {
                 [] | ["tools"] => true,
                 ["tools", section, ..] | [section, ..] => section == "mcp_servers",
