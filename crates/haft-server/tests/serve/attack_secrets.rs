@@ -67,7 +67,9 @@ async fn readable(served: &Served) -> Vec<String> {
     let mut paths =
         vec!["/api/openapi.json".to_owned(), "/metrics".to_owned(), "/api/docs".to_owned()];
     for (path, methods) in document["paths"].as_object().unwrap() {
-        if !methods.as_object().unwrap().contains_key("get") || path.ends_with("/tail") {
+        // Streams do not end.
+        let is_stream = path.ends_with("/tail") || path.ends_with("/events");
+        if !methods.as_object().unwrap().contains_key("get") || is_stream {
             continue;
         }
         match path.split_once('{') {
