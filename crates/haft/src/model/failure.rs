@@ -46,12 +46,20 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn new(model: &str, address: &str, key_place: String, key: Option<Secret>) -> Self {
+    /// `secrets` are those of its address.
+    pub(super) fn new(
+        model: &str,
+        address: &str,
+        key_place: String,
+        key: Option<Secret>,
+        secrets: &[String],
+    ) -> Self {
+        let key_text = key.iter().map(|key| key.expose().to_owned());
         Self {
             model: model.to_owned(),
             address: address.to_owned(),
             key_place,
-            redactor: Redactor::new(key.iter().map(|key| key.expose().to_owned())),
+            redactor: Redactor::new(key_text.chain(secrets.iter().cloned())),
             key,
             silence_max: Duration::ZERO,
         }

@@ -101,7 +101,7 @@ async fn silence_is_a_failure_after_the_set_time() {
 async fn a_service_that_asks_for_more_than_patience_is_not_asked_again() {
     let server = ModelServer::openai([Step::status(429).with_header("retry-after", "3600")]);
     let error = failure(&model(&server, "retries: 3"), question("?")).await;
-    let hour = Some(Duration::from_secs(3600));
+    let hour = Some(Duration::from_hours(1));
     assert_eq!(error.kind, ModelFailure::Passing { retry_after: hour });
     assert_eq!(server.requests().len(), 1);
 }

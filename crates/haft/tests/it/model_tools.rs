@@ -66,9 +66,9 @@ async fn a_name_no_provider_takes_is_another_on_the_way() {
             ],
         );
         let model = model(&server, "");
-        let named = |name: &str| ModelTool { name: name.to_owned(), ..weather() };
+        let tool = |name: &str| ModelTool { name: name.to_owned(), ..weather() };
         let mut request = question("?");
-        request.tools = vec![named("wetter.heute/morgen"), named("wetter-heute-morgen")];
+        request.tools = vec![tool("wetter.heute/morgen"), tool("wetter-heute-morgen")];
         let call = turn(&model, request.clone()).await.calls.remove(0);
         assert_eq!(call.name, "wetter.heute/morgen");
         let names = server.last_request().tool_names();
