@@ -14,6 +14,8 @@ use rustls_platform_verifier::Verifier;
 /// A redirect could carry a token to another origin, so following one is the caller's decision.
 pub fn http_client_builder() -> ClientBuilder {
     let builder = reqwest::Client::builder().tcp_nodelay(true).redirect(redirect::Policy::none());
+    // Another crate of the program may have built it in. Packed, a small answer can be a huge one.
+    let builder = builder.no_gzip();
     match config() {
         Some(config) => builder.tls_backend_preconfigured(config),
         // Not a TLS configuration, so `build` reports an error instead of panicking.

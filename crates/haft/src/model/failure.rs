@@ -46,12 +46,20 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn new(model: &str, address: &str, key_place: String, key: Option<Secret>) -> Self {
+    /// `secrets` are those of its address.
+    pub(super) fn new(
+        model: &str,
+        address: &str,
+        key_place: String,
+        key: Option<Secret>,
+        secrets: &[String],
+    ) -> Self {
+        let key_text = key.iter().map(|key| key.expose().to_owned());
         Self {
             model: model.to_owned(),
             address: address.to_owned(),
             key_place,
-            redactor: Redactor::new(key.iter().map(|key| key.expose().to_owned())),
+            redactor: Redactor::new(key_text.chain(secrets.iter().cloned())),
             key,
             silence_max: Duration::ZERO,
         }
@@ -122,6 +130,14 @@ impl Failures {
 
     /// The service told of an error in the middle of its answer.
     pub(super) fn event(&self, body: &Value) -> ModelError {
+        if body.get("finishReason").is_some() {
+            // What genai makes of an answer of Gemini that has nothing in it.
+            return ModelError {
+                kind: ModelFailure::Rejected,
+                message: format!("the service of `{}` refuses to answer this", self.model),
+                remedy: Some("say it in other words".to_owned()),
+            };
+        }
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let text = |key: &str| error[key].as_str().unwrap_or_default().to_lowercase();
         let kinds = format!("{} {} {}", text("type"), text("code"), text("status"));
@@ -296,4 +312,42 @@ fn title_of(page: &str) -> Option<&str> {
     let (_, rest) = page.split_once("<title>")?;
     let (title, _) = rest.split_once("</title>")?;
     Some(title.trim()).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_to_come_again_is_read_in_all_its_spellings() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        for (name, value, seconds) in [
+            ("retry-after-ms", "1500", Some(1.5)),
+            ("retry-after", "20", Some(20.0)),
+            ("retry-after", "Thu, 01 Jan 2026 00:01:00 GMT", Some(60.0)),
+            ("retry-after", "Thu, 01 Jan 2020 00:01:00 GMT", None),
+            ("retry-after", "-3", None),
+            ("retry-after", "soon", None),
+            ("x-other", "3", None),
+        ] {
+            let headers = [(name.parse().unwrap(), value.parse().unwrap())];
+            let headers: HeaderMap = HeaderMap::from_iter(headers);
+            assert_eq!(retry_after(&headers, now).map(|it| it.as_secs_f64()), seconds, "{value}");
+        }
+    }
+
+    #[test]
+    fn services_say_what_is_wrong_in_many_places() {
+        for (body, text) in [
+            (r#"{"error": {"message": "a"}}"#, Some("a")),
+            (r#"[{"error": {"message": "b"}}]"#, Some("b")),
+            (r#"{"error": "c"}"#, Some("c")),
+            (r#"{"message": "d"}"#, Some("d")),
+            (r#"{"detail": "e"}"#, Some("e")),
+            ("{}", None),
+            ("[]", None),
+        ] {
+            assert_eq!(message_of(&serde_json::from_str(body).unwrap()).as_deref(), text);
+        }
+    }
 }

@@ -133,3 +133,33 @@ impl Asking {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_limit_and_only_for_what_passes() {
+        let passing = |retry_after: Option<u64>| ModelFailure::Passing {
+            retry_after: retry_after.map(Duration::from_secs),
+        };
+        let patience = Patience::new(9);
+        for (number, millis) in [(0, 500), (1, 1_000), (3, 4_000), (8, 60_000)] {
+            let wait = patience.wait(number, &passing(None)).unwrap();
+            let range = Duration::from_millis(millis / 2)..=Duration::from_millis(millis * 3 / 2);
+            assert!(range.contains(&wait), "{wait:?}");
+        }
+        assert!(patience.wait(0, &passing(Some(30))).unwrap() >= Duration::from_secs(30));
+        assert_eq!(patience.wait(0, &passing(Some(61))), None);
+        assert_eq!(patience.wait(9, &passing(None)), None);
+        assert_eq!(Patience::new(0).wait(0, &passing(None)), None);
+        for kind in [
+            ModelFailure::Setup,
+            ModelFailure::Rejected,
+            ModelFailure::TooLong,
+            ModelFailure::Unreadable,
+        ] {
+            assert_eq!(patience.wait(0, &kind), None);
+        }
+    }
+}

@@ -11,10 +11,11 @@ use testkit::{ModelServer, Step};
 use crate::model_support::{events, model, question, read, turn, weather};
 
 const FORMATS: [Format; 2] = [Format::OpenAi, Format::Anthropic];
+const ALL: [Format; 4] = [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama];
 
 #[tokio::test]
 async fn text_comes_in_pieces_and_the_whole_at_the_end() {
-    for format in FORMATS {
+    for format in ALL {
         let answer = Step::text("Grüezi, wie geht es dir?").thinking("A greeting.").costing(21, 9);
         let server = ModelServer::start(format, [answer]);
         let events = events(&model(&server, ""), question("Hallo")).await;
@@ -44,7 +45,7 @@ async fn text_comes_in_pieces_and_the_whole_at_the_end() {
 
 #[tokio::test]
 async fn several_calls_come_with_their_whole_arguments_and_go_back_with_their_ids() {
-    for format in FORMATS {
+    for format in ALL {
         let server = ModelServer::start(
             format,
             [
@@ -79,17 +80,19 @@ async fn several_calls_come_with_their_whole_arguments_and_go_back_with_their_id
         request.messages.push(ChatMessage::Tools { results });
         assert_eq!(turn(&model, request).await.text, "9 °C");
         let told = server.last_request().results();
-        let told: Vec<_> = told.iter().map(|it| (it.call_id.clone(), it.text.as_str())).collect();
-        assert_eq!(
-            told,
-            [(first.calls[0].id.clone(), "12 °C"), (first.calls[1].id.clone(), "9 °C")]
-        );
+        let texts: Vec<_> = told.iter().map(|it| it.text.as_str()).collect();
+        assert_eq!(texts, ["12 °C", "9 °C"]);
+        // The other formats go by the order.
+        if FORMATS.contains(&format) {
+            let ids: Vec<_> = told.iter().map(|it| it.call_id.as_str()).collect();
+            assert_eq!(ids, [first.calls[0].id.as_str(), first.calls[1].id.as_str()]);
+        }
     }
 }
 
 #[tokio::test]
 async fn an_answer_may_be_empty() {
-    for format in FORMATS {
+    for format in ALL {
         let server = ModelServer::start(format, [Step::text("")]);
         let turn = turn(&model(&server, ""), question("Say nothing")).await;
         assert_eq!((turn.text.as_str(), turn.calls), ("", vec![]));
@@ -199,6 +202,44 @@ async fn a_service_that_does_not_stream_is_asked_for_the_whole() {
         assert_eq!(server.requests().len(), 2);
         assert_ne!(server.last_request().body["stream"], true);
     }
+}
+
+#[tokio::test]
+async fn gemini_gets_its_calls_back_with_their_signatures_and_names() {
+    let server = ModelServer::gemini([
+        Step::calls([("get_weather", json!({"city": "Bern"})), ("get_weather", json!({}))]),
+        Step::text("Fine."),
+    ]);
+    let model = model(&server, "");
+    let first = turn(&model, question("?")).await;
+    assert_eq!(first.stop, StopReason::Calls);
+    assert_ne!(first.calls[0].id, first.calls[1].id);
+    let result = |call: &ModelCall| ModelResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: vec![Content::Audio { data: "c25k".into(), mime_type: "audio/ogg".into() }],
+        is_error: false,
+    };
+    let results = first.calls.iter().map(result).collect();
+    let messages = vec![
+        ChatMessage::user("?"),
+        ChatMessage::Assistant { text: first.text, calls: first.calls, kept: first.kept },
+        ChatMessage::Tools { results },
+    ];
+    turn(&model, ModelRequest { messages, ..ModelRequest::default() }).await;
+    let sent = server.last_request().messages().to_vec();
+    let calls = sent[1]["parts"].as_array().unwrap();
+    assert_eq!(calls[0]["thoughtSignature"], "c2lnbmVk");
+    assert_eq!(calls[0]["functionCall"]["args"], json!({"city": "Bern"}));
+    let answers = sent[2]["parts"].as_array().unwrap();
+    assert_eq!(
+        (answers.len(), &answers[1]["functionResponse"]["name"]),
+        (2, &json!("get_weather"))
+    );
+    assert_eq!(
+        sent[3]["parts"][1]["inline_data"],
+        json!({"mime_type": "audio/ogg", "data": "c25k"})
+    );
 }
 
 #[tokio::test]

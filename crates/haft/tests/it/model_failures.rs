@@ -10,11 +10,12 @@ use testkit::{ModelServer, Step};
 use crate::model_support::{KEY, events, failure, model, question, turn};
 
 const FORMATS: [Format; 2] = [Format::OpenAi, Format::Anthropic];
+const ALL: [Format; 4] = [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama];
 const PASSING: ModelFailure = ModelFailure::Passing { retry_after: None };
 
 #[tokio::test]
 async fn a_passing_failure_is_tried_again() {
-    for format in FORMATS {
+    for format in ALL {
         let server = ModelServer::start(
             format,
             [
@@ -44,7 +45,7 @@ async fn retries_have_an_end_and_may_be_none() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_begins_anew() {
-    for format in FORMATS {
+    for format in ALL {
         for broken in [
             Step::text("Half an ans").then_lost(),
             Step::text("Half an ans").then_over(),
@@ -71,7 +72,7 @@ fn text(event: &ModelEvent) -> Option<&str> {
 
 #[tokio::test]
 async fn a_broken_answer_without_retries_is_an_error() {
-    for format in FORMATS {
+    for format in ALL {
         let server = ModelServer::start(format, [Step::text("Half").then_over()]);
         let error = failure(&model(&server, "retries: 0"), question("?")).await;
         assert_eq!(error.kind, PASSING);
@@ -100,7 +101,7 @@ async fn silence_is_a_failure_after_the_set_time() {
 async fn a_service_that_asks_for_more_than_patience_is_not_asked_again() {
     let server = ModelServer::openai([Step::status(429).with_header("retry-after", "3600")]);
     let error = failure(&model(&server, "retries: 3"), question("?")).await;
-    let hour = Some(Duration::from_secs(3600));
+    let hour = Some(Duration::from_hours(1));
     assert_eq!(error.kind, ModelFailure::Passing { retry_after: hour });
     assert_eq!(server.requests().len(), 1);
 }
@@ -111,7 +112,7 @@ async fn what_does_not_pass_is_not_tried_again() {
     let context = r#"{"error": {"message": "maximum context length is 8192 tokens"}}"#;
     let prompt = r#"{"type": "error", "error": {"type": "invalid_request_error",
                      "message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#;
-    for format in FORMATS {
+    for format in ALL {
         for (step, kind) in [
             (Step::status(401), ModelFailure::Setup),
             (Step::status(403), ModelFailure::Setup),
@@ -174,6 +175,7 @@ async fn a_refused_key_says_where_it_is_and_not_what_it_is() {
         let (name, variable) = match format {
             Format::OpenAi => ("openai::scripted", "OPENAI_API_KEY"),
             Format::Anthropic => ("anthropic::scripted", "ANTHROPIC_API_KEY"),
+            Format::Gemini | Format::Ollama => unreachable!("not among them"),
         };
         assert_eq!(
             error.message,

@@ -7,7 +7,7 @@ use testkit::{ModelServer, Step};
 
 use crate::model_support::{model, question, read, turn, weather};
 
-const FORMATS: [Format; 2] = [Format::OpenAi, Format::Anthropic];
+const FORMATS: [Format; 4] = [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama];
 
 /// Proves S2-Q-07.
 #[tokio::test]
@@ -66,9 +66,9 @@ async fn a_name_no_provider_takes_is_another_on_the_way() {
             ],
         );
         let model = model(&server, "");
-        let named = |name: &str| ModelTool { name: name.to_owned(), ..weather() };
+        let tool = |name: &str| ModelTool { name: name.to_owned(), ..weather() };
         let mut request = question("?");
-        request.tools = vec![named("wetter.heute/morgen"), named("wetter-heute-morgen")];
+        request.tools = vec![tool("wetter.heute/morgen"), tool("wetter-heute-morgen")];
         let call = turn(&model, request.clone()).await.calls.remove(0);
         assert_eq!(call.name, "wetter.heute/morgen");
         let names = server.last_request().tool_names();
@@ -121,6 +121,9 @@ async fn strict_schemas_are_strict_on_the_way_out_and_forgotten_on_the_way_back(
 #[tokio::test]
 async fn settings_of_a_request_are_sent() {
     for format in FORMATS {
+        if !matches!(format, Format::OpenAi | Format::Anthropic) {
+            continue;
+        }
         let server = ModelServer::start(format, [Step::text("ok"), Step::text("ok")]);
         let model = model(&server, "max_output_tokens: 321");
         let mut request = question("?");

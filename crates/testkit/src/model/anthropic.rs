@@ -29,10 +29,10 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
     for (at, call) in answer.calls.iter().enumerate() {
         let writes = |piece: &str| json!({"type": "input_json_delta", "partial_json": piece});
         // The service begins with an empty piece.
-        let begin = std::iter::once("").chain(pieces(&call.arguments));
+        let written = std::iter::once("").chain(pieces(&call.arguments));
         let begun = json!({"type": "tool_use", "id": id(first_call + at), "name": call.name,
                            "input": {}});
-        blocks.add(&begun, begin.map(writes).collect());
+        blocks.add(&begun, written.map(writes).collect());
     }
     if answer.end != End::Proper {
         return events;

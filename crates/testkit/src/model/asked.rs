@@ -34,7 +34,7 @@ pub struct OfferedTool {
 /// What the model was told came of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToldResult {
-    /// The call.
+    /// The call; empty where the format has no ids.
     pub call_id: String,
     /// All its texts, joined by line ends.
     pub text: String,
@@ -45,29 +45,39 @@ pub struct ToldResult {
 }
 
 impl AskedModel {
-    /// The messages, as the format has them. OpenAI's begin with the system's.
+    /// The messages, as the format has them. OpenAI's and Ollama's begin with the system's.
     pub fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+        let key = if self.format == Format::Gemini { "contents" } else { "messages" };
+        self.body[key].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// What the model is told before everything else.
     pub fn system(&self) -> Option<String> {
         match self.format {
-            Format::OpenAi => {
+            Format::OpenAi | Format::Ollama => {
                 let first = self.messages().first()?;
                 (first["role"] == "system").then(|| text_of(&first["content"]))
             }
             Format::Anthropic => Some(&self.body["system"]).filter(|it| !it.is_null()).map(text_of),
+            Format::Gemini => {
+                let parts = &self.body["systemInstruction"]["parts"];
+                Some(parts).filter(|it| !it.is_null()).map(text_of)
+            }
         }
     }
 
     /// The tools it was offered, in order.
     pub fn tools(&self) -> Vec<OfferedTool> {
-        let tools = self.body["tools"].as_array().map_or(&[][..], Vec::as_slice);
+        let tools = match self.format {
+            Format::Gemini => &self.body["tools"][0]["functionDeclarations"],
+            Format::OpenAi | Format::Anthropic | Format::Ollama => &self.body["tools"],
+        };
+        let tools = tools.as_array().map_or(&[][..], Vec::as_slice);
         let tool = |it: &Value| {
             let (it, schema) = match self.format {
-                Format::OpenAi => (&it["function"], "parameters"),
+                Format::OpenAi | Format::Ollama => (&it["function"], "parameters"),
                 Format::Anthropic => (it, "input_schema"),
+                Format::Gemini => (it, "parametersJsonSchema"),
             };
             OfferedTool {
                 name: it["name"].as_str().unwrap_or_default().to_owned(),
@@ -88,7 +98,7 @@ impl AskedModel {
     pub fn results(&self) -> Vec<ToldResult> {
         let messages = self.messages().iter();
         match self.format {
-            Format::OpenAi => {
+            Format::OpenAi | Format::Ollama => {
                 let told = messages.filter(|it| it["role"] == "tool");
                 told.map(|it| ToldResult::new(&it["tool_call_id"], &it["content"], false)).collect()
             }
@@ -99,6 +109,12 @@ impl AskedModel {
                     ToldResult::new(&it["tool_use_id"], &it["content"], it["is_error"] == true)
                 })
                 .collect()
+            }
+            Format::Gemini => {
+                let parts = messages.filter_map(|it| it["parts"].as_array()).flatten();
+                let told = parts.map(|it| &it["functionResponse"]).filter(|it| !it.is_null());
+                told.map(|it| ToldResult::new(&it["id"], &it["response"]["content"], false))
+                    .collect()
             }
         }
     }
@@ -111,7 +127,8 @@ impl AskedModel {
     /// The text of the last message of a person; empty where there is none.
     pub fn last_user_text(&self) -> String {
         let said = self.messages().iter().rev().filter(|it| it["role"] == "user");
-        said.map(|it| text_of(&it["content"])).find(|text| !text.is_empty()).unwrap_or_default()
+        let content = if self.format == Format::Gemini { "parts" } else { "content" };
+        said.map(|it| text_of(&it[content])).find(|text| !text.is_empty()).unwrap_or_default()
     }
 }
 

@@ -19,6 +19,8 @@
 
 mod anthropic;
 mod asked;
+mod gemini;
+mod ollama;
 mod openai;
 mod step;
 
@@ -31,7 +33,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
-use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use asked::{AskedModel, OfferedTool, ToldResult};
@@ -55,6 +56,10 @@ pub enum Format {
     OpenAi,
     /// Messages, `POST /v1/messages`.
     Anthropic,
+    /// `POST /v1beta/models/...:streamGenerateContent`.
+    Gemini,
+    /// `POST /api/chat`, lines of JSON.
+    Ollama,
 }
 
 struct Shared {
@@ -73,6 +78,16 @@ impl ModelServer {
     /// A service that speaks Anthropic's format.
     pub fn anthropic(steps: impl IntoIterator<Item = Step>) -> Self {
         Self::start(Format::Anthropic, steps)
+    }
+
+    /// A service that speaks Gemini's format.
+    pub fn gemini(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(Format::Gemini, steps)
+    }
+
+    /// A service that speaks Ollama's own format.
+    pub fn ollama(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::start(Format::Ollama, steps)
     }
 
     /// A service that speaks this format.
@@ -105,7 +120,12 @@ impl ModelServer {
 
     /// Its base address, for `agent.base_url`.
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        let path = match self.shared.format {
+            Format::OpenAi | Format::Anthropic => "/v1",
+            Format::Gemini => "/v1beta",
+            Format::Ollama => "",
+        };
+        format!("http://{}{path}", self.address)
     }
 
     /// The model's name, for `agent.model`.
@@ -113,6 +133,8 @@ impl ModelServer {
         match self.shared.format {
             Format::OpenAi => "openai::scripted",
             Format::Anthropic => "anthropic::scripted",
+            Format::Gemini => "gemini::scripted",
+            Format::Ollama => "ollama::scripted",
         }
     }
 
@@ -189,16 +211,24 @@ impl Shared {
             first
         };
         let model = &asked.body["model"];
-        if !answer.streamed || asked.body["stream"] != Value::Bool(true) {
+        let wants_stream = match self.format {
+            Format::Gemini => asked.path.contains(":streamGenerateContent"),
+            Format::OpenAi | Format::Anthropic | Format::Ollama => asked.body["stream"] == true,
+        };
+        if !answer.streamed || !wants_stream {
             let whole = match self.format {
                 Format::OpenAi => openai::whole(model, answer, first_call),
                 Format::Anthropic => anthropic::whole(model, answer, first_call),
+                Format::Gemini => gemini::whole(answer),
+                Format::Ollama => ollama::whole(model, answer),
             };
             return respond("application/json", Body::from(whole.to_string()));
         }
         let lines = match self.format {
             Format::OpenAi => openai::stream(model, answer, first_call),
             Format::Anthropic => anthropic::stream(model, answer, first_call),
+            Format::Gemini => gemini::stream(answer),
+            Format::Ollama => ollama::stream(model, answer),
         };
         let said = stream::iter(lines).map(|line| Ok::<_, std::io::Error>(Bytes::from(line)));
         let body = match answer.end {
@@ -214,13 +244,16 @@ impl Shared {
                 Body::from_stream(said.chain(lost))
             }
         };
-        respond("text/event-stream", body)
+        let is_lines = self.format == Format::Ollama;
+        respond(if is_lines { "application/x-ndjson" } else { "text/event-stream" }, body)
     }
 
     fn error(&self, status: u16, message: &str) -> String {
         match self.format {
             Format::OpenAi => openai::error(status, message).to_string(),
             Format::Anthropic => anthropic::error(status, message).to_string(),
+            Format::Gemini => gemini::error(status, message).to_string(),
+            Format::Ollama => ollama::error(message).to_string(),
         }
     }
 }

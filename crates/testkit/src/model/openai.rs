@@ -9,7 +9,7 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
     let mut lines = Vec::new();
     let mut say = |delta: Value, finish: Value| {
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
-        lines.push(chunk(model, json!([choice]), Value::Null));
+        lines.push(chunk(model, &json!([choice]), &Value::Null));
     };
     say(json!({"role": "assistant", "content": "", "refusal": null}), Value::Null);
     for piece in answer.reasoning.as_deref().map(pieces).unwrap_or_default() {
@@ -35,7 +35,7 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
         return lines;
     }
     say(json!({}), json!(stop(answer)));
-    lines.push(chunk(model, json!([]), usage(answer)));
+    lines.push(chunk(model, &json!([]), &usage(answer)));
     lines.push("data: [DONE]\n\n".to_owned());
     lines
 }
@@ -70,7 +70,7 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-fn chunk(model: &Value, choices: Value, usage: Value) -> String {
+fn chunk(model: &Value, choices: &Value, usage: &Value) -> String {
     let chunk = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk",
                        "created": 1_700_000_000, "model": model, "system_fingerprint": "fp_1",
                        "choices": choices, "usage": usage});

@@ -70,7 +70,7 @@ impl Step {
     }
 
     /// The model calls one tool. More with [`and_call`](Self::and_call).
-    pub fn call(name: impl Into<String>, arguments: Value) -> Self {
+    pub fn call(name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         Self::answer(Answer::default()).and_call(name, arguments)
     }
 
@@ -112,8 +112,8 @@ impl Step {
 
     /// It calls this tool as well.
     #[must_use]
-    pub fn and_call(self, name: impl Into<String>, arguments: Value) -> Self {
-        let call = Call { name: name.into(), arguments: arguments.to_string() };
+    pub fn and_call(self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
+        let call = Call { name: name.into(), arguments: arguments.into().to_string() };
         self.with(|answer| answer.calls.push(call))
     }
 
@@ -141,7 +141,8 @@ impl Step {
         self.with(|answer| answer.usage = (input, output))
     }
 
-    /// Its calls have no ids (OpenAI's format; Anthropic's always has some).
+    /// Its calls have no ids (OpenAI's format; Anthropic's always has some,
+    /// Gemini's and Ollama's never).
     #[must_use]
     pub fn without_ids(self) -> Self {
         self.with(|answer| answer.ids = Ids::Missing)

@@ -65,9 +65,7 @@ fn strict(schema: &Value) -> Option<Value> {
         // An object that takes any name cannot be closed.
         let is_open = schema.get("additionalProperties").is_some_and(|more| *more != json!(false));
         let properties = schema.get("properties").and_then(Value::as_object);
-        let Some(properties) = properties.filter(|_| !is_open) else {
-            return None;
-        };
+        let properties = properties.filter(|_| !is_open)?;
         let required = required(schema);
         let mut closed = each(properties)?;
         for (name, property) in &mut closed {
@@ -137,7 +135,7 @@ fn accepts_null(schema: &Value) -> bool {
     let kind = match &schema["type"] {
         Value::String(kind) => kind == "null",
         Value::Array(kinds) => kinds.iter().any(|kind| kind == "null"),
-        _ => schema.as_object().is_some_and(|it| it.is_empty()),
+        _ => schema.as_object().is_some_and(Map::is_empty),
     };
     let branches = schema["anyOf"].as_array();
     kind || branches.is_some_and(|branches| branches.iter().any(accepts_null))

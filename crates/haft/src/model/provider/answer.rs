@@ -136,9 +136,8 @@ impl Gathered {
         let mut calls = self.calls.clone();
         for call in &mut calls {
             let end = ended.iter().find(|end| end.call_id == call.call_id);
-            if let Some(signatures) = end.and_then(|end| end.thought_signatures.clone()) {
-                call.thought_signatures = Some(signatures);
-            }
+            let signatures = || end.and_then(|end| end.thought_signatures.clone());
+            call.thought_signatures = call.thought_signatures.take().or_else(signatures);
         }
         calls
     }
@@ -232,16 +231,20 @@ fn apart(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls
 }
 
-/// The service's own id. One that is missing (genai then counts: `call_0`) or comes twice is replaced:
-/// results would go to the wrong call.
+/// The service's own id. One that is missing or comes twice is replaced: results would go to the wrong
+/// call. Genai counts where there is none: `call_0` in OpenAI's format, `call#name#0` in Gemini's, and
+/// knows the latter again, so that shape stays.
 fn id_of(id: &str, seen: &mut HashSet<String>) -> String {
     let is_counted = id
         .strip_prefix("call_")
         .is_some_and(|rest| rest.len() < 4 && rest.bytes().all(|byte| byte.is_ascii_digit()));
-    let id = if id.is_empty() || is_counted || seen.contains(id) {
-        format!("call_{}", Uuid::now_v7().simple())
-    } else {
-        id.to_owned()
+    let unique = Uuid::now_v7();
+    let id = match id.strip_prefix("call#").and_then(|rest| rest.rsplit_once('#')) {
+        Some((name, _)) => format!("call#{name}#{}", unique.as_u64_pair().1),
+        None if id.is_empty() || is_counted || seen.contains(id) => {
+            format!("call_{}", unique.simple())
+        }
+        None => id.to_owned(),
     };
     seen.insert(id.clone());
     id

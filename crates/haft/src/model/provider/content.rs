@@ -25,7 +25,7 @@ pub(super) enum Block<'c> {
 
 impl Shows {
     /// The blocks in their order. Blank texts say nothing, and some providers refuse them.
-    pub(super) fn blocks<'c>(self, content: &'c [Content]) -> Vec<Block<'c>> {
+    pub(super) fn blocks(self, content: &[Content]) -> Vec<Block<'_>> {
         let blocks = content.iter().map(|block| self.block(block));
         blocks
             .filter(|block| !matches!(block, Block::Text(text) if text.trim().is_empty()))
@@ -37,9 +37,9 @@ impl Shows {
             Content::Text { text } | Content::Resource { text: Some(text), .. } => {
                 Block::Text(text.clone())
             }
-            Content::Image { data, mime_type } => self.binary(content, data, mime_type),
-            Content::Audio { data, mime_type } => self.binary(content, data, mime_type),
-            Content::Resource {
+            Content::Image { data, mime_type }
+            | Content::Audio { data, mime_type }
+            | Content::Resource {
                 mime_type: Some(mime_type), data: Some(data), text: None, ..
             } => self.binary(content, data, mime_type),
             Content::Resource { text: None, .. } => Block::Text(content.as_text().into_owned()),

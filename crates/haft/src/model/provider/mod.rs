@@ -131,8 +131,8 @@ impl Service {
     }
 
     fn failures(&self, key: Option<Secret>) -> Failures {
-        Failures::new(&self.target.model, &self.target.shown, self.target.key.place(), key)
-            .waiting(self.silence_max)
+        let Target { model, shown, key: source, secrets, .. } = &self.target;
+        Failures::new(model, shown, source.place(), key, secrets).waiting(self.silence_max)
     }
 }
 

@@ -114,13 +114,13 @@ fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offe
         return;
     }
     let mut answers = Vec::new();
-    let mut shown = Vec::new();
+    let mut attached = Vec::new();
     for result in results {
         let (text, more) = split(result, shows);
         let name = offer.name_for_model(&result.name);
         let answer = ToolResponse::new(result.call_id.as_str(), text).with_fn_name(name);
         answers.push(ContentPart::ToolResponse(answer));
-        shown.extend(more);
+        attached.extend(more);
     }
     if shows.provider == Provider::Ollama {
         // It has one result in each message.
@@ -128,8 +128,8 @@ fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offe
     } else {
         messages.push(GenaiMessage::tool(answers));
     }
-    if !shown.is_empty() {
-        messages.push(GenaiMessage::user(shown));
+    if !attached.is_empty() {
+        messages.push(GenaiMessage::user(attached));
     }
 }
 
@@ -151,7 +151,7 @@ fn anthropic_result(result: &ModelResult, shows: Shows) -> ContentPart {
 /// text. Both say how they belong together, and the order stays.
 fn split(result: &ModelResult, shows: Shows) -> (String, Vec<ContentPart>) {
     let mut texts: Vec<String> = Vec::new();
-    let mut shown: Vec<ContentPart> = Vec::new();
+    let mut attached: Vec<ContentPart> = Vec::new();
     for block in shows.blocks(&result.content) {
         let what = match &block {
             Block::Text(text) => {
@@ -160,13 +160,13 @@ fn split(result: &ModelResult, shows: Shows) -> (String, Vec<ContentPart>) {
             }
             Block::Image { mime_type, .. } | Block::Audio { mime_type, .. } => *mime_type,
         };
-        let number = shown.len() / 2 + 1;
+        let number = attached.len() / 2 + 1;
         texts.push(format!("[{what}, shown below as attachment {number} of this result]"));
-        shown.push(ContentPart::from_text(format!(
+        attached.push(ContentPart::from_text(format!(
             "Attachment {number} of the result of `{}` (call {}):",
             result.name, result.call_id
         )));
-        shown.push(block.into_part());
+        attached.push(block.into_part());
     }
-    (texts.join("\n"), shown)
+    (texts.join("\n"), attached)
 }

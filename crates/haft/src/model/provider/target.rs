@@ -23,6 +23,8 @@ pub(in crate::model) struct Target {
     pub(in crate::model) key: KeySource,
     /// The address without secrets, for errors.
     pub(in crate::model) shown: String,
+    /// Those secrets.
+    pub(in crate::model) secrets: Vec<String>,
 }
 
 impl Target {
@@ -46,6 +48,7 @@ impl Target {
             base: base.map(|url| base_of(url.value.expose(), provider)).transpose()?,
             key: KeySource::new(config, variable, !is_free)?,
             shown,
+            secrets: base.map(|url| url.value.secrets()).unwrap_or_default(),
         })
     }
 
