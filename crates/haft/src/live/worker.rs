@@ -116,8 +116,7 @@ impl Shared {
                 return Ok(());
             }
             let edits: Vec<&Edit> = made.iter().map(|(asked, _)| &asked.edit).collect();
-            // A configuration is large.
-            match Box::pin(self.keep(store, &revision, &old, new, &edits)).await {
+            match self.keep(store, &revision, &old, new, &edits).await {
                 Ok(revision) => {
                     for (Asked { answer, .. }, Made { what, tag }) in made {
                         let _ = answer.send(Ok(Edited { what, revision: revision.clone(), tag }));
@@ -218,8 +217,7 @@ impl Shared {
 
     /// Loads everything again. What cannot be used changes nothing but the status.
     async fn reload(&self) -> Result<(), ReloadError> {
-        // A configuration is large.
-        let reloaded = Box::pin(self.try_reload()).await;
+        let reloaded = self.try_reload().await;
         match &reloaded {
             Ok(()) => {}
             Err(error) => {
