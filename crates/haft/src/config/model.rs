@@ -51,11 +51,11 @@ pub struct Config {
     /// Parts of the toolbox, in the order of the files.
     pub profiles: Vec<Profile>,
     /// The tools that Haft brings itself.
-    pub builtin: BuiltinConfig,
+    pub builtin: Box<BuiltinConfig>,
     /// Questions to people.
     pub inbox: InboxConfig,
     /// The agent.
-    pub agent: AgentConfig,
+    pub agent: Box<AgentConfig>,
     /// What is worth a line but does not stop the start.
     pub warnings: Vec<Problem>,
 }

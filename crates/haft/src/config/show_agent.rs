@@ -101,7 +101,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     let InboxConfig { webhook, webhook_headers, .. } = &config.inbox;
     secrets.extend(webhook.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(webhook_headers.iter().map(|(_, value)| value.expose().to_owned()));
-    let AgentConfig { base_url, api_key, .. } = &config.agent;
+    let AgentConfig { base_url, api_key, .. } = &*config.agent;
     secrets.extend(base_url.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(api_key.iter().map(|key| key.expose().to_owned()));
     secrets

@@ -78,7 +78,7 @@ fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
             Sandbox::Bubblewrap => Confinement::Bubblewrap { network: network.value },
         },
     };
-    let tool = CodeTool::new(settings, parts.warm.household());
+    let tool = CodeTool::new(&settings, parts.warm.household());
     Some(Builtin { tool: Arc::new(tool), settings: several_at_once(CODE_TIMEOUT) })
 }
 

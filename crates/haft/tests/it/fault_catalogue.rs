@@ -192,7 +192,7 @@ async fn remote_failures() -> Vec<Told> {
 #[tokio::test]
 async fn every_failure_names_the_server_the_cause_and_a_next_step() {
     let mut all = stdio_failures().await;
-    all.extend(remote_failures().await);
+    all.extend(Box::pin(remote_failures()).await);
     assert!(all.len() >= 20, "{}", all.len());
     let mut texts = String::new();
     for Told { about, message, remedy } in &all {

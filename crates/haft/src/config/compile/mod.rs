@@ -65,9 +65,9 @@ pub(super) fn compile(
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
         gateway: gateway::gateway(config.gateway.map(|at| at.value)),
         profiles,
-        builtin: agent::builtin(config.builtin, has_builtin, problems),
+        builtin: Box::new(agent::builtin(config.builtin, has_builtin, problems)),
         inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
-        agent: agent::agent(config.agent.map(|at| at.value), base, problems),
+        agent: Box::new(agent::agent(config.agent.map(|at| at.value), base, problems)),
         state_dir,
         warnings: Vec::new(),
     }

@@ -61,9 +61,10 @@ pub struct CodeTool {
 
 impl CodeTool {
     /// A tool that starts one process per call, in `household`. Nothing is started before.
-    pub fn new(settings: CodeSettings, household: Household) -> Self {
-        let python = from_anywhere(&settings.python);
-        Self { settings: CodeSettings { python, ..settings }, household }
+    pub fn new(settings: &CodeSettings, household: Household) -> Self {
+        let CodeSettings { python, confinement } = settings;
+        let python = from_anywhere(python);
+        Self { settings: CodeSettings { python, confinement: *confinement }, household }
     }
 
     /// Runs the code once. Dropping the future kills it with everything it started, and then removes

@@ -83,9 +83,8 @@ pub(super) async fn run(
 
 /// The code has what Haft has, as every local tool does.
 fn plain(argv: &[OsString], folder: &Path) -> Command {
-    let (program, args) = (&argv[0], &argv[1..]);
-    let mut command = Command::new(program);
-    command.args(args).current_dir(folder);
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]).current_dir(folder);
     command
 }
 

@@ -23,11 +23,11 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Web {
-    results: Vec<Page>,
+    results: Vec<WebPage>,
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct WebPage {
     title: Option<String>,
     url: Option<String>,
     description: Option<String>,

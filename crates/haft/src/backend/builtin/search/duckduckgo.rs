@@ -35,13 +35,13 @@ pub(super) async fn search(
     let request = http.client.post(service.address("/html/")).header(USER_AGENT, AGENT);
     let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
     let reply = http.send(service, request.body(form(question))).await?;
-    let page = String::from_utf8_lossy(&reply.body);
-    let has = |words: &[&str]| words.iter().any(|word| page.contains(word));
+    let html = String::from_utf8_lossy(&reply.body);
+    let has = |words: &[&str]| words.iter().any(|word| html.contains(word));
     if reply.status.as_u16() == 202 || has(&CHALLENGE) {
         return Err(service.limited(reply.status, None));
     }
     service.accepted(&reply)?;
-    let links = links(&page);
+    let links = links(&html);
     if links.is_empty() && !has(&NOTHING_FOUND) {
         return Err(
             service.unreadable("the page has no results and does not say that there are none")

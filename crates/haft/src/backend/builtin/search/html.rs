@@ -140,16 +140,10 @@ pub(super) fn decode(text: &str) -> Cow<'_, str> {
     while let Some((before, after)) = rest.split_once('&') {
         decoded.push_str(before);
         let end = after.bytes().take(REFERENCE_BYTES_MAX).position(|byte| byte == b';');
-        match end.and_then(|end| Some((referenced(&after[..end])?, end))) {
-            Some((c, end)) => {
-                decoded.push(c);
-                rest = &after[end + 1..];
-            }
-            None => {
-                decoded.push('&');
-                rest = after;
-            }
-        }
+        let known = end.and_then(|end| Some((referenced(&after[..end])?, &after[end + 1..])));
+        let (c, behind) = known.unwrap_or(('&', after));
+        decoded.push(c);
+        rest = behind;
     }
     decoded.push_str(rest);
     decoded.into()

@@ -158,11 +158,11 @@ impl Service<'_> {
                 Err(self.unavailable(&cause, &format!("correct `{settings}.url`")))
             }
             500.. => {
-                let cause = format!("has a problem of its own: {}", self.said(reply));
+                let cause = format!("has a problem of its own: {}", said(reply));
                 Err(self.unavailable(&cause, "try again later, or set another backend"))
             }
             _ => {
-                let cause = format!("did not take the search: {}", self.said(reply));
+                let cause = format!("did not take the search: {}", said(reply));
                 Err(self.unavailable(&cause, self.when_refused))
             }
         }
@@ -205,10 +205,11 @@ impl Service<'_> {
             details: json!({ "backend": self.section }),
         }
     }
+}
 
-    fn said(&self, reply: &Reply) -> String {
-        let text = String::from_utf8_lossy(&reply.body);
-        let text: String = printable(text.trim()).chars().take(SHOWN_CHARS_MAX).collect();
-        if text.is_empty() { reply.status.to_string() } else { format!("{}: {text}", reply.status) }
-    }
+/// What a service says about an error, as much as fits.
+fn said(reply: &Reply) -> String {
+    let text = String::from_utf8_lossy(&reply.body);
+    let text: String = printable(text.trim()).chars().take(SHOWN_CHARS_MAX).collect();
+    if text.is_empty() { reply.status.to_string() } else { format!("{}: {text}", reply.status) }
 }
