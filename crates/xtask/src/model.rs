@@ -83,7 +83,8 @@ pub(crate) fn run() -> Result<()> {
         let started = Instant::now();
         let (verdict, called, answer) = attempt(&folder, &model, task)?;
         right += usize::from(verdict == "right");
-        let line: String = answer.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
+        let line: String =
+            answer.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
         let seconds = started.elapsed().as_secs_f64();
         println!("{:<10} {verdict:<8} {seconds:>7.1}  {called:<34} {line}", task.name);
     }
@@ -120,7 +121,15 @@ impl Model {
         let Some(file) = variable("HAFT_MODEL_FILE") else { bail!("{HOW}") };
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new("llama-server");
-        command.args(["--jinja", "--host", "127.0.0.1", "--port", &port.to_string(), "--model", &file]);
+        command.args([
+            "--jinja",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--model",
+            &file,
+        ]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let server = Server(child.context("`llama-server` cannot be started")?);
         let url = format!("http://127.0.0.1:{port}");

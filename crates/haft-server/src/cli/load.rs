@@ -49,7 +49,6 @@ pub(super) fn load_files_with(
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
-    let mut options = options;
     options.inputs.extend(answers.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok((config, options))
 }

@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
     match command {
         SessionsCommand::List => list(global, &store.list())?,
         SessionsCommand::Show { id } => {
-            let (saved, messages) = store.show(id).map_err(unknown)?;
+            let (saved, messages) = store.show(id).map_err(|error| unknown(&error))?;
             if global.json {
                 print_json(&json!({"session": saved, "messages": messages}))?;
             } else {
@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                let id = store.remove(id).map_err(unknown)?;
+                let id = store.remove(id).map_err(|error| unknown(&error))?;
                 console::line(&format!("deleted {id}"));
             }
         }

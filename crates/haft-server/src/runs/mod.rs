@@ -64,7 +64,7 @@ pub enum NoRun {
     InUse(String),
     /// A resource that the input mentions cannot be read.
     #[error("{0}")]
-    Mentioned(#[from] ToolFailure),
+    Mentioned(Box<ToolFailure>),
     /// Too many go on.
     #[error("{RUNNING_MAX} runs are going on, the limit")]
     Busy,
@@ -87,8 +87,9 @@ impl Runs {
             Some(id) => store.resume_where(id, owned)?,
             None => store.begin(model.name(), &wanted.caller),
         };
-        let said = mentioned(runtime, &wanted.input).await?;
-        let mut settings = AgentSettings::from(&config.agent);
+        let said = mentioned(runtime, &wanted.input).await;
+        let said = said.map_err(|failure| NoRun::Mentioned(Box::new(failure)))?;
+        let mut settings = AgentSettings::from(&*config.agent);
         wanted.caller.as_ref().clone_into(&mut settings.caller);
         settings.approves_all = wanted.approved;
         settings.system = wanted.system.or(settings.system);

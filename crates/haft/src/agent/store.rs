@@ -153,7 +153,7 @@ impl SessionStore {
     /// The conversations that are kept, the one used last first. Files that cannot be read are left out.
     pub fn list(&self) -> Vec<Saved> {
         let mut saved: Vec<Saved> =
-            self.ids().iter().filter_map(|id| self.saved(&self.path(id)).ok()).collect();
+            self.ids().iter().filter_map(|id| saved(&self.path(id)).ok()).collect();
         saved.sort_by(|one, other| other.updated.cmp(&one.updated).then(other.id.cmp(&one.id)));
         saved
     }
@@ -162,7 +162,7 @@ impl SessionStore {
     pub fn show(&self, id: &str) -> Result<(Saved, Vec<ChatMessage>), StoreError> {
         let path = self.path(&self.find(id)?);
         let (_, messages) = read(&path)?;
-        Ok((self.saved(&path)?, messages.into_iter().map(|(_, message)| message).collect()))
+        Ok((saved(&path)?, messages.into_iter().map(|(_, message)| message).collect()))
     }
 
     /// Deletes a conversation.
@@ -171,27 +171,6 @@ impl SessionStore {
         let path = self.path(&id);
         fs::remove_file(&path).map_err(|error| unreadable(&path, &error))?;
         Ok(id)
-    }
-
-    fn saved(&self, path: &Path) -> Result<Saved, StoreError> {
-        let (first, messages) = read(path)?;
-        let Line::Session { id, created, model, .. } = first else {
-            return Err(unreadable(path, &"it does not begin as one"));
-        };
-        let said = messages.iter().find_map(|(_, message)| match message {
-            ChatMessage::User { content } => Some(text_of(content)),
-            ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => None,
-        });
-        let said = said.unwrap_or_default();
-        let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Saved {
-            id,
-            created,
-            updated: messages.last().map_or(created, |(at, _)| *at),
-            model,
-            title: line.chars().take(TITLE_CHARS).collect(),
-            messages: messages.len(),
-        })
     }
 
     fn ids(&self) -> Vec<String> {
@@ -217,6 +196,28 @@ impl SessionStore {
     fn path(&self, id: &str) -> PathBuf {
         self.dir.join(format!("{id}.jsonl"))
     }
+}
+
+/// What a conversation's file says of it in short.
+fn saved(path: &Path) -> Result<Saved, StoreError> {
+    let (first, messages) = read(path)?;
+    let Line::Session { id, created, model, .. } = first else {
+        return Err(unreadable(path, &"it does not begin as one"));
+    };
+    let said = messages.iter().find_map(|(_, message)| match message {
+        ChatMessage::User { content } => Some(text_of(content)),
+        ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => None,
+    });
+    let said = said.unwrap_or_default();
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok(Saved {
+        id,
+        created,
+        updated: messages.last().map_or(created, |(at, _)| *at),
+        model,
+        title: line.chars().take(TITLE_CHARS).collect(),
+        messages: messages.len(),
+    })
 }
 
 /// The file of a conversation that goes on.

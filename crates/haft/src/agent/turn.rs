@@ -92,7 +92,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Turn, ModelError> {
         tell(AgentEvent::TurnStarted { session: conversation.id().to_owned() });
-        let turn = self.steps(conversation, said, tell, cancel).await;
+        // A turn is long, and what it holds on its way is much.
+        let turn = Box::pin(self.steps(conversation, said, tell, cancel)).await;
         if let Some(problem) = conversation.take_problem() {
             tell(AgentEvent::Warning { message: problem });
         }

@@ -35,13 +35,13 @@ async fn every_kind_of_content_reaches_the_model() {
         );
         let picture = match format {
             Format::OpenAi => "data:image/png;base64,",
-            Format::Anthropic => "\"media_type\":\"image/png\"",
+            _ => "\"media_type\":\"image/png\"",
         };
         assert!(sent.contains(picture), "{sent}");
         match format {
             Format::OpenAi => assert!(sent.contains("input_audio"), "{sent}"),
             // It takes no sound, and is told what it misses.
-            Format::Anthropic => assert!(sent.contains("audio/wav"), "{sent}"),
+            _ => assert!(sent.contains("audio/wav"), "{sent}"),
         }
         for block in blocks(&conversation) {
             if let Content::Resource { text: Some(text), .. } | Content::Text { text } = block {

@@ -41,7 +41,7 @@ pub async fn agent(
 pub fn agent_of(runtime: Runtime) -> Agent {
     let config = runtime.config();
     let model = open(&config.agent).unwrap();
-    Agent::new(runtime, model, AgentSettings::from(&config.agent))
+    Agent::new(runtime, model, AgentSettings::from(&*config.agent))
 }
 
 /// A turn, and what was told of it.

@@ -1,7 +1,7 @@
 //! What a person types, line by line. One thread owns the terminal: a read that has begun cannot be taken back,
 //! so a line that nobody waits for any more goes to whoever asks next.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustyline::error::ReadlineError;
@@ -35,7 +35,7 @@ impl Lines {
     /// Reads from the terminal, with editing; `history` keeps what was typed.
     pub(in crate::cli) fn open(history: Option<PathBuf>) -> Self {
         let (send, requests) = channel();
-        std::thread::spawn(move || serve(&requests, history));
+        std::thread::spawn(move || serve(&requests, history.as_deref()));
         Self(send)
     }
 
@@ -50,12 +50,12 @@ impl Lines {
     }
 }
 
-fn serve(requests: &Receiver<Request>, history: Option<PathBuf>) {
+fn serve(requests: &Receiver<Request>, history: Option<&Path>) {
     let config =
         Config::builder().max_history_size(HISTORY_MAX).map(rustyline::config::Builder::build);
     let editor = config.and_then(Editor::<(), FileHistory>::with_config);
     let Ok(mut editor) = editor else { return };
-    if let Some(file) = &history {
+    if let Some(file) = history {
         // The first time there is none.
         let _ = editor.load_history(file);
     }
@@ -65,7 +65,7 @@ fn serve(requests: &Receiver<Request>, history: Option<PathBuf>) {
             continue;
         }
         let said = left.take().unwrap_or_else(|| read(&mut editor, &prompt));
-        if let (Said::Line(line), Some(file)) = (&said, &history) {
+        if let (Said::Line(line), Some(file)) = (&said, history) {
             // What was typed is of use beyond this program, and no more than that.
             let _ = editor.add_history_entry(line).and_then(|_| editor.save_history(file));
         }

@@ -75,7 +75,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     let settings = AgentSettings {
         caller: CALLER.to_owned(),
         approves_all: args.yes,
-        ..AgentSettings::from(&config.agent)
+        ..AgentSettings::from(&*config.agent)
     };
     let inbox = Inbox::default();
     let mut hub = Hub::with_inbox(inbox.clone());
@@ -115,17 +115,17 @@ fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Resul
     }
     let id = match &args.resume {
         Some(id) => Some(id.clone()),
-        None if args.last => Some(store.last().map_err(unknown)?),
+        None if args.last => Some(store.last().map_err(|error| unknown(&error))?),
         None => None,
     };
     match id {
-        Some(id) => Ok(store.resume(&id).map_err(unknown)?),
+        Some(id) => Ok(store.resume(&id).map_err(|error| unknown(&error))?),
         None => Ok(store.begin(model, CALLER)),
     }
 }
 
-pub(super) fn unknown(error: StoreError) -> Failure {
-    let remedy = match &error {
+pub(super) fn unknown(error: &StoreError) -> Failure {
+    let remedy = match error {
         StoreError::Empty => "begin one with `haft chat` or `haft run \"...\"`",
         StoreError::Unknown(_) | StoreError::Ambiguous(_) => "`haft sessions list` shows them",
         StoreError::Unreadable { .. } => "delete it with `haft sessions rm`, or begin a new one",

@@ -164,7 +164,7 @@ impl Commands<'_> {
                         ResourceInfo::Template { server, template } => {
                             vec![template.uri_template, server, template.description]
                         }
-                    }))
+                    }));
                 }
                 Err(failure) => rows.push(vec![String::new(), server, failure.to_string()]),
             }

@@ -22,11 +22,11 @@ pub(super) async fn follow(runtime: Runtime, hub: Hub, stop: CancellationToken) 
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            changed = changes.changed() => if changed.is_err() { return },
+            heard = changes.changed() => if heard.is_err() { return },
         }
         let config = runtime.config();
         if config.agent != known {
-            known = config.agent.clone();
+            known.clone_from(&config.agent);
             hub.set_sampler(sampler(&known));
         }
     }

@@ -65,7 +65,11 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         if !known.contains(&entry.key.as_str()) {
             reader.inside(&entry.key, |reader| {
                 let problem = format!("`{}` is not supported and has no effect", entry.key);
-                reader.warn(&entry.value, problem, "Haft reads model, instructions and tools of this file");
+                reader.warn(
+                    &entry.value,
+                    problem,
+                    "Haft reads model, instructions and tools of this file",
+                );
             });
         }
     }
@@ -96,9 +100,8 @@ fn agent(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         let raw = reader.inside("model", |reader| RawModel::read(node, reader));
         if let Some(RawModel { provider, name: Some(name), endpoint, max_tokens, .. }) = raw {
             let provider = provider.map_or_else(|| "openai".to_owned(), |at| at.value);
-            agent.model = Some(name.map(|name| {
-                Text { text: format!("{provider}::{name}"), shown: None }
-            }));
+            agent.model =
+                Some(name.map(|name| Text { text: format!("{provider}::{name}"), shown: None }));
             agent.base_url = endpoint;
             agent.max_output_tokens = max_tokens;
         }
@@ -109,7 +112,10 @@ fn agent(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
             agent.system = inline;
             let folder = layer.folder.clone();
             agent.system_file = file.map(|at| {
-                at.map(|file| Text { text: folder.join(file.text).display().to_string(), shown: None })
+                at.map(|file| Text {
+                    text: folder.join(file.text).display().to_string(),
+                    shown: None,
+                })
             });
         }
     }
