@@ -148,13 +148,13 @@ impl Events {
     /// The next event: its name and its data.
     async fn next(&mut self) -> (String, Value) {
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
                 let field = |name: &str| {
                     let line = event.lines().find_map(|line| line.strip_prefix(name));
                     line.unwrap_or_default().trim().to_owned()
                 };
                 let (name, data) = (field("event:"), field("data:"));
-                self.text = rest.to_owned();
                 if !name.is_empty() {
                     return (name, serde_json::from_str(&data).unwrap());
                 }

@@ -18,7 +18,6 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
-use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::config::agent::InboxConfig;
@@ -51,7 +50,6 @@ struct Shared {
     attending: AtomicUsize,
     settings: ArcSwapOption<Settings>,
     standing: Standing,
-    tasks: TaskTracker,
 }
 
 struct Settings {
@@ -74,7 +72,6 @@ impl Default for Inbox {
             attending: AtomicUsize::new(0),
             settings: ArcSwapOption::empty(),
             standing: Standing::default(),
-            tasks: TaskTracker::new(),
         }))
     }
 }
@@ -194,8 +191,8 @@ impl Inbox {
         drop(open);
         let Item { id, kind, tool, server, execution_id, .. } = &item;
         tracing::info!(id, kind = ?kind, tool, server, execution_id, "asked a person");
-        if settings.as_ref().is_some_and(|settings| settings.webhook.is_some()) {
-            webhook::tell(self, &item);
+        if let Some(webhook) = settings.as_ref().and_then(|settings| settings.webhook.as_ref()) {
+            webhook.tell(self, &item);
         }
         Ok(waiting)
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
 use url::Url;
 
 use super::{Inbox, Item};
@@ -29,6 +30,7 @@ pub(super) struct Webhook {
     /// The address without secrets.
     shown: String,
     turns: Arc<Semaphore>,
+    tasks: TaskTracker,
 }
 
 impl Webhook {
@@ -46,11 +48,51 @@ impl Webhook {
                 headers,
                 shown: url.to_string(),
                 turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+                tasks: TaskTracker::new(),
             }),
             Err(problem) => {
                 tracing::warn!("`inbox.webhook` cannot be used: {problem}");
                 None
             }
+        }
+    }
+
+    /// Tells of a question in the background, for as long as it is open.
+    pub(super) fn tell(&self, inbox: &Inbox, item: &Item) {
+        let (id, url) = (item.id.clone(), &self.shown);
+        if self.tasks.len() >= WAITING_MAX {
+            tracing::warn!(
+                id,
+                url,
+                "the webhook was not told of a question: too many wait already"
+            );
+            return;
+        }
+        match serde_json::to_vec(item) {
+            Ok(body) => {
+                let (webhook, inbox) = (self.clone(), inbox.clone());
+                self.tasks.spawn(async move { webhook.send(&inbox, &id, &body).await });
+            }
+            Err(error) => {
+                tracing::warn!(id, url, %error, "the webhook was not told of a question");
+            }
+        }
+    }
+
+    async fn send(&self, inbox: &Inbox, id: &str, body: &[u8]) {
+        let url = &self.shown;
+        let Ok(_turn) = self.turns.acquire().await else { return };
+        let mut pauses = PAUSES.into_iter();
+        while inbox.item(id).is_some() {
+            let Err(problem) = self.post(body).await else {
+                tracing::debug!(id, url, "told the webhook of a question");
+                return;
+            };
+            let Some(pause) = pauses.next() else {
+                tracing::warn!(id, url, problem, "the webhook could not be told of a question");
+                return;
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -62,42 +104,6 @@ impl Webhook {
         let status = answer.status();
         if status.is_success() { Ok(()) } else { Err(format!("it answered {status}")) }
     }
-}
-
-/// Tells of a question in the background, for as long as it is open.
-pub(super) fn tell(inbox: &Inbox, item: &Item) {
-    let settings = inbox.0.settings.load();
-    let Some(webhook) = settings.as_ref().and_then(|settings| settings.webhook.clone()) else {
-        return;
-    };
-    let (id, url) = (item.id.clone(), webhook.shown.clone());
-    if inbox.0.tasks.len() >= WAITING_MAX {
-        tracing::warn!(id, url, "the webhook was not told of a question: too many wait already");
-        return;
-    }
-    let body = match serde_json::to_vec(item) {
-        Ok(body) => body,
-        Err(error) => {
-            tracing::warn!(id, url, %error, "the webhook was not told of a question");
-            return;
-        }
-    };
-    let inbox_then = inbox.clone();
-    inbox.0.tasks.spawn(async move {
-        let Ok(_turn) = Arc::clone(&webhook.turns).acquire_owned().await else { return };
-        let mut pauses = PAUSES.into_iter();
-        while inbox_then.item(&id).is_some() {
-            let Err(problem) = webhook.post(&body).await else {
-                tracing::debug!(id, url, "told the webhook of a question");
-                return;
-            };
-            let Some(pause) = pauses.next() else {
-                tracing::warn!(id, url, problem, "the webhook could not be told of a question");
-                return;
-            };
-            tokio::time::sleep(pause).await;
-        }
-    });
 }
 
 fn headers(config: &InboxConfig) -> Result<HeaderMap, String> {
