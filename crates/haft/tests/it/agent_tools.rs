@@ -75,7 +75,7 @@ async fn the_next_request_has_the_tools_of_now() {
         "log": {"dir": stage.path("logs")}, "state_dir": stage.path("state"),
         "registry": {"dir": stage.path("tools")}, "agent": section(&stage, &model, json!({})),
     });
-    stage.workspace.write("haft.yaml", &own.to_string());
+    stage.workspace.write("haft.yaml", own.to_string());
     let options = haft::config::LoadOptions {
         files: vec![stage.path("haft.yaml")],
         cwd: stage.workspace.path().to_path_buf(),
@@ -121,13 +121,15 @@ async fn calls_run_together_only_where_their_tools_allow_it() {
     );
     let builder = stage.builder([], rest).tool(wide.tool("wide")).tool(narrow.tool("narrow"));
     let agent = agent_of(builder.start().await.unwrap());
-    let turn = tokio::spawn(async move { ask(&agent, "go").await.text().to_owned() });
-    wide.until_running(2).await;
-    assert_eq!(narrow.total.load(std::sync::atomic::Ordering::SeqCst), 0);
-    wide.release.add_permits(2);
-    narrow.until_running(1).await;
-    narrow.release.add_permits(2);
-    assert_eq!(turn.await.unwrap(), "done");
+    let release = async {
+        wide.until_running(2).await;
+        assert_eq!(narrow.total.load(std::sync::atomic::Ordering::SeqCst), 0);
+        wide.release.add_permits(2);
+        narrow.until_running(1).await;
+        narrow.release.add_permits(2);
+    };
+    let (told, ()) = tokio::join!(ask(&agent, "go"), release);
+    assert_eq!(told.text(), "done");
     assert_eq!((wide.most(), narrow.most()), (2, 1));
     let names: Vec<String> = model.last_request().results().into_iter().map(|it| it.text).collect();
     assert_eq!(names, ["done", "done", "done", "done"]);
