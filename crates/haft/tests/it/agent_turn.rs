@@ -27,8 +27,11 @@ async fn tools_of_servers_are_offered_and_called() {
                 }),
             ],
         );
-        let servers =
-            [stage.plain("one"), stage.stdio("two", json!({"tools": ["text"]}), json!({}))];
+        let scenario = |tools: &[&str]| json!({ "tools": tools });
+        let servers = [
+            stage.stdio("one", scenario(&["echo", "empty", "stats"]), json!({})),
+            stage.stdio("two", scenario(&["text"]), json!({})),
+        ];
         let agent = agent(&stage, &model, servers, json!({"builtin": {}})).await;
         let told = ask(&agent, "Say hello.").await;
         assert!(
