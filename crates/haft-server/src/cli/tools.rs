@@ -115,8 +115,9 @@ fn why_none(servers: &[ServerInfo]) -> String {
     reasons.join("; ")
 }
 
-pub(super) fn source(tool: &ToolInfo) -> String {
+pub(super) pub(super) fn source(tool: &ToolInfo) -> String {
     match &tool.source {
+        Source::Local if tool.kind == haft::record::Source::Builtin => "builtin".to_owned(),
         Source::Local => "local".to_owned(),
         Source::Mcp { mcp_name, mcp_mode } => format!("{} ({mcp_mode})", printable(mcp_name)),
     }

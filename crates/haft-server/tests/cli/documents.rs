@@ -91,6 +91,18 @@ fn the_reference_configuration_loads() {
     assert!(finished.stdout.contains("12.5"), "{}", finished.stdout);
 }
 
+/// Every key of the agent's reference is one that Haft knows, and those of built-in tools too.
+#[test]
+fn the_references_of_agent_and_built_in_tools_load() {
+    let agent = blocks(&document("docs/AGENT.md"), "yaml").remove(0);
+    let configuration = blocks(&document("docs/CONFIGURATION.md"), "yaml");
+    let builtin = configuration.iter().find(|block| block.starts_with("builtin:")).unwrap();
+    let yaml = format!("{agent}{builtin}").replace("_API_KEY}", "_API_KEY:-k}");
+    let workspace = Workspace::with(&[("haft.yaml", &yaml)]);
+    let finished = run(&workspace, &["check"]);
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+}
+
 /// Proves S0-80: the documents warn that dynamic mode is for trusted servers.
 #[test]
 fn the_documents_warn_of_dynamic_mode() {

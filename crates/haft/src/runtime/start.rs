@@ -208,7 +208,7 @@ fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet)
         settings: Some(tool.settings.clone()),
     });
     Discovered {
-        local: builtins.chain(functions).chain(scripts).collect(),
+        local: functions.chain(scripts).chain(builtins).collect(),
         servers: fleet.discovered(),
     }
 }

@@ -11,6 +11,7 @@ use super::super::agent::Opened;
 use super::super::arguments;
 use super::super::log::row;
 use super::super::servers::state;
+use super::super::tools::source;
 use crate::console::{self, Paint};
 
 /// How many calls `/log` shows.
@@ -88,9 +89,8 @@ impl Commands<'_> {
         let fitting = tools.iter().filter(|tool| fits(&tool.name) || fits(&tool.description));
         let rows: Vec<Vec<String>> = fitting
             .map(|tool| {
-                let from = tool.source.server().unwrap_or("local").to_owned();
                 let about = tool.description.lines().next().unwrap_or_default().to_owned();
-                vec![tool.name.clone(), from, about]
+                vec![tool.name.clone(), source(tool), about]
             })
             .collect();
         self.table(&["TOOL", "FROM", "DESCRIPTION"], &rows, "no tools");

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
 use haft::{ServerInfo, ServerState};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::Service;
 use crate::cli::{Global, count, print_json, toolbox};
@@ -75,7 +75,7 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
         ("keys", config.api.keys_file.value.display().to_string())
     });
     if let Some(tool) = runtime.tools().first() {
-        let arguments = if tool.name == "hello_world" { r#"{"name":"you"}"# } else { "{}" };
+        let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
         let header = "-H 'content-type: application/json'";
         let key = if service.keys.is_empty() { "" } else { " -H \"X-API-Key: $KEY\"" };
@@ -83,6 +83,25 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
         lines.push(("try", format!("curl {call} {header}{key} -d '{body}'")));
     }
     lines
+}
+
+/// Arguments that fit a schema as far as it says what is required.
+fn example(schema: &Value) -> Value {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let filled = required.map(|name| {
+        let property = &schema["properties"][name];
+        let given = [&property["examples"][0], &property["default"], &property["enum"][0]];
+        let given = given.into_iter().find(|value| !value.is_null()).cloned();
+        let made = match property["type"].as_str() {
+            Some("integer" | "number") => json!(1),
+            Some("boolean") => json!(true),
+            Some("array") => json!([]),
+            Some("object") => json!({}),
+            _ => json!("you"),
+        };
+        (name.to_owned(), given.unwrap_or(made))
+    });
+    Value::Object(filled.collect())
 }
 
 /// Whether a server may still turn up by itself.
