@@ -115,7 +115,7 @@ fn why_none(servers: &[ServerInfo]) -> String {
     reasons.join("; ")
 }
 
-pub(super) pub(super) fn source(tool: &ToolInfo) -> String {
+pub(super) fn source(tool: &ToolInfo) -> String {
     match &tool.source {
         Source::Local if tool.kind == haft::record::Source::Builtin => "builtin".to_owned(),
         Source::Local => "local".to_owned(),
