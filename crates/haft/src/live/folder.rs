@@ -146,10 +146,11 @@ impl RegistryStore for FolderStore {
     }
 
     /// Looks at the files every now and then: unlike notices of the system that works on every file
-    /// system, and when the folder itself is replaced.
+    /// system, and when the folder itself is replaced. What they said at an earlier look does not matter:
+    /// whoever is told compares with what is in use, which may have been read after that look.
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            while !self.watched.lock().unwrap_or_else(PoisonError::into_inner).have_changed() {
+            while !self.watched.lock().unwrap_or_else(PoisonError::into_inner).may_have_changed() {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         })

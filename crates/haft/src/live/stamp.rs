@@ -80,6 +80,18 @@ impl Watched {
         }
         have_changed
     }
+
+    /// Whether any of them may say something else than when it was last asked, told without reading it. One that
+    /// was written a moment ago may have been written again: it is told of until the clock can tell.
+    pub(super) fn may_have_changed(&mut self) -> bool {
+        let mut may_have_changed = false;
+        for file in &mut self.files {
+            let stamp = Stamp::of(&file.path);
+            may_have_changed |= stamp.is_none() || stamp != file.stamp;
+            file.stamp = stamp.filter(Stamp::is_settled);
+        }
+        may_have_changed
+    }
 }
 
 /// SHA-256 of what a file says.

@@ -1,5 +1,7 @@
 //! `agent.yaml`: the model, what it is told, and tools of `type: mcp`.
 
+use std::path::Path;
+
 use super::{Layer, part, set_servers};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, Span};
@@ -107,20 +109,26 @@ fn agent(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         }
     }
     if let Some(node) = present("instructions") {
-        let raw = reader.inside("instructions", |reader| RawInstructions::read(node, reader));
-        if let Some(RawInstructions { inline, file, .. }) = raw {
-            agent.system = inline;
-            let folder = layer.folder.clone();
-            agent.system_file = file.map(|at| {
-                at.map(|file| Text {
-                    text: folder.join(file.text).display().to_string(),
-                    shown: None,
-                })
-            });
-        }
+        reader
+            .inside("instructions", |reader| instructions(node, &mut agent, &layer.folder, reader));
     }
     let place = reader.place(root);
     layer.config.agent = Some(At { value: agent, place });
+}
+
+/// A text, or where it stands.
+fn instructions(node: &Node, agent: &mut RawAgent, folder: &Path, reader: &mut Reader<'_>) {
+    if let Some(text) = node.as_text() {
+        agent.system = Some(At { value: text.to_owned(), place: reader.place(node) });
+        return;
+    }
+    let Some(RawInstructions { inline, file, .. }) = RawInstructions::read(node, reader) else {
+        return;
+    };
+    agent.system = inline;
+    let beside =
+        |file: Text| Text { text: folder.join(file.text).display().to_string(), shown: None };
+    agent.system_file = file.map(|at| at.map(beside));
 }
 
 fn server(tool: &Node, reader: &mut Reader<'_>) -> Option<(At<String>, RawServer)> {

@@ -116,9 +116,11 @@ impl Dialect {
                 ["projects", folder] => Path::new(folder) == Path::new(cwd),
                 ["projects", _, section, ..] | [section, ..] => section == "mcpServers",
             },
-            Self::AgentYaml => path
-                .first()
-                .is_none_or(|section| ["tools", "model", "instructions"].contains(section)),
+            Self::AgentYaml => match path[..] {
+                [] | ["tools", ..] | ["model"] => true,
+                ["model", field, ..] => ["provider", "name", "endpoint"].contains(&field),
+                [..] => false,
+            },
             Self::McpServers => match path[..] {
                 [] | ["tools"] => true,
                 ["tools", section, ..] | [section, ..] => section == "mcp_servers",
