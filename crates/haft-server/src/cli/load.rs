@@ -73,7 +73,8 @@ pub(super) fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         Failure::new(
             EXIT_CONFIG,
             "there is no configuration: no haft.yaml in this folder and no `-c`",
-            "name one with `-c PATH`; any MCP client's file works too, such as `-c .vscode/mcp.json`",
+            "name one with `-c PATH`; any MCP client's file works too, such as `-c .vscode/mcp.json`. For the built-in \
+             tools alone an empty haft.yaml is enough",
         )
         .into()
     })

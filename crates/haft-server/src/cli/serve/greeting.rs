@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
-use haft::{ServerInfo, ServerState};
+use haft::{ServerInfo, ServerState, ToolInfo};
 use serde_json::{Value, json};
 
 use crate::api::Service;
@@ -74,7 +74,9 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     } else {
         ("keys", config.api.keys_file.value.display().to_string())
     });
-    if let Some(tool) = runtime.tools().first() {
+    // An example call of a built-in tool would say nothing about this toolbox.
+    let own = |tool: &&ToolInfo| tool.kind != haft::record::Source::Builtin;
+    if let Some(tool) = runtime.tools().iter().find(own) {
         let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
         let header = "-H 'content-type: application/json'";

@@ -98,7 +98,12 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
 fn agent(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     let present = |key: &str| root.get(key).filter(|node| node.value != NodeValue::Null);
     let mut agent = RawAgent::empty(reader.place(root));
-    if let Some(node) = present("model") {
+    if let Some(text) = present("model").and_then(Node::as_text) {
+        let place =
+            reader.inside("model", |reader| present("model").map(|node| reader.place(node)));
+        let value = Text { text: text.to_owned(), shown: None };
+        agent.model = place.map(|place| At { value, place });
+    } else if let Some(node) = present("model") {
         let raw = reader.inside("model", |reader| RawModel::read(node, reader));
         if let Some(RawModel { provider, name: Some(name), endpoint, max_tokens, .. }) = raw {
             let provider = provider.map_or_else(|| "openai".to_owned(), |at| at.value);

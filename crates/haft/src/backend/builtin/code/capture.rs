@@ -3,7 +3,9 @@
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How much of each of the two outputs is kept: the beginning and the end.
-pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+///
+/// More than a model is shown by default, so that the log has what was cut there.
+pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 const HEAD_BYTES_MAX: usize = OUTPUT_BYTES_MAX / 4 * 3;
 const TAIL_BYTES_MAX: usize = OUTPUT_BYTES_MAX - HEAD_BYTES_MAX;

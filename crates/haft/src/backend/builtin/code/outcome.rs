@@ -85,19 +85,26 @@ fn printed(run: &Run) -> Value {
     json!({ "stdout": stdout, "stderr": stderr, "duration_ms": millis(*took) })
 }
 
-/// The message is all that some models see, so it has what was printed: errors, else the rest.
+/// The message is all that some models see, so it has what was printed: errors, and what came before them.
 fn with_output(cause: &str, run: &Run) -> String {
-    let (name, text) = match (run.stderr.trim(), run.stdout.trim()) {
-        ("", "") => return cause.to_owned(),
-        ("", stdout) => ("stdout", stdout),
-        (stderr, _) => ("stderr", stderr),
-    };
+    let mut message = cause.to_owned();
+    for (name, text) in [("stdout", run.stdout.trim()), ("stderr", run.stderr.trim())] {
+        if !text.is_empty() {
+            let (which, text) = last_lines(text);
+            message = format!("{message}; {which}{name}:\n{text}");
+        }
+    }
+    message
+}
+
+/// As much of the end as a message has room for, and what to call it.
+fn last_lines(text: &str) -> (&'static str, String) {
     let skipped = text.chars().count().saturating_sub(MESSAGE_CHARS_MAX);
     if skipped == 0 {
-        return format!("{cause}; {name}:\n{text}");
+        return ("", text.to_owned());
     }
     let last: String = text.chars().skip(skipped).collect();
     // Whole lines: half a line may be half a secret, which nobody would know to mask.
-    let last = last.split_once('\n').map_or(last.as_str(), |(_, whole)| whole);
-    format!("{cause}; the last lines of {name}:\n{last}")
+    let whole = last.split_once('\n').map_or(last.as_str(), |(_, whole)| whole);
+    ("the last lines of ", whole.to_owned())
 }
