@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, AgentArgs, Lines, Opened, People, Printer};
-use super::toolbox;
+use super::toolbox::{self, Interrupted};
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, print_json};
 use crate::console::{self, Paint};
 
@@ -74,7 +74,8 @@ async fn answer(
     opened: &mut Opened,
     prompt: &str,
 ) -> anyhow::Result<ExitCode> {
-    let said = mentioned(opened.runtime(), prompt).await;
+    let runtime = opened.runtime().clone();
+    let said = opened.toolbox.until_end(mentioned(&runtime, prompt)).await.ok_or(Interrupted)?;
     let said =
         said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
     let output = Output::new(global, format, args.quiet);

@@ -33,8 +33,7 @@ async fn the_web_is_searched_where_the_model_needs_it() {
         let searxng =
             format!("builtin: {{web_search: {{searxng: {{url: 'http://{}'}}}}}}", search.address);
         let workspace = only(&model, &searxng);
-        let weather =
-            asking(&workspace, &["today's weather in Seoul", "-q"]).with_builtins().run();
+        let weather = asking(&workspace, &["today's weather in Seoul", "-q"]).with_builtins().run();
         assert!(answer(&weather).contains("23 degrees"), "{}", weather.stdout);
         let searched = search.asked();
         assert_eq!(searched.len(), 1);
@@ -124,7 +123,8 @@ fn a_person_at_the_terminal_is_asked() {
         let left = terminal.left();
         assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
         assert!(model.last_request().last_result().contains("Seoul"));
-        let title = model.last_request().tools().into_iter().find(|it| it.name == "request_human_input");
+        let title =
+            model.last_request().tools().into_iter().find(|it| it.name == "request_human_input");
         assert!(title.is_some(), "it is offered");
     }
 }
@@ -185,7 +185,9 @@ fn two_calls() -> [Step; 3] {
     [
         Step::call("echo", json!({"n": 1})),
         Step::call("echo", json!({"n": 2})),
-        Step::by(|asked| Step::text(asked.results().into_iter().map(|it| it.text + "; ").collect::<String>())),
+        Step::by(|asked| {
+            Step::text(asked.results().into_iter().map(|it| it.text + "; ").collect::<String>())
+        }),
     ]
 }
 
@@ -196,7 +198,12 @@ fn without_a_person_calls_that_need_approval_are_denied() {
         let model = ModelServer::start(format, two_calls());
         let workspace = toolbox_with(&model, APPROVED);
         let denied = asking(&workspace, &["go"]).run();
-        assert_eq!(answer(&denied).matches("needs approval").count(), 2, "{}", denied.stdout);
+        assert_eq!(
+            answer(&denied).matches("only when a person agrees").count(),
+            2,
+            "{}",
+            denied.stdout
+        );
         assert!(denied.stderr.contains("! "), "{}", denied.stderr);
         model.then(two_calls());
         let allowed = asking(&workspace, &["go", "--yes", "-q"]).run();
@@ -210,7 +217,7 @@ fn a_person_at_the_terminal_approves_calls() {
     let model = ModelServer::openai([]);
     let workspace = toolbox_with(&model, APPROVED);
     let hint = "[a]llow, al[w]ays, [d]eny? ";
-    let mut asked = |answers: &[&str]| {
+    let asked = |answers: &[&str]| {
         model.then(two_calls());
         let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
         for answer in answers {
@@ -221,7 +228,12 @@ fn a_person_at_the_terminal_approves_calls() {
         }
         let left = terminal.left();
         assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
-        assert_eq!(left.screen.matches("May `echo` run?").count(), answers.len(), "{}", left.screen);
+        assert_eq!(
+            left.screen.matches("May `echo` run?").count(),
+            answers.len(),
+            "{}",
+            left.screen
+        );
         model.last_request().results().into_iter().map(|it| it.text).collect::<Vec<_>>()
     };
     assert_eq!(asked(&["a", "a"]), [r#"{"n":1}"#, r#"{"n":2}"#]);
@@ -265,7 +277,10 @@ fn a_server_that_dies_does_not_end_the_run() {
 /// An `npx` that runs the installed package.
 fn npx(workspace: &Workspace) -> String {
     let installed = peers::filesystem(workspace.path());
-    let script = format!("#!/bin/sh\nshift 2\nexec '{}' '{}' \"$@\"\n", installed.program, installed.args[0]);
+    let script = format!(
+        "#!/bin/sh\nshift 2\nexec '{}' '{}' \"$@\"\n",
+        installed.program, installed.args[0]
+    );
     let path = workspace.write("bin/npx", script);
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}/bin:{}", workspace.path().display(), std::env::var("PATH").unwrap())
@@ -300,7 +315,8 @@ fn an_agents_file_is_run() {
         Step::call("read_text_file", json!({"path": "notes.txt"})),
         Step::by(|asked| Step::text(format!("It says {}", asked.last_result()))),
     ]);
-    let workspace = Workspace::with(&[("notes.txt", "remember the milk\n"), ("told.md", "Be kind.\n")]);
+    let workspace =
+        Workspace::with(&[("notes.txt", "remember the milk\n"), ("told.md", "Be kind.\n")]);
     let path = npx(&workspace);
     agent_yaml(&workspace, &model, "{inline: Look before you answer.}");
     let ask = || {
