@@ -364,6 +364,23 @@ fn a_chat_is_gone_on_with() {
     assert!(finished.stderr.contains("going on after 2 messages"), "{}", finished.stderr);
 }
 
+/// Ctrl-C is heard where a question is over before anybody answered it.
+#[test]
+fn ctrl_c_is_heard_after_a_question_nobody_answered() {
+    let model = ModelServer::openai([
+        Step::call("request_human_input", json!({"question": "Which city?"})),
+        Step::silence(),
+    ]);
+    let workspace = only(&model, "inbox: {timeout: 200ms}");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
+    terminal.see("the question is over");
+    eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
+    assert!(model.last_request().last_result().contains("nobody answered"));
+    terminal.press(CTRL_C);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (130, true), "{}", left.screen);
+}
+
 /// Where the answer goes into a file, questions are shown at the terminal and nowhere else.
 #[test]
 fn questions_stay_out_of_a_file_with_the_answer() {
@@ -399,4 +416,6 @@ fn always_holds_for_the_whole_chat() {
     terminal.press(CTRL_D);
     let left = terminal.left();
     assert_eq!(left.screen.matches("May `echo` run?").count(), 1, "{}", left.screen);
+    let history = workspace.read(".haft/sessions/history").unwrap();
+    assert_eq!(history, "#V2\ngo\nagain\n", "answers to questions are not remembered");
 }

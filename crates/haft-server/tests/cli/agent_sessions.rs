@@ -50,8 +50,9 @@ fn conversations_are_deleted() {
     assert_eq!((finished.code, finished.stdout), (0, format!("deleted {}\n", ids[0])));
     let left = run(&workspace, &["sessions", "list", "--json"]).stdout;
     assert!(left.contains(&ids[1]) && !left.contains(&ids[0]));
-    let finished = run(&workspace, &["sessions", "rm", &ids[1]]);
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let finished = run(&workspace, &["sessions", "rm", &ids[1], "--json"]);
+    let deleted: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(deleted, json!({"id": ids[1], "outcome": "deleted"}));
     insta::assert_snapshot!(transcript(&workspace, &run(&workspace, &["sessions", "list"])));
     assert_eq!(run(&workspace, &["sessions", "list", "--json"]).stdout, "[]\n");
 }

@@ -325,6 +325,7 @@ fn an_agents_file_is_run() {
     };
     let finished = ask();
     assert_eq!(answer(&finished), "It says remember the milk", "{}", finished.stderr);
+    assert_eq!(finished.stderr, "", "quiet is quiet");
     let request = model.last_request();
     assert_eq!(request.body["model"], "scripted");
     assert!(request.system().unwrap().contains("Look before you answer."));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use rustix::process::{getpid, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::history::FileHistory;
@@ -40,7 +41,15 @@ pub(in crate::cli) struct Lines {
 
 struct Request {
     prompt: String,
+    keep: Keep,
     answer: oneshot::Sender<Said>,
+}
+
+/// Whether a line is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Remembered,
+    Forgotten,
 }
 
 impl Lines {
@@ -53,10 +62,19 @@ impl Lines {
         Self { requests: send, _mode: Arc::new(mode) }
     }
 
-    /// The next line.
+    /// The next line, which is remembered.
     pub(in crate::cli) async fn read(&self, prompt: &str) -> Said {
+        self.request(prompt, Keep::Remembered).await
+    }
+
+    /// The answer to a question. It may be a secret, and is of no use a second time.
+    pub(in crate::cli) async fn ask(&self, prompt: &str) -> Said {
+        self.request(prompt, Keep::Forgotten).await
+    }
+
+    async fn request(&self, prompt: &str, keep: Keep) -> Said {
         let (answer, line) = oneshot::channel();
-        let request = Request { prompt: prompt.to_owned(), answer };
+        let request = Request { prompt: prompt.to_owned(), keep, answer };
         if self.requests.send(request).is_err() {
             return Said::Closed;
         }
@@ -107,7 +125,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         let _ = editor.load_history(file);
     }
     let mut left: Option<Said> = None;
-    for Request { prompt, answer } in requests {
+    for Request { prompt, keep, answer } in requests {
         if answer.is_closed() {
             continue;
         }
@@ -117,12 +135,18 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             is_reading.store(false, Ordering::SeqCst);
             said
         });
-        if let (Said::Line(line), Some(file)) = (&said, history) {
+        if let (Said::Line(line), Keep::Remembered, Some(file)) = (&said, keep, history) {
             // What was typed is of use beyond this program, and no more than that.
             let _ = editor.add_history_entry(line).and_then(|_| editor.save_history(file));
         }
-        if let Err(unheard) = answer.send(said) {
-            left = Some(unheard).filter(|said| *said != Said::Interrupted);
+        match answer.send(said) {
+            // While a line is read, Ctrl-C is a key. Where nobody waits for the line any more, it is meant for whatever
+            // goes on instead.
+            Err(Said::Interrupted) => {
+                let _ = kill_process(getpid(), rustix::process::Signal::INT);
+            }
+            Err(unheard) => left = Some(unheard),
+            Ok(()) => {}
         }
     }
 }

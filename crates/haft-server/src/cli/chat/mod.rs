@@ -25,8 +25,9 @@ Examples:
   haft chat -m ollama::qwen3                    a local model
   haft chat --last                              go on with the last conversation
 
-In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks off
-an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always, deny.")]
+In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks
+off an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always,
+deny.")]
 pub(super) struct ChatArgs {
     #[command(flatten)]
     agent: AgentArgs,
