@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{ModelServer, Running, Step, Workspace, eventually, is_running};
 
-use crate::agent_support::{FORMATS, Terminal, answer, asking, only, toolbox_with};
+use crate::agent_support::{FORMATS, Terminal, answer, asking, count, only, toolbox_with};
 use crate::{haft, run, transcript};
 
 /// A model that says what it was asked, as often as it is asked.
@@ -225,20 +225,16 @@ fn escapes_are_harmless_at_a_terminal() {
 #[test]
 fn a_conversation_is_gone_on_with() {
     for format in FORMATS {
-        let count = |asked: &testkit::model::AskedModel| {
-            let said = asked.messages().iter().filter(|it| it["role"] != "system").count();
-            Step::text(said.to_string())
-        };
         let model = ModelServer::start(format, (0..5).map(|_| Step::by(count)));
         let workspace = only(&model, "");
         let first = asking(&workspace, &["one", "--json"]).run();
         let first: Value = serde_json::from_str(&first.stdout).unwrap();
         let id = first["session"].as_str().unwrap();
         let said = |args: &[&str]| answer(&asking(&workspace, args).run()).to_owned();
-        assert_eq!(said(&["two", "--resume", id]), "3");
-        assert_eq!(said(&["three", "--resume", &id[..30]]), "5");
-        assert_eq!(said(&["alone", "--no-session"]), "1");
-        assert_eq!(said(&["four", "--last"]), "7");
+        assert_eq!(said(&["two", "--resume", id]), "3 messages");
+        assert_eq!(said(&["three", "--resume", &id[..30]]), "5 messages");
+        assert_eq!(said(&["alone", "--no-session"]), "1 messages");
+        assert_eq!(said(&["four", "--last"]), "7 messages");
         let unknown = asking(&workspace, &["x", "--resume", "nothing"]).run();
         assert_eq!(unknown.code, 1);
         assert!(unknown.stderr.contains("`haft sessions list`"), "{}", unknown.stderr);

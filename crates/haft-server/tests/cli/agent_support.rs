@@ -4,13 +4,13 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use testkit::{DEADLINE, Finished, ModelServer, Program, Workspace, eventually};
+use testkit::model::{AskedModel, Format};
+use testkit::{DEADLINE, Finished, ModelServer, Program, Step, Workspace, eventually};
 
 use crate::{haft, toolbox};
 
 /// Whole turns are tried in both.
-pub(crate) const FORMATS: [testkit::model::Format; 2] =
-    [testkit::model::Format::OpenAi, testkit::model::Format::Anthropic];
+pub(crate) const FORMATS: [Format; 2] = [Format::OpenAi, Format::Anthropic];
 
 /// The local tools of [`toolbox`], and a model.
 pub(crate) fn toolbox_with(model: &ModelServer, rest: &str) -> Workspace {
@@ -39,6 +39,12 @@ pub(crate) fn asking(workspace: &Workspace, args: &[&str]) -> Program {
 pub(crate) fn answer(finished: &Finished) -> &str {
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     finished.stdout.trim_end()
+}
+
+/// The model says how much was said so far.
+pub(crate) fn count(asked: &AskedModel) -> Step {
+    let said = asked.messages().iter().filter(|it| it["role"] != "system").count();
+    Step::text(format!("{said} messages"))
 }
 
 /// A terminal with a shell in it. What is typed and shown goes through it as it does for a person.

@@ -3,9 +3,11 @@
 #![allow(clippy::format_push_string, reason = "the texts a test builds are small")]
 
 mod agent_chat;
+mod agent_people;
 mod agent_run;
 mod agent_sessions;
 mod agent_support;
+mod agent_terminal;
 mod agent_tools;
 mod builtin;
 mod call;
