@@ -75,8 +75,8 @@ Examples:
   haft install claude --write           use the tools from Claude Code, or another client
   haft tools list                       which tools are there?
   haft call get_weather city=Seoul      run one
-  haft run \"is it raining?\"            let a model use them
-  haft select \"is it raining?\"         which tool fits?
+  haft run \"is it raining?\"             let a model use them
+  haft select \"is it raining?\"          which tool fits?
   haft servers show files               how is a server doing?
   haft log --status error --since 1h    what went wrong?
   haft explain get_weather              which limits hold, and who set them?
@@ -214,7 +214,8 @@ impl Command {
 
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    let is_brief = command.is_one_shot() && std::io::stderr().is_terminal();
+    let is_quiet = matches!(&command, Command::Run(args) if args.is_quiet());
+    let is_brief = is_quiet || command.is_one_shot() && std::io::stderr().is_terminal();
     let level = if is_brief { LogLevel::Warning } else { LogLevel::Info };
     let level = global.log_level.unwrap_or(level);
     logging::start(global.log_format, level, Paint::stderr(global.color));

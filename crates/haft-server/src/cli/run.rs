@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, AgentArgs, Lines, Opened, People, Printer};
-use super::toolbox;
+use super::toolbox::{self, Interrupted};
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, print_json};
 use crate::console::{self, Paint};
 
@@ -30,7 +30,8 @@ Examples:
 
 A model's key comes from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) or from
 `agent.api_key_file`. Any service that speaks OpenAI's format: -m openai::NAME --base-url URL.
-Calls of tools are shown on stderr. Without a terminal, calls that need approval are denied; --yes agrees.")]
+Calls of tools are shown on stderr. Without a terminal, calls that need approval are denied; --yes
+agrees.")]
 pub(super) struct RunArgs {
     /// What to do; - or nothing reads it from standard input. With a text, piped input is added to it
     prompt: Option<String>,
@@ -42,6 +43,12 @@ pub(super) struct RunArgs {
     /// What is printed: the answer, one JSON object at the end, or a JSON line for each event
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     output_format: OutputFormat,
+}
+
+impl RunArgs {
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
 }
 
 /// What `haft run` prints.
@@ -74,7 +81,8 @@ async fn answer(
     opened: &mut Opened,
     prompt: &str,
 ) -> anyhow::Result<ExitCode> {
-    let said = mentioned(opened.runtime(), prompt).await;
+    let runtime = opened.runtime().clone();
+    let said = opened.toolbox.until_end(mentioned(&runtime, prompt)).await.ok_or(Interrupted)?;
     let said =
         said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
     let output = Output::new(global, format, args.quiet);

@@ -48,7 +48,11 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
         SessionsCommand::Rm { ids } => {
             for id in ids {
                 let id = store.remove(id).map_err(|error| unknown(&error))?;
-                console::line(&format!("deleted {id}"));
+                if global.json {
+                    print_json(&json!({"id": id, "outcome": "deleted"}))?;
+                } else {
+                    console::line(&format!("deleted {id}"));
+                }
             }
         }
     }

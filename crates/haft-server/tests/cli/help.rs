@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 35] = [
+    let commands: [(&str, &[&str]); 41] = [
         ("haft", &[]),
         ("check", &["check"]),
         ("config", &["config"]),
@@ -40,6 +40,12 @@ fn every_command_has_help() {
         ("keys_create", &["keys", "create"]),
         ("keys_list", &["keys", "list"]),
         ("keys_revoke", &["keys", "revoke"]),
+        ("run", &["run"]),
+        ("chat", &["chat"]),
+        ("sessions", &["sessions"]),
+        ("sessions_list", &["sessions", "list"]),
+        ("sessions_show", &["sessions", "show"]),
+        ("sessions_rm", &["sessions", "rm"]),
         ("mcp", &["mcp"]),
         ("log", &["log"]),
         ("log_show", &["log", "show"]),

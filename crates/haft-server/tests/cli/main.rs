@@ -2,6 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 #![allow(clippy::format_push_string, reason = "the texts a test builds are small")]
 
+mod agent_chat;
+mod agent_people;
+mod agent_run;
+mod agent_sessions;
+mod agent_support;
+mod agent_terminal;
+mod agent_tools;
 mod builtin;
 mod call;
 mod check;

@@ -30,13 +30,15 @@ fn assert_ends(running: Running, send: impl Fn(&Running), facts: &std::path::Pat
 /// every command that connects.
 #[test]
 fn ctrl_c_while_connecting_leaves_no_process() {
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 8] = [
         &["tools", "list"],
         &["call", "echo"],
         &["servers", "show", "s"],
         &["prompts", "list"],
         &["resources", "list"],
         &["check", "--connect", "--json"],
+        &["run", "hi", "-m", "ollama::nobody"],
+        &["chat", "-m", "ollama::nobody"],
     ];
     for command in commands {
         let (workspace, facts) =

@@ -1,16 +1,26 @@
 //! What a person types, line by line. One thread owns the terminal: a read that has begun cannot be taken back,
 //! so a line that nobody waits for any more goes to whoever asks next.
 
+use std::fs::DirBuilder;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use rustyline::error::ReadlineError;
+use rustix::process::{getpid, kill_process};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::error::{ReadlineError, Signal};
 use rustyline::history::FileHistory;
-use rustyline::{Config, Editor};
+use rustyline::{Behavior, Config, Editor};
 use tokio::sync::oneshot;
 
 /// How many lines are remembered.
 const HISTORY_MAX: usize = 1000;
+
+/// Ends what the editor asks of terminals while a line is read, and the line itself.
+const PASTE_OFF: &[u8] = b"\x1b[?2004l\n";
 
 /// What came of asking for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,53 +34,119 @@ pub(in crate::cli) enum Said {
 
 /// The terminal's lines. Clones share it.
 #[derive(Clone)]
-pub(in crate::cli) struct Lines(Sender<Request>);
+pub(in crate::cli) struct Lines {
+    requests: Sender<Request>,
+    _mode: Arc<Mode>,
+}
 
 struct Request {
     prompt: String,
+    keep: Keep,
     answer: oneshot::Sender<Said>,
+}
+
+/// Whether a line is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Remembered,
+    Forgotten,
 }
 
 impl Lines {
     /// Reads from the terminal, with editing; `history` keeps what was typed.
     pub(in crate::cli) fn open(history: Option<PathBuf>) -> Self {
         let (send, requests) = channel();
-        std::thread::spawn(move || serve(&requests, history.as_deref()));
-        Self(send)
+        let mode = Mode::of_now();
+        let is_reading = Arc::clone(&mode.is_reading);
+        std::thread::spawn(move || serve(&requests, history.as_deref(), &is_reading));
+        Self { requests: send, _mode: Arc::new(mode) }
     }
 
-    /// The next line.
+    /// The next line, which is remembered.
     pub(in crate::cli) async fn read(&self, prompt: &str) -> Said {
+        self.request(prompt, Keep::Remembered).await
+    }
+
+    /// The answer to a question. It may be a secret, and is of no use a second time.
+    pub(in crate::cli) async fn ask(&self, prompt: &str) -> Said {
+        self.request(prompt, Keep::Forgotten).await
+    }
+
+    async fn request(&self, prompt: &str, keep: Keep) -> Said {
         let (answer, line) = oneshot::channel();
-        let request = Request { prompt: prompt.to_owned(), answer };
-        if self.0.send(request).is_err() {
+        let request = Request { prompt: prompt.to_owned(), keep, answer };
+        if self.requests.send(request).is_err() {
             return Said::Closed;
         }
         line.await.unwrap_or(Said::Closed)
     }
 }
 
-fn serve(requests: &Receiver<Request>, history: Option<&Path>) {
-    let config =
-        Config::builder().max_history_size(HISTORY_MAX).map(rustyline::config::Builder::build);
+/// How the terminal was before anything was read. Whoever ends in the middle of a line, by a signal, leaves it
+/// like that: else the shell that follows would show nothing of what is typed.
+struct Mode {
+    before: Option<Termios>,
+    is_reading: Arc<AtomicBool>,
+}
+
+impl Mode {
+    fn of_now() -> Self {
+        Self { before: tcgetattr(std::io::stdin()).ok(), is_reading: Arc::default() }
+    }
+}
+
+impl Drop for Mode {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before
+            && self.is_reading.load(Ordering::SeqCst)
+        {
+            // A terminal that is gone needs neither.
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+            let _ = std::io::stderr().write_all(PASTE_OFF);
+        }
+    }
+}
+
+fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &AtomicBool) {
+    // Where the answer goes into a file, the question does not.
+    let is_at_terminal = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
+    let behavior = if is_at_terminal { Behavior::PreferTerm } else { Behavior::Stdio };
+    let config = Config::builder().behavior(behavior).max_history_size(HISTORY_MAX);
+    let config = config.map(rustyline::config::Builder::build);
     let editor = config.and_then(Editor::<(), FileHistory>::with_config);
     let Ok(mut editor) = editor else { return };
     if let Some(file) = history {
+        if let Some(folder) = file.parent() {
+            // What is typed first comes before the conversation makes its folder. Without one nothing is remembered,
+            // and that is all.
+            let _ = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        }
         // The first time there is none.
         let _ = editor.load_history(file);
     }
     let mut left: Option<Said> = None;
-    for Request { prompt, answer } in requests {
+    for Request { prompt, keep, answer } in requests {
         if answer.is_closed() {
             continue;
         }
-        let said = left.take().unwrap_or_else(|| read(&mut editor, &prompt));
-        if let (Said::Line(line), Some(file)) = (&said, history) {
+        let said = left.take().unwrap_or_else(|| {
+            is_reading.store(true, Ordering::SeqCst);
+            let said = read(&mut editor, &prompt);
+            is_reading.store(false, Ordering::SeqCst);
+            said
+        });
+        if let (Said::Line(line), Keep::Remembered, Some(file)) = (&said, keep, history) {
             // What was typed is of use beyond this program, and no more than that.
             let _ = editor.add_history_entry(line).and_then(|_| editor.save_history(file));
         }
-        if let Err(unheard) = answer.send(said) {
-            left = Some(unheard).filter(|said| *said != Said::Interrupted);
+        match answer.send(said) {
+            // While a line is read, Ctrl-C is a key. Where nobody waits for the line any more, it is meant for whatever
+            // goes on instead.
+            Err(Said::Interrupted) => {
+                let _ = kill_process(getpid(), rustix::process::Signal::INT);
+            }
+            Err(unheard) => left = Some(unheard),
+            Ok(()) => {}
         }
     }
 }
@@ -78,7 +154,9 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>) {
 fn read(editor: &mut Editor<(), FileHistory>, prompt: &str) -> Said {
     match editor.readline(prompt) {
         Ok(line) => Said::Line(line),
-        Err(ReadlineError::Interrupted) => Said::Interrupted,
+        Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt)) => {
+            Said::Interrupted
+        }
         Err(_) => Said::Closed,
     }
 }

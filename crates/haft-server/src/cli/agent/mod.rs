@@ -70,6 +70,11 @@ impl Opened {
 /// Starts everything. What is wrong with the model or the conversation is said before anything is started.
 pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Opened> {
     let config = configuration(global, args)?;
+    if config.agent.model.is_none() {
+        let remedy = "name one with `--model`, such as `-m openai::gpt-5` or `-m ollama::qwen3`, or set `agent.model` \
+                      in haft.yaml";
+        return Err(Failure::new(EXIT_CONFIG, "no model is configured", remedy).into());
+    }
     let model = model::open(&config.agent).map_err(|error| failure(EXIT_CONFIG, error))?;
     let conversation = conversation(&config, args, model.name())?;
     let settings = AgentSettings {

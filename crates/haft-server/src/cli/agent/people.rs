@@ -66,7 +66,7 @@ impl People {
         eprintln!("{}", shown(paint, item));
         while self.inbox.item(&item.id).is_some() {
             let answer = tokio::select! {
-                said = self.lines.read(hint(item)) => match said {
+                said = self.lines.ask(hint(item)) => match said {
                     Said::Line(line) => read(item, line.trim()),
                     Said::Interrupted => {
                         cancel.cancel();

@@ -1,13 +1,12 @@
 //! `/help` and the other words of the chat that are not for the model.
 
-use haft::agent::from_prompt;
+use haft::agent::{Conversation, from_prompt, mentioned};
 use haft::model::ChatMessage;
 use haft::record::{Filter, read};
 use haft::text::printable;
-use haft::{PromptInfo, ResourceInfo};
+use haft::{Content, PromptInfo, ResourceInfo, Runtime};
 use serde_json::value::to_raw_value;
 
-use super::super::agent::Opened;
 use super::super::arguments;
 use super::super::log::row;
 use super::super::servers::state;
@@ -36,17 +35,17 @@ pub(super) enum Next {
     /// It is done.
     Nothing,
     /// Say this to the model.
-    Say(String),
-    /// Say these to the model.
-    Prompt(Vec<ChatMessage>),
+    Say(Vec<Content>),
     /// The person leaves.
     Leave,
 }
 
 /// The words, and what they are about.
 pub(super) struct Commands<'a> {
-    pub(super) paint: Paint,
-    pub(super) opened: &'a mut Opened,
+    pub(super) out: Paint,
+    pub(super) err: Paint,
+    pub(super) runtime: Runtime,
+    pub(super) conversation: &'a mut Conversation,
 }
 
 impl Commands<'_> {
@@ -55,7 +54,7 @@ impl Commands<'_> {
             return Next::Nothing;
         }
         if !line.starts_with('/') {
-            return Next::Say(line.to_owned());
+            return self.say(line).await;
         }
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
@@ -68,7 +67,7 @@ impl Commands<'_> {
             "/resources" => self.resources().await,
             "/log" => self.log(),
             "/clear" => {
-                self.opened.conversation.clear().await;
+                self.conversation.clear().await;
                 console::line("what was said is forgotten");
             }
             "/exit" | "/quit" => return Next::Leave,
@@ -82,10 +81,22 @@ impl Commands<'_> {
         Next::Nothing
     }
 
+    /// Words for the model, with the resources they mention.
+    async fn say(&self, line: &str) -> Next {
+        match mentioned(&self.runtime, line).await {
+            Ok(mentioned) => Next::Say(mentioned.content),
+            Err(failure) => {
+                let remedy = "/resources shows what there is";
+                console::error(self.err, &failure.to_string(), Some(remedy));
+                Next::Nothing
+            }
+        }
+    }
+
     fn tools(&self, wanted: &str) {
         let wanted = wanted.to_lowercase();
         let fits = |text: &str| text.to_lowercase().contains(&wanted);
-        let tools = self.opened.runtime().tools();
+        let tools = self.runtime.tools();
         let fitting = tools.iter().filter(|tool| fits(&tool.name) || fits(&tool.description));
         let rows: Vec<Vec<String>> = fitting
             .map(|tool| {
@@ -97,7 +108,7 @@ impl Commands<'_> {
     }
 
     fn servers(&self) {
-        let servers = self.opened.runtime().servers();
+        let servers = self.runtime.servers();
         let rows: Vec<Vec<String>> = servers
             .into_iter()
             .map(|server| {
@@ -109,7 +120,7 @@ impl Commands<'_> {
     }
 
     fn prompts(&self) {
-        let prompts = self.opened.runtime().prompts();
+        let prompts = self.runtime.prompts();
         let rows: Vec<Vec<String>> = prompts
             .into_iter()
             .map(|PromptInfo { server, name, description, arguments, .. }| {
@@ -128,34 +139,45 @@ impl Commands<'_> {
         };
         let words: Vec<String> = words.map(ToOwned::to_owned).collect();
         match self.filled(name, &words).await {
-            Ok(messages) => Next::Prompt(messages),
+            Ok(messages) => self.put(messages).await,
             Err(error) => {
-                console::error(
-                    self.paint,
-                    &error.to_string(),
-                    Some("/prompts shows what there is"),
-                );
+                let remedy = "/prompts shows what there is";
+                console::error(self.err, &error.to_string(), Some(remedy));
+                Next::Nothing
+            }
+        }
+    }
+
+    /// Puts the messages of a prompt into the conversation. The last one is to be answered, if a person says it.
+    async fn put(self, mut messages: Vec<ChatMessage>) -> Next {
+        let Some(last) = messages.pop() else { return Next::Nothing };
+        for message in messages {
+            self.conversation.push(message).await;
+        }
+        match last {
+            ChatMessage::User { content } => Next::Say(content),
+            other => {
+                self.conversation.push(other).await;
                 Next::Nothing
             }
         }
     }
 
     async fn filled(&self, name: &str, words: &[String]) -> anyhow::Result<Vec<ChatMessage>> {
-        let runtime = self.opened.runtime();
-        let prompts = runtime.prompts();
+        let prompts = self.runtime.prompts();
         let found = prompts.iter().find(|prompt| {
             prompt.name == name || format!("{}:{}", prompt.server, prompt.name) == name
         });
         let found = found.ok_or_else(|| anyhow::anyhow!("no prompt is named `{name}`"))?;
         let arguments = to_raw_value(&arguments::texts(words)?)?;
-        let messages = runtime.prompt(&found.server, &found.name, &arguments).await?;
+        let messages = self.runtime.prompt(&found.server, &found.name, &arguments).await?;
         Ok(from_prompt(messages))
     }
 
     async fn resources(&self) {
         let mut rows = Vec::new();
-        for server in self.opened.runtime().servers_with("resources") {
-            match self.opened.runtime().resources(&server).await {
+        for server in self.runtime.servers_with("resources") {
+            match self.runtime.resources(&server).await {
                 Ok(resources) => {
                     rows.extend(resources.into_iter().map(|resource| match resource {
                         ResourceInfo::Resource { server, resource } => {
@@ -173,20 +195,20 @@ impl Commands<'_> {
     }
 
     fn log(&self) {
-        let dir = self.opened.runtime().config().log.dir.value.clone();
+        let dir = self.runtime.config().log.dir.value.clone();
         let filter = Filter {
-            session: Some(self.opened.conversation.id().to_owned()),
+            session: Some(self.conversation.id().to_owned()),
             limit: Some(CALLS_MAX),
             ..Filter::default()
         };
         let calls = match read(&dir, &filter) {
             Ok(calls) => calls,
-            Err(error) => return console::error(self.paint, &error.problem(), None),
+            Err(error) => return console::error(self.err, &error.problem(), None),
         };
         let mut is_empty = true;
         for call in calls.flatten() {
             is_empty = false;
-            console::line(&row(self.paint, &call));
+            console::line(&row(self.out, &call));
         }
         if is_empty {
             console::line("no calls yet");
@@ -197,7 +219,7 @@ impl Commands<'_> {
         if rows.is_empty() {
             console::line(nothing);
         } else {
-            console::table(self.paint, head, rows);
+            console::table(self.out, head, rows);
         }
     }
 }

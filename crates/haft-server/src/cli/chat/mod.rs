@@ -7,8 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::Content;
-use haft::agent::{AgentEvent, SessionStore, mentioned};
-use haft::model::ChatMessage;
+use haft::agent::{AgentEvent, SessionStore};
 use tokio_util::sync::CancellationToken;
 
 use self::commands::{Commands, Next};
@@ -26,8 +25,9 @@ Examples:
   haft chat -m ollama::qwen3                    a local model
   haft chat --last                              go on with the last conversation
 
-In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks off
-an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always, deny.")]
+In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks
+off an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always,
+deny.")]
 pub(super) struct ChatArgs {
     #[command(flatten)]
     agent: AgentArgs,
@@ -65,25 +65,10 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
             }
         };
         is_leaving = false;
-        let commands = Commands { paint: out, opened };
-        let content = match commands.read(line.trim()).await {
+        let content = match understood(opened, line.trim(), out, err).await {
             Next::Nothing => continue,
             Next::Leave => break,
-            Next::Say(text) => match mentioned(opened.runtime(), &text).await {
-                Ok(mentioned) => mentioned.content,
-                Err(failure) => {
-                    console::error(
-                        err,
-                        &failure.to_string(),
-                        Some("/resources shows what there is"),
-                    );
-                    continue;
-                }
-            },
-            Next::Prompt(messages) => match put(opened, messages).await {
-                Some(content) => content,
-                None => continue,
-            },
+            Next::Say(content) => content,
         };
         if !turn(opened, people.as_ref(), content, err).await {
             break;
@@ -92,18 +77,19 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the messages of a prompt into the conversation. What is to be answered comes back.
-async fn put(opened: &mut Opened, mut messages: Vec<ChatMessage>) -> Option<Vec<Content>> {
-    let last = messages.pop()?;
-    for message in messages {
-        opened.conversation.push(message).await;
-    }
-    match last {
-        ChatMessage::User { content } => Some(content),
-        other => {
-            opened.conversation.push(other).await;
-            None
+/// What to do with a line. Ctrl-C ends the wait for a server that is asked for something.
+async fn understood(opened: &mut Opened, line: &str, out: Paint, err: Paint) -> Next {
+    let Opened { toolbox, conversation, .. } = opened;
+    let commands = Commands { out, err, runtime: toolbox.runtime.clone(), conversation };
+    let cancel = CancellationToken::new();
+    let next = cancel.run_until_cancelled(commands.read(line));
+    match toolbox.interrupting(&cancel, next).await {
+        Some(Some(next)) => next,
+        Some(None) => {
+            eprintln!("{}", err.dim("[interrupted]"));
+            Next::Nothing
         }
+        None => Next::Leave,
     }
 }
 

@@ -1,0 +1,148 @@
+//! People whom the agent asks: for what it lacks, and whether a call may be made.
+
+use serde_json::{Value, json};
+use testkit::{ModelServer, Step};
+
+use crate::agent_support::{CTRL_C, FORMATS, Terminal, answer, asking, only, toolbox_with};
+
+fn asked_back(options: &Value) -> [Step; 2] {
+    let arguments = json!({"question": "Which city?", "options": options});
+    [
+        Step::call("request_human_input", arguments),
+        Step::by(|asked| Step::text(format!("Then it is {}.", asked.last_result()))),
+    ]
+}
+
+/// Proves S2-SC-005, S2-FR-006: a task that lacks something is asked about at the terminal, and what is typed goes
+/// back to the model.
+#[test]
+fn a_person_at_the_terminal_is_asked() {
+    for format in FORMATS {
+        let model = ModelServer::start(format, asked_back(&json!([])));
+        let workspace = only(&model, "");
+        let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
+        terminal.see("Which city?");
+        terminal.see("your answer (empty to refuse): ");
+        terminal.enter("Seoul");
+        terminal.see("Then it is ");
+        let left = terminal.left();
+        assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+        assert!(model.last_request().last_result().contains("Seoul"));
+        let offered = model.last_request().tool_names();
+        assert!(offered.contains(&"request_human_input".to_owned()), "{offered:?}");
+    }
+}
+
+/// Proves S2-FR-006: options are shown with numbers, and a number is enough; what does not fit is asked again.
+#[test]
+fn options_are_chosen_by_number() {
+    let model = ModelServer::openai(asked_back(&json!(["Seoul", "Paris"])));
+    let workspace = only(&model, "");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
+    terminal.see("  1. Seoul");
+    terminal.see("  2. Paris");
+    terminal.see("your answer");
+    terminal.enter("7");
+    terminal.see("the answer does not fit");
+    terminal.see("your answer");
+    terminal.enter("2");
+    let left = terminal.left();
+    assert_eq!(left.code, 0, "{}", left.screen);
+    assert!(model.last_request().last_result().contains("Paris"), "{}", left.screen);
+}
+
+/// Proves S2-FR-006: whoever refuses says so to the model; Ctrl-C at the question ends the turn.
+#[test]
+fn a_question_can_be_refused_or_broken_off() {
+    let model = ModelServer::openai(asked_back(&json!([])));
+    let workspace = only(&model, "");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
+    terminal.see("your answer");
+    terminal.enter("");
+    let left = terminal.left();
+    assert_eq!(left.code, 0, "{}", left.screen);
+    assert!(model.last_request().last_result().contains("refused"), "{}", left.screen);
+    model.then(asked_back(&json!([])));
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
+    terminal.see("your answer");
+    terminal.press(CTRL_C);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane, model.left()), (130, true, 1), "{}", left.screen);
+}
+
+/// Proves S2-FR-006: where nobody is there, the model is told, and the run goes on.
+#[test]
+fn without_a_person_the_model_is_told_that_nobody_is_there() {
+    for format in FORMATS {
+        let model = ModelServer::start(format, asked_back(&json!([])));
+        let workspace = only(&model, "");
+        let finished = asking(&workspace, &["Book a hotel"]).with_builtins().run();
+        let said = "there is nobody here who could be asked";
+        assert!(answer(&finished).contains(said), "{}", finished.stdout);
+        assert!(finished.stderr.contains(said), "{}", finished.stderr);
+    }
+}
+
+const APPROVED: &str = "tools: [{name: echo, approval: ask}]";
+
+fn two_calls() -> [Step; 3] {
+    [
+        Step::call("echo", json!({"n": 1})),
+        Step::call("echo", json!({"n": 2})),
+        Step::by(|asked| {
+            Step::text(asked.results().into_iter().map(|it| it.text + "; ").collect::<String>())
+        }),
+    ]
+}
+
+/// A call that needs approval is not made where nobody can agree, and the model is told so; `--yes` agrees.
+#[test]
+fn without_a_person_calls_that_need_approval_are_denied() {
+    for format in FORMATS {
+        let model = ModelServer::start(format, two_calls());
+        let workspace = toolbox_with(&model, APPROVED);
+        let denied = asking(&workspace, &["go"]).run();
+        assert_eq!(
+            answer(&denied).matches("only when a person agrees").count(),
+            2,
+            "{}",
+            denied.stdout
+        );
+        assert!(denied.stderr.contains("! "), "{}", denied.stderr);
+        model.then(two_calls());
+        let allowed = asking(&workspace, &["go", "--yes", "-q"]).run();
+        assert_eq!(answer(&allowed), r#"{"n":1}; {"n":2};"#);
+    }
+}
+
+/// At a terminal a person allows one call, all of them, or none.
+#[test]
+fn a_person_at_the_terminal_approves_calls() {
+    let model = ModelServer::openai([]);
+    let workspace = toolbox_with(&model, APPROVED);
+    let hint = "[a]llow, al[w]ays, [d]eny? ";
+    let asked = |answers: &[&str]| {
+        model.then(two_calls());
+        let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
+        for answer in answers {
+            terminal.see("May `echo` run?");
+            terminal.see("{\"n\":");
+            terminal.see(hint);
+            terminal.enter(answer);
+        }
+        let left = terminal.left();
+        assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+        assert_eq!(
+            left.screen.matches("May `echo` run?").count(),
+            answers.len(),
+            "{}",
+            left.screen
+        );
+        model.last_request().results().into_iter().map(|it| it.text).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&["a", "a"]), [r#"{"n":1}"#, r#"{"n":2}"#]);
+    assert_eq!(asked(&["w"]), [r#"{"n":1}"#, r#"{"n":2}"#]);
+    let told = asked(&["d", "a"]);
+    assert!(told[0].contains("refused") || told[0].contains("denied"), "{told:?}");
+    assert_eq!(told[1], r#"{"n":2}"#);
+}

@@ -1,0 +1,84 @@
+//! `haft sessions`: the conversations that are kept.
+
+use serde_json::{Value, json};
+use testkit::{ModelServer, Step, Workspace};
+
+use crate::agent_support::{asking, toolbox_with};
+use crate::{run, transcript};
+
+/// Two conversations, one of them with a call.
+fn talked() -> (Workspace, Vec<String>) {
+    let model = ModelServer::openai([
+        Step::call("greet", json!({"name": "Ada"})).saying("I will greet."),
+        Step::text("Greeted \u{1b}[31mAda."),
+        Step::call("fail", json!({})),
+        Step::text("It failed."),
+    ]);
+    let workspace = toolbox_with(&model, "");
+    for request in ["Greet Ada,\nplease", "Fail"] {
+        assert_eq!(asking(&workspace, &[request, "-q"]).run().code, 0);
+    }
+    let listed = run(&workspace, &["sessions", "list", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let ids = listed.as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap().to_owned());
+    (workspace, ids.collect())
+}
+
+#[test]
+fn conversations_are_listed_and_shown() {
+    let (workspace, ids) = talked();
+    let mut text = String::new();
+    for args in [
+        &["sessions", "list"][..],
+        &["sessions", "list", "--json"],
+        &["sessions", "show", &ids[1]],
+        &["sessions", "show", &ids[0], "--json"],
+    ] {
+        let finished = run(&workspace, args);
+        text += &format!("$ {}\n{}\n", args.join(" "), transcript(&workspace, &finished));
+    }
+    assert!(!text.contains('\u{1b}'), "{text}");
+    // Tables have the minute.
+    let minute = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d").unwrap();
+    insta::assert_snapshot!(minute.replace_all(&workspace.stable(&text), "TIME"));
+}
+
+#[test]
+fn conversations_are_deleted() {
+    let (workspace, ids) = talked();
+    let finished = run(&workspace, &["sessions", "rm", &ids[0]]);
+    assert_eq!((finished.code, finished.stdout), (0, format!("deleted {}\n", ids[0])));
+    let left = run(&workspace, &["sessions", "list", "--json"]).stdout;
+    assert!(left.contains(&ids[1]) && !left.contains(&ids[0]));
+    let finished = run(&workspace, &["sessions", "rm", &ids[1], "--json"]);
+    let deleted: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(deleted, json!({"id": ids[1], "outcome": "deleted"}));
+    insta::assert_snapshot!(transcript(&workspace, &run(&workspace, &["sessions", "list"])));
+    assert_eq!(run(&workspace, &["sessions", "list", "--json"]).stdout, "[]\n");
+}
+
+/// An id that means none or several is refused, and nothing is deleted.
+#[test]
+fn an_id_that_means_none_or_several_is_refused() {
+    let (workspace, _) = talked();
+    let mut text = String::new();
+    for word in ["show", "rm"] {
+        // Ids begin with their time, and so alike.
+        for id in ["0", "nothing", "../history", ""] {
+            let finished = run(&workspace, &["sessions", word, id]);
+            assert_eq!((finished.code, finished.stdout.as_str()), (1, ""), "{word} {id}");
+            text += &format!("$ {word} {id}\n{}", finished.stderr);
+        }
+    }
+    insta::assert_snapshot!(text);
+    let left = run(&workspace, &["sessions", "list", "--json"]).stdout;
+    assert_eq!(serde_json::from_str::<Value>(&left).unwrap().as_array().unwrap().len(), 2);
+}
+
+/// A folder where nobody ever talked is no error.
+#[test]
+fn no_conversations_is_no_error() {
+    let finished = run(&Workspace::new(), &["sessions", "list"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
+    assert!(finished.stdout.contains("`haft chat` begins one"), "{}", finished.stdout);
+}
