@@ -121,7 +121,7 @@ async fn runs_and_sessions_belong_to_their_callers() {
 #[tokio::test]
 async fn a_key_for_a_profile_begins_no_runs() {
     let model = ModelServer::openai([]);
-    let workspace = workspace(&model, "gateway: {profiles: {small: {tools: [greet]}}}\n");
+    let workspace = workspace(&model, "profiles: {small: {tools: [greet]}}\n");
     let args =
         ["--json", "keys", "create", "--scope", "call", "--name", "bound", "--profile", "small"];
     let created = haft(&workspace, &args).run();

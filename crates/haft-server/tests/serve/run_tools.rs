@@ -87,7 +87,7 @@ fn fixture(scenario: &Value, sampling: &str) -> Value {
 async fn until_connected(served: &Served) {
     until("every server is connected", async || {
         let servers = served.get("/api/v1/servers").await.json()["servers"].clone();
-        servers.as_array()?.iter().all(|server| server["state"] == "connected").then_some(())
+        servers.as_array()?.iter().all(|server| server["state"] == "ready").then_some(())
     })
     .await;
 }
@@ -100,8 +100,8 @@ async fn the_tools_of_every_server_reach_the_model() {
         Step::call("text", json!({})),
         Step::by(|asked| Step::text(asked.last_result())),
     ]);
-    let servers = json!({"one": fixture(&json!({"tools": ["text"]}), "refuse"),
-        "two": fixture(&json!({"tools": ["progress"]}), "refuse")});
+    let servers = json!({"one": fixture(&json!({"tools": ["text"]}), "deny"),
+        "two": fixture(&json!({"tools": ["progress"]}), "deny")});
     let served = Served::open(workspace(&model, &format!("servers: {servers}\n")));
     until_connected(&served).await;
     let run = run(&served, "Say something.").await;
@@ -121,9 +121,9 @@ async fn the_tools_of_every_server_reach_the_model() {
 /// Proves S3-EC-9: a server that may asks the configured model; with `ask` a person agrees first.
 #[tokio::test]
 async fn a_server_asks_the_model_of_the_service() {
-    for sampling in ["allow", "ask", "refuse"] {
+    for sampling in ["allow", "ask", "deny"] {
         let model = ModelServer::openai([Step::call("sample", json!({"message": "Say hello."}))]);
-        if sampling != "refuse" {
+        if sampling != "deny" {
             model.then([Step::text("Hello from the model.")]);
         }
         model.then([Step::by(|asked| Step::text(asked.last_result()))]);
@@ -143,7 +143,7 @@ async fn a_server_asks_the_model_of_the_service() {
         }
         let run = over(&served, &going).await;
         let told = run["text"].as_str().unwrap_or_else(|| panic!("{run}"));
-        if sampling == "refuse" {
+        if sampling == "deny" {
             assert!(told.contains("sampling") && model.requests().len() == 2, "{told}");
             continue;
         }
@@ -181,7 +181,7 @@ async fn a_new_model_holds_for_the_next_run() {
 #[tokio::test]
 async fn code_execution_is_offered_only_where_a_file_says_so() {
     for (yaml, is_offered) in
-        [("", false), ("builtin: {}\n", true), ("builtin: {code_execution: {}}\n", true)]
+        [("", false), ("builtin: {}\n", false), ("builtin: {code_execution: {}}\n", true)]
     {
         let model = ModelServer::openai([Step::text("Fine.")]);
         let workspace: Workspace = workspace(&model, yaml);

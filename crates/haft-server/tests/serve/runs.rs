@@ -54,7 +54,7 @@ async fn events_tell_the_course_of_a_run() {
             (&json!("local"), &events[0].data["session"])
         );
         let last = &events.last().unwrap().data;
-        let told = "The tool says {\"greeting\": \"Hello, Ada!\"}";
+        let told = "The tool says {\"greeting\":\"Hello, Ada!\"}";
         assert_eq!((&last["text"], &last["steps"]), (&json!(told), &json!(2)), "{format:?}");
 
         // Whoever heard the end finds the run at its end.
@@ -76,7 +76,7 @@ async fn a_run_is_looked_up_until_it_is_over() {
     let expected = json!({
         "id": run["id"], "status": "completed", "session": run["session"], "caller": "local",
         "model": "openai::scripted", "started": run["started"], "ended": ended["ended"],
-        "text": "The tool says {\"greeting\": \"Hello, Ada!\"}", "end": "answered", "steps": 2,
+        "text": "The tool says {\"greeting\":\"Hello, Ada!\"}", "end": "answered", "steps": 2,
         "usage": {"input_tokens": 20, "output_tokens": 10}, "error": null, "questions": [],
     });
     assert_eq!(ended, expected);
