@@ -5,7 +5,7 @@ use testkit::Workspace;
 use testkit::fixture::Fixture;
 use testkit::model::{ModelServer, Step};
 
-use crate::agent::{begin, over, path, run, workspace};
+use crate::agent::{RUNS, begin, over, path, run, workspace};
 use crate::faults::until;
 use crate::served::{SERVE, Served, haft};
 
@@ -106,15 +106,14 @@ async fn the_tools_of_every_server_reach_the_model() {
     until_connected(&served).await;
     let run = run(&served, "Say something.").await;
     assert_eq!(run["status"], "completed", "{run}");
-    let mut offered: Vec<Value> =
+    let offered: Vec<Value> =
         model.requests()[0].tool_names().into_iter().map(Value::from).collect();
-    let mut listed = tools_listed(&served).await;
-    offered.sort_by_key(Value::to_string);
-    listed.sort_by_key(Value::to_string);
-    assert_eq!(offered, listed);
+    let listed = tools_listed(&served).await;
     for name in ["greet", "echo", "fail", "wait", "text", "progress"] {
-        assert!(offered.contains(&json!(name)), "{name} in {offered:?}");
+        let name = json!(name);
+        assert!(offered.contains(&name) && listed.contains(&name), "{name} in {offered:?}");
     }
+    assert!(listed.iter().all(|tool| offered.contains(tool)), "{listed:?}, {offered:?}");
     assert_eq!(served.log()[0]["status"], "success");
 }
 
@@ -175,6 +174,30 @@ async fn a_new_model_holds_for_the_next_run() {
     assert_eq!(second["model"], "anthropic::scripted");
     assert!(second["text"].as_str().is_some_and(|text| text.contains("sampled anew")), "{second}");
     assert_eq!(old.requests().len(), 1);
+}
+
+/// What the input mentions is read first and handed to the model. Where that takes too long there is no run,
+/// and meanwhile others go on.
+#[tokio::test]
+async fn a_run_begins_with_what_it_mentions() {
+    let model = ModelServer::openai([Step::text("Read."), Step::text("Meanwhile.")]);
+    let resources = json!([{"uri": "test://note", "name": "note", "text": "The code is 4711."}]);
+    let scenario = json!({"tools": ["text"], "resources": resources});
+    let mut silent = fixture(
+        &json!({"tools": ["text"], "resources": resources, "silent_on": ["resources/read"]}),
+        "deny",
+    );
+    silent["request_timeout"] = json!("500ms");
+    let servers = json!({"near": fixture(&scenario, "deny"), "silent": silent});
+    let served = Served::open(workspace(&model, &format!("servers: {servers}\n")));
+    until_connected(&served).await;
+    run(&served, "What is in @near:test://note?").await;
+    let said = Value::from(model.last_request().messages().to_vec()).to_string();
+    assert!(said.contains("The code is 4711."), "{said}");
+    let hanging = served.post(RUNS, r#"{"input": "And in @silent:test://note?"}"#);
+    let (refused, other) = tokio::join!(hanging, run(&served, "Hi"));
+    assert_eq!((refused.status, &other["text"]), (400, &json!("Meanwhile.")), "{}", refused.text);
+    assert_eq!(served.get(RUNS).await.json()["runs"].as_array().unwrap().len(), 2);
 }
 
 /// A service runs code only where a file says so.
