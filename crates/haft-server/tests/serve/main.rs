@@ -28,6 +28,7 @@ mod problems;
 mod readme;
 mod request_ids;
 mod run_access;
+mod run_docs;
 mod run_questions;
 mod run_secrets;
 mod run_tools;
