@@ -1,5 +1,7 @@
 //! The key of the model is in nothing that is answered, told or written.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 use testkit::model::{Format, ModelServer, Step};
 
@@ -33,17 +35,17 @@ async fn the_key_of_the_model_is_nowhere() {
         for _ in 0..3 {
             let mut events = follow(&served, json!({"input": "Hi"})).await;
             let path = events.header("location").to_owned();
-            all += &format!("{:?}", events.rest().await);
+            let _ = write!(all, "{:?}", events.rest().await);
             all += &served.get(&path).await.text;
             let again = served.request(reqwest::Method::GET, &format!("{path}/events"));
-            all += &format!("{:?}", Events::of(again).await.rest().await);
+            let _ = write!(all, "{:?}", Events::of(again).await.rest().await);
         }
         let headers = format!("{:?}", model.last_request().headers);
         assert!(headers.contains(KEY), "the key was used: {headers}");
         for path in [RUNS, "/api/v1/config", "/api/v1/log", "/api/v1/status", "/readyz", "/metrics"]
         {
             let answer = served.get(path).await;
-            all += &format!("\n{path} {:?} {}", answer.headers, answer.text);
+            let _ = write!(all, "\n{path} {:?} {}", answer.headers, answer.text);
         }
         all += &served.stderr();
         for entry in served.log() {
