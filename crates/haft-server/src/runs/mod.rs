@@ -1,5 +1,6 @@
 //! Runs of the agent in a service: each goes on by itself, whoever listens, until it ends or is cancelled.
 
+mod questions;
 mod run;
 
 use std::collections::BTreeMap;
@@ -8,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned,
 };
-use haft::inbox::{InboxEvent, Item};
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use questions::Questions;
 pub(crate) use run::Told;
 pub use run::{Run, RunSummary};
 
@@ -176,55 +177,25 @@ async fn go(
     stop: CancellationToken,
 ) {
     let cancel = run.cancel.clone();
-    let inbox = agent.runtime().inbox().clone();
-    let mut news = inbox.subscribe();
-    let telling = Arc::clone(&run);
-    let tell = move |event: AgentEvent| telling.tell(&event);
+    let inbox = agent.runtime().inbox();
+    let mut wake = inbox.subscribe();
+    let questions = Questions::of(&run, inbox);
+    let tell = |event: AgentEvent| {
+        questions.catch_up();
+        run.tell(&event);
+    };
     let mut turn = std::pin::pin!(agent.turn(&mut conversation, said, &tell, &cancel));
     let turn = loop {
         tokio::select! {
             biased;
             turn = &mut turn => break turn,
-            heard = news.recv() => match heard {
-                Ok(event) => tell_question(&run, &event),
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    let (open, again) = inbox.follow();
-                    news = again;
-                    catch_up(&run, &open);
-                }
-                Err(broadcast::error::RecvError::Closed) => break turn.await,
+            heard = wake.recv() => match heard {
+                Ok(_) | Err(RecvError::Lagged(_)) => questions.catch_up(),
+                Err(RecvError::Closed) => break turn.await,
             },
             () = stop.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
         }
     };
-    // The turn may have ended with the answer to a question, before that was heard of here.
-    while let Ok(event) = news.try_recv() {
-        tell_question(&run, &event);
-    }
+    questions.catch_up();
     run.finish(turn);
-}
-
-fn tell_question(run: &Run, event: &InboxEvent) {
-    match event {
-        InboxEvent::Asked(item) if is_of(item, run) => run.asked(item),
-        InboxEvent::Asked(_) => {}
-        InboxEvent::Closed { id, how } => run.closed(id, Some(*how)),
-    }
-}
-
-/// What was missed, because more happened in the inbox than is kept.
-fn catch_up(run: &Run, open: &[Item]) {
-    for id in run.questions() {
-        if !open.iter().any(|item| item.id == id) {
-            run.closed(&id, None);
-        }
-    }
-    for item in open.iter().filter(|item| is_of(item, run)) {
-        run.asked(item);
-    }
-}
-
-/// Whether a question was asked in a run. Its session alone does not say so: any caller of a tool may name one.
-fn is_of(item: &Item, run: &Run) -> bool {
-    item.session.as_deref() == Some(run.session()) && item.caller.as_deref() == Some(run.caller())
 }
