@@ -21,7 +21,7 @@ use super::calls::wants_events;
 use super::{Routes, Service};
 use crate::keys::Scope;
 use crate::runs::{NoRun, Run, RunSummary, Told, Wanted};
-use crate::serve::{Caller, Json, Path, Problem};
+use crate::serve::{Caller, EndsByItself, Json, Path, Problem};
 
 /// How often a silent stream shows that it lives.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -211,7 +211,11 @@ fn stream(run: Arc<Run>, heard: usize) -> Response {
         let told = run.event(heard).await?;
         Some((Ok::<_, Infallible>(event(&told, heard + 1)), (run, heard + 1)))
     });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)).into_response()
+    let alive = KeepAlive::new().interval(ALIVE_EVERY);
+    let mut response = Sse::new(events).keep_alive(alive).into_response();
+    // When the service ends, so does the run, and whoever follows it is told how.
+    response.extensions_mut().insert(EndsByItself);
+    response
 }
 
 fn event(told: &Told, id: usize) -> Event {
@@ -238,7 +242,9 @@ fn problem(error: NoRun) -> Problem {
         NoRun::Mentioned(_) => {
             Problem::bad_request(text).remedy("`GET /api/v1/resources` lists what there is")
         }
-        NoRun::Busy => Problem::too_many_requests(text, BUSY),
+        NoRun::Busy => {
+            Problem::too_many_requests(text, BUSY).remedy("wait for the end of one, or cancel one")
+        }
         NoRun::Stopping => Problem::stopping(text),
     }
 }

@@ -1,5 +1,6 @@
 //! Runs of the agent in a service: each goes on by itself, whoever listens, until it ends or is cancelled.
 
+mod questions;
 mod run;
 
 use std::collections::BTreeMap;
@@ -8,20 +9,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned,
 };
-use haft::inbox::InboxEvent;
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
-use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use questions::Questions;
 pub(crate) use run::Told;
 pub use run::{Run, RunSummary};
 
 /// How many runs may go on at once.
 const RUNNING_MAX: usize = 32;
-/// How many runs that are over are remembered; the oldest is forgotten first.
+/// How many runs that are over are remembered, and how much their events may be together. The oldest is
+/// forgotten first.
 const ENDED_MAX: usize = 200;
+const ENDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The runs of a service.
 #[derive(Default)]
@@ -83,7 +86,7 @@ impl Runs {
         let model = model::open(&config.agent).map_err(NoRun::Model)?;
         let store = SessionStore::of(&config);
         let owned = |owner: Option<&str>| wanted.is_admin || owner == Some(&*wanted.caller);
-        let conversation = match &wanted.session {
+        let begun = match &wanted.session {
             Some(id) => store.resume_where(id, owned)?,
             None => store.begin(model.name(), &wanted.caller),
         };
@@ -95,7 +98,12 @@ impl Runs {
         settings.system = wanted.system.or(settings.system);
         settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
-        let run = self.enter(conversation.id(), &wanted.caller, agent.model().name())?;
+        let run = self.enter(begun.id(), &wanted.caller, agent.model().name())?;
+        // Read again, now that nobody else goes on with it: a run that was just ending may have said more.
+        let conversation = match &wanted.session {
+            Some(id) => store.resume_where(id, owned).inspect_err(|_| self.withdraw(&run))?,
+            None => begun,
+        };
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
         self.tasks.spawn(async move { go(task, agent, conversation, said.content, stop).await });
         Ok(run)
@@ -118,8 +126,13 @@ impl Runs {
         self.tasks.wait().await;
     }
 
+    /// Enters a run, which then has its conversation for itself.
     fn enter(&self, session: &str, caller: &Arc<str>, model: &str) -> Result<Arc<Run>, NoRun> {
         let mut known = self.lock();
+        // Closed since: reading what the input mentions takes time.
+        if self.tasks.is_closed() {
+            return Err(NoRun::Stopping);
+        }
         let is_running = |run: &&Arc<Run>| run.is_running();
         if known.values().filter(is_running).any(|run| run.session() == session) {
             return Err(NoRun::InUse(session.to_owned()));
@@ -127,18 +140,31 @@ impl Runs {
         if known.values().filter(is_running).count() >= RUNNING_MAX {
             return Err(NoRun::Busy);
         }
-        let over: Vec<String> =
-            known.values().filter(|run| !run.is_running()).map(|run| run.id().to_owned()).collect();
-        for id in over.iter().take((over.len() + 1).saturating_sub(ENDED_MAX)) {
-            known.remove(id);
-        }
+        forget(&mut known);
         let run = Arc::new(Run::new(session, caller, model));
         known.insert(run.id().to_owned(), Arc::clone(&run));
         Ok(run)
     }
 
+    fn withdraw(&self, run: &Run) {
+        self.lock().remove(run.id());
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Run>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for one more run among those that are over.
+fn forget(known: &mut BTreeMap<String, Arc<Run>>) {
+    let over: Vec<_> = known.values().filter(|run| !run.is_running()).cloned().collect();
+    let mut bytes: usize = over.iter().map(|run| run.bytes()).sum();
+    for (at, run) in over.iter().enumerate() {
+        if over.len() - at < ENDED_MAX && bytes <= ENDED_BYTES_MAX {
+            return;
+        }
+        bytes -= run.bytes();
+        known.remove(run.id());
     }
 }
 
@@ -151,31 +177,25 @@ async fn go(
     stop: CancellationToken,
 ) {
     let cancel = run.cancel.clone();
-    let mut news = agent.runtime().inbox().subscribe();
-    let telling = Arc::clone(&run);
-    let tell = move |event: AgentEvent| telling.tell(&event);
+    let inbox = agent.runtime().inbox();
+    let mut wake = inbox.subscribe();
+    let questions = Questions::of(&run, inbox);
+    let tell = |event: AgentEvent| {
+        questions.catch_up();
+        run.tell(&event);
+    };
     let mut turn = std::pin::pin!(agent.turn(&mut conversation, said, &tell, &cancel));
     let turn = loop {
         tokio::select! {
             biased;
             turn = &mut turn => break turn,
-            heard = news.recv() => match heard {
-                Ok(event) => tell_question(&run, &event),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => break turn.await,
+            heard = wake.recv() => match heard {
+                Ok(_) | Err(RecvError::Lagged(_)) => questions.catch_up(),
+                Err(RecvError::Closed) => break turn.await,
             },
             () = stop.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
         }
     };
+    questions.catch_up();
     run.finish(turn);
-}
-
-fn tell_question(run: &Run, event: &InboxEvent) {
-    match event {
-        InboxEvent::Asked(item) if item.session.as_deref() == Some(run.session()) => {
-            run.asked(item);
-        }
-        InboxEvent::Asked(_) => {}
-        InboxEvent::Closed { id, how } => run.closed(id, *how),
-    }
 }

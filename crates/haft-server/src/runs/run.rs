@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// How many events are kept for whoever comes late, and how much they may be together. Beyond, pieces of
 /// texts are not kept: the whole texts are.
 const EVENTS_MAX: usize = 20_000;
-const EVENTS_BYTES_MAX: usize = 16 * 1024 * 1024;
+const EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A run of the agent.
 pub struct Run {
@@ -34,6 +34,9 @@ struct Course {
     events: Vec<Arc<Told>>,
     bytes: usize,
     questions: Vec<Item>,
+    /// The event that ends the turn, told together with the outcome: who hears it and looks, or goes on with the
+    /// conversation, must not find the run still going on.
+    last: Option<Told>,
     outcome: Option<(Timestamp, Result<Turn, ModelError>)>,
 }
 
@@ -129,6 +132,11 @@ impl Run {
         self.lock().outcome.is_none()
     }
 
+    /// How much its events take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
     /// Breaks it off. False where it is over.
     pub fn cancel(&self) -> bool {
         self.cancel.cancel();
@@ -191,18 +199,35 @@ impl Run {
                 | AgentEvent::Reasoning { .. }
                 | AgentEvent::ToolProgress { .. }
         );
+        let is_last =
+            matches!(event, AgentEvent::TurnCompleted { .. } | AgentEvent::TurnFailed { .. });
         let data = serde_json::to_value(event).unwrap_or_default();
         let name = data["type"].as_str().unwrap_or("event").to_owned();
-        self.add(name, data.to_string(), is_piece);
+        let told = Told { name, data: data.to_string() };
+        if is_last {
+            self.lock().last = Some(told);
+        } else {
+            self.add(told, is_piece);
+        }
     }
 
     pub(super) fn asked(&self, item: &Item) {
-        self.lock().questions.push(item.clone());
+        let mut course = self.lock();
+        if course.questions.iter().any(|known| known.id == item.id) {
+            return;
+        }
+        course.questions.push(item.clone());
+        drop(course);
         let data = json!({"type": "question.asked", "item": item}).to_string();
-        self.add("question.asked".to_owned(), data, false);
+        self.add(Told { name: "question.asked".to_owned(), data }, false);
     }
 
-    pub(super) fn closed(&self, id: &str, how: Closing) {
+    /// The questions that are known to wait.
+    pub(super) fn questions(&self) -> Vec<String> {
+        self.lock().questions.iter().map(|item| item.id.clone()).collect()
+    }
+
+    pub(super) fn closed(&self, id: &str, how: Option<Closing>) {
         let mut course = self.lock();
         let before = course.questions.len();
         course.questions.retain(|item| item.id != id);
@@ -210,26 +235,29 @@ impl Run {
         drop(course);
         if is_ours {
             let data = json!({"type": "question.closed", "id": id, "how": how}).to_string();
-            self.add("question.closed".to_owned(), data, false);
+            self.add(Told { name: "question.closed".to_owned(), data }, false);
         }
     }
 
     pub(super) fn finish(&self, turn: Result<Turn, ModelError>) {
         let mut course = self.lock();
         course.questions.clear();
+        if let Some(last) = course.last.take() {
+            course.push(last);
+        }
         course.outcome = Some((Timestamp::now(), turn));
+        let events = course.events.len();
         drop(course);
-        self.count.send_modify(|_| {});
+        self.count.send_replace(events);
     }
 
-    fn add(&self, name: String, data: String, is_piece: bool) {
+    fn add(&self, told: Told, is_piece: bool) {
         let mut course = self.lock();
         let is_full = course.events.len() >= EVENTS_MAX || course.bytes >= EVENTS_BYTES_MAX;
         if is_piece && is_full {
             return;
         }
-        course.bytes += data.len();
-        course.events.push(Arc::new(Told { name, data }));
+        course.push(told);
         let events = course.events.len();
         drop(course);
         self.count.send_replace(events);
@@ -237,5 +265,12 @@ impl Run {
 
     fn lock(&self) -> MutexGuard<'_, Course> {
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Course {
+    fn push(&mut self, told: Told) {
+        self.bytes += told.data.len();
+        self.events.push(Arc::new(told));
     }
 }

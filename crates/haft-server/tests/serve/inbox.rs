@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testkit::Workspace;
 use testkit::fixture::Fixture;
 
+use crate::events::Events;
 use crate::faults::{call, until};
 use crate::served::{Answer, Served, answer};
 
@@ -132,41 +133,6 @@ async fn a_wrong_answer_leaves_the_question_open() {
     insta::assert_snapshot!(served.workspace.stable(&seen.join("\n\n")));
 }
 
-/// One stream of events, read one by one.
-struct Events {
-    response: reqwest::Response,
-    text: String,
-}
-
-impl Events {
-    async fn of(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, text: String::new() }
-    }
-
-    /// The next event: its name and its data.
-    async fn next(&mut self) -> (String, Value) {
-        loop {
-            if let Some(end) = self.text.find("\n\n") {
-                let event: String = self.text.drain(..end + 2).collect();
-                let field = |name: &str| {
-                    let line = event.lines().find_map(|line| line.strip_prefix(name));
-                    line.unwrap_or_default().trim().to_owned()
-                };
-                let (name, data) = (field("event:"), field("data:"));
-                if !name.is_empty() {
-                    return (name, serde_json::from_str(&data).unwrap());
-                }
-                continue;
-            }
-            let chunk = tokio::time::timeout(testkit::DEADLINE, self.response.chunk()).await;
-            let chunk = chunk.expect("an event in time").unwrap().expect("the stream goes on");
-            self.text += std::str::from_utf8(&chunk).unwrap();
-        }
-    }
-}
-
 /// Who left and comes again finds the question that was asked meanwhile. The stream ends with the server.
 #[tokio::test]
 async fn a_client_that_was_away_finds_the_question() {
@@ -196,10 +162,7 @@ async fn a_client_that_was_away_finds_the_question() {
     let (answer, mut again) = tokio::join!(ask(&served, json!({"question": "long"})), following);
     assert_eq!(answer.json()["data"]["answer"], 1);
     served.terminate();
-    let end = tokio::time::timeout(testkit::DEADLINE, async {
-        while let Ok(Some(_)) = again.response.chunk().await {}
-    });
-    end.await.expect("the stream ends");
+    assert_eq!(again.rest().await, []);
     assert_eq!(served.ended().code, 0);
 }
 

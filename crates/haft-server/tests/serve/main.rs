@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod access;
+mod agent;
 mod api_config;
 mod api_log;
 mod api_offers;
@@ -12,6 +13,7 @@ mod attack_secrets;
 mod calls;
 mod collector;
 mod documents;
+mod events;
 mod fault_files;
 mod fault_load;
 mod fault_writes;
@@ -25,6 +27,12 @@ mod page;
 mod problems;
 mod readme;
 mod request_ids;
+mod run_access;
+mod run_docs;
+mod run_questions;
+mod run_secrets;
+mod run_tools;
+mod runs;
 mod schemathesis;
 mod served;
 mod shutdown;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
+use testkit::model::{ModelServer, Step};
 use testkit::{Workspace, peers};
 
 use crate::served::Served;
@@ -12,19 +13,28 @@ use crate::served::Served;
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 
-/// Needs a call that is under way or a question that is open just then. `calls.rs` and `inbox.rs` have one.
-const NEVER_SUCCEEDS: [&str; 3] =
-    ["DELETE /api/v1/calls/{execution_id}", "GET /api/v1/inbox/{id}", "POST /api/v1/inbox/{id}"];
+/// Needs a call or a run that is under way, or a question that is open just then. `calls.rs`, `runs.rs` and
+/// `inbox.rs` have one.
+const NEVER_SUCCEEDS: [&str; 4] = [
+    "DELETE /api/v1/calls/{execution_id}",
+    "DELETE /api/v1/runs/{id}",
+    "GET /api/v1/inbox/{id}",
+    "POST /api/v1/inbox/{id}",
+];
+
+/// More answers of the model than anybody here asks for.
+const ANSWERS_MAX: usize = 5_000;
 
 /// Streams that do not end, and what asks servers that are out of reach here: 502 to 504 are the right
-/// answers then, and a server error to whoever does not know that. `api_log.rs`, `inbox.rs` and `api_offers.rs` have
-/// them.
-const LEFT_OUT: [&str; 5] = [
+/// answers then, and a server error to whoever does not know that. `api_log.rs`, `inbox.rs`, `runs.rs` and `api_offers.rs`
+/// have them.
+const LEFT_OUT: [&str; 6] = [
     "/api/v1/inbox/events",
     "/api/v1/log/tail",
     "/api/v1/prompts/{server}/{name}",
     "/api/v1/resources",
     "/api/v1/resources/content",
+    "/api/v1/runs/{id}/events",
 ];
 
 /// No answer that the document does not have, none of another shape, and no fault inside. That is worth
@@ -32,7 +42,8 @@ const LEFT_OUT: [&str; 5] = [
 /// must have succeeded at least once.
 #[tokio::test]
 async fn the_api_is_what_its_document_says() {
-    let served = Served::with_admin(registry());
+    let model = ModelServer::openai(vec![Step::text("Fine."); ANSWERS_MAX]);
+    let served = Served::with_admin(registry(&model));
     let key = served.admin.clone().unwrap();
     let reports = served.workspace.path().join("reports");
     let mut command = Command::new(peers::schemathesis());
@@ -69,8 +80,8 @@ async fn the_api_is_what_its_document_says() {
     assert_eq!(failed, NEVER_SUCCEEDS, "{answers:?}");
 }
 
-/// Tools that answer at once, whatever they are called with.
-fn registry() -> Workspace {
+/// Tools and a model that answer at once, whatever they are asked.
+fn registry(model: &ModelServer) -> Workspace {
     let tool = |name: &str, schema: &str| {
         format!(
             r#"{{"name": "{name}", "description": "Answers.", "type": "local", "parallel_capable": true,
@@ -81,7 +92,7 @@ fn registry() -> Workspace {
         r#"{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}"#;
     let tools = [tool("any", r#"{"type": "object"}"#), tool("strict", strict)].join(",");
     Workspace::with(&[
-        ("haft.yaml", "registry: {dir: tools}\n"),
+        ("haft.yaml", &format!("registry: {{dir: tools}}\n{}", model.config())),
         ("tools/tools.json", &format!(r#"{{"tools": [{tools}]}}"#)),
         ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
         ("tools/answer.py", "def run(args):\n    return {'answer': 42}\n"),

@@ -121,7 +121,9 @@ async fn serve(
     // Together: a call that is cut off still gets its answer, which says so.
     let ending = async {
         // What the agent does is broken off first, so that its streams end.
-        service.runs.end().await;
+        if timeout(grace, service.runs.end()).await.is_err() {
+            tracing::warn!("a run of the agent hangs and is left behind");
+        }
         // A change that hangs on a disk must not hold up the end.
         let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
         let (_, _, followed) = tokio::join!(serving, live.runtime().shutdown(grace), following);
