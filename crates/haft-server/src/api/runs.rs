@@ -235,10 +235,12 @@ fn problem(error: NoRun) -> Problem {
         NoRun::Session(StoreError::Unreadable { .. }) => {
             Problem::unavailable(text).remedy("begin a new conversation: leave `session` out")
         }
+        NoRun::InUse(_) | NoRun::Session(StoreError::InUse(_)) => {
+            Problem::conflict(text).remedy("wait for its end, or cancel it")
+        }
         NoRun::Session(_) => {
             Problem::not_found(text).remedy("send `session` of an earlier run, or leave it out")
         }
-        NoRun::InUse(_) => Problem::conflict(text).remedy("wait for its end, or cancel it"),
         NoRun::Mentioned(_) => {
             Problem::bad_request(text).remedy("`GET /api/v1/resources` lists what there is")
         }

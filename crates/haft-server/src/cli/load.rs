@@ -22,23 +22,12 @@ pub(super) fn load_files(
     global: &Global,
     files: Vec<PathBuf>,
 ) -> anyhow::Result<(Config, LoadOptions<'static>)> {
-    load_files_with(global, files, &HashMap::new())
-}
-
-/// The same with variables that the command line sets.
-pub(super) fn load_files_with(
-    global: &Global,
-    files: Vec<PathBuf>,
-    variables: &HashMap<&str, String>,
-) -> anyhow::Result<(Config, LoadOptions<'static>)> {
     let mut options = LoadOptions {
         format: global.config_format,
         inputs: global.inputs.iter().cloned().collect(),
         builtin: true,
         ..LoadOptions::from_process(files)
     };
-    let set = variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    options.environment.extend(set);
     let answers = Mutex::new(HashMap::new());
     let asking = |input: &InputRequest| {
         let answer = ask(input)?;

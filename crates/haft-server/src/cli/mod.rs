@@ -103,8 +103,8 @@ struct Global {
     /// Print JSON for programs
     #[arg(long, global = true)]
     json: bool,
-    /// From which level on to log to stderr [default: info; at a terminal warning for call, tools,
-    /// prompts, resources, servers, select, eval, learn and explain]
+    /// From which level on to log to stderr [default: info; warning for run and chat; at a terminal
+    /// warning for call, tools, prompts, resources, servers, select, eval, learn and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
     /// How log lines look
@@ -214,9 +214,14 @@ impl Command {
 
 pub(crate) fn main() -> ExitCode {
     let Cli { global, command } = Cli::parse();
-    let is_quiet = matches!(&command, Command::Run(args) if args.is_quiet());
-    let is_brief = is_quiet || command.is_one_shot() && std::io::stderr().is_terminal();
-    let level = if is_brief { LogLevel::Warning } else { LogLevel::Info };
+    let is_brief = command.is_one_shot() && std::io::stderr().is_terminal();
+    let level = match &command {
+        // What is only worth knowing would bury what the agent does, wherever it is read.
+        Command::Run(args) if args.is_quiet() => LogLevel::Error,
+        Command::Run(_) | Command::Chat(_) => LogLevel::Warning,
+        _ if is_brief => LogLevel::Warning,
+        _ => LogLevel::Info,
+    };
     let level = global.log_level.unwrap_or(level);
     logging::start(global.log_format, level, Paint::stderr(global.color));
     match dispatch(&global, command) {

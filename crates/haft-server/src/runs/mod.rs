@@ -5,13 +5,15 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use haft::agent::{
-    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned,
+    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, Turn, mentioned,
 };
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -86,10 +88,9 @@ impl Runs {
         let model = model::open(&config.agent).map_err(NoRun::Model)?;
         let store = SessionStore::of(&config);
         let owned = |owner: Option<&str>| wanted.is_admin || owner == Some(&*wanted.caller);
-        let begun = match &wanted.session {
-            Some(id) => store.resume_where(id, owned)?,
-            None => store.begin(model.name(), &wanted.caller),
-        };
+        if let Some(id) = &wanted.session {
+            store.require(id, owned)?;
+        }
         let said = mentioned(runtime, &wanted.input).await;
         let said = said.map_err(|failure| NoRun::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
@@ -98,12 +99,11 @@ impl Runs {
         settings.system = wanted.system.or(settings.system);
         settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
-        let run = self.enter(begun.id(), &wanted.caller, agent.model().name())?;
-        // Read again, now that nobody else goes on with it: a run that was just ending may have said more.
         let conversation = match &wanted.session {
-            Some(id) => store.resume_where(id, owned).inspect_err(|_| self.withdraw(&run))?,
-            None => begun,
+            Some(id) => store.resume_where(id, owned)?,
+            None => store.begin(agent.model().name(), &wanted.caller),
         };
+        let run = self.enter(conversation.id(), &wanted.caller, agent.model().name())?;
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
         self.tasks.spawn(async move { go(task, agent, conversation, said.content, stop).await });
         Ok(run)
@@ -119,11 +119,13 @@ impl Runs {
         self.lock().values().cloned().collect()
     }
 
-    /// Cancels what goes on and waits for its end.
-    pub async fn end(&self) {
+    /// Lets what goes on come to its end, for as long as `grace`; then it is broken off.
+    pub async fn end(&self, grace: Duration) {
         self.tasks.close();
-        self.stop.cancel();
-        self.tasks.wait().await;
+        if timeout(grace, self.tasks.wait()).await.is_err() {
+            self.stop.cancel();
+            self.tasks.wait().await;
+        }
     }
 
     /// Enters a run, which then has its conversation for itself.
@@ -144,10 +146,6 @@ impl Runs {
         let run = Arc::new(Run::new(session, caller, model));
         known.insert(run.id().to_owned(), Arc::clone(&run));
         Ok(run)
-    }
-
-    fn withdraw(&self, run: &Run) {
-        self.lock().remove(run.id());
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Run>>> {
@@ -176,15 +174,28 @@ async fn go(
     said: Vec<haft::Content>,
     stop: CancellationToken,
 ) {
+    let turn = course(&run, &agent, &mut conversation, said, &stop).await;
+    // Whoever hears that it is over may go on with the conversation.
+    drop(conversation);
+    run.finish(turn);
+}
+
+async fn course(
+    run: &Run,
+    agent: &Agent,
+    conversation: &mut Conversation,
+    said: Vec<haft::Content>,
+    stop: &CancellationToken,
+) -> Result<Turn, ModelError> {
     let cancel = run.cancel.clone();
     let inbox = agent.runtime().inbox();
     let mut wake = inbox.subscribe();
-    let questions = Questions::of(&run, inbox);
+    let questions = Questions::of(run, inbox);
     let tell = |event: AgentEvent| {
         questions.catch_up();
         run.tell(&event);
     };
-    let mut turn = std::pin::pin!(agent.turn(&mut conversation, said, &tell, &cancel));
+    let mut turn = std::pin::pin!(agent.turn(conversation, said, &tell, &cancel));
     let turn = loop {
         tokio::select! {
             biased;
@@ -197,5 +208,5 @@ async fn go(
         }
     };
     questions.catch_up();
-    run.finish(turn);
+    turn
 }

@@ -15,13 +15,14 @@ pub struct Mentioned {
 }
 
 /// Reads the resources that a text mentions as `@URI` or `@server:URI`. What is no resource stays what it is:
-/// an address of mail, a name. A resource that is there and cannot be read is an error.
+/// an address of mail, a name. What looks like one (`@scheme://...`) and cannot be read is an error.
 pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolFailure> {
     let mut content = vec![Content::text(text)];
     let mut read = Vec::new();
-    for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
+    let words = text.split_whitespace().map(|word| word.trim_start_matches(['(', '"', '\'']));
+    for word in words.filter_map(|word| word.strip_prefix('@')) {
         // What ends a sentence may end a URI only by chance.
-        let word = word.trim_end_matches(['.', ',', ';', '!', '?', ')']);
+        let word = word.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
         let Some((server, uri)) = found(runtime, word).await? else { continue };
         let blocks = runtime.read_resource(&server, &uri).await?;
         content.extend(blocks);
@@ -37,7 +38,9 @@ async fn found(runtime: &Runtime, word: &str) -> Result<Option<(String, String)>
         return Ok(Some((server.to_owned(), uri.to_owned())));
     }
     let listed = runtime.all_resources(|_| true).await;
-    if listed.iter().any(|(_, resources)| lists(resources, word)) {
+    let is_listed = listed.iter().any(|(_, resources)| lists(resources, word));
+    // One that is not listed may belong to a template of a server.
+    if is_listed || word.contains("://") {
         return Ok(Some((owner(runtime, word).await?, word.to_owned())));
     }
     Ok(None)

@@ -163,10 +163,18 @@ impl Tool for ReadResource {
     }
 }
 
-/// The server that has a resource: the one that lists it, else the only one that has any.
+/// The server that has a resource: the one that lists it, else the one with a template that begins like it, else the
+/// only one that has any.
 pub(super) async fn owner(runtime: &Runtime, uri: &str) -> Result<String, ToolFailure> {
     let listed = runtime.all_resources(|_| true).await;
     if let Some((server, _)) = listed.iter().find(|(_, resources)| lists(resources, uri)) {
+        return Ok(server.clone());
+    }
+    let fits = |template: &haft_mcp::ResourceTemplate| {
+        let fixed = template.uri_template.split('{').next().unwrap_or_default();
+        !fixed.is_empty() && uri.starts_with(fixed)
+    };
+    if let Some((server, _)) = listed.iter().find(|(_, it)| it.templates.iter().any(fits)) {
         return Ok(server.clone());
     }
     match listed.as_slice() {

@@ -126,6 +126,12 @@ impl AgentConfig {
 }
 
 impl Config {
+    /// Takes another model than the files name, with the key that `environment` has for it.
+    pub fn choose_model(&mut self, model: &str, environment: &HashMap<String, String>) {
+        self.agent.model = Some(Setting::default(model.to_owned()));
+        self.take_keys(environment);
+    }
+
     /// Keys that stand in the environment rather than in a file.
     pub(super) fn take_keys(&mut self, environment: &HashMap<String, String>) {
         let held = |variable: &str| {

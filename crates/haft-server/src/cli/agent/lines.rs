@@ -129,7 +129,9 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         if answer.is_closed() {
             continue;
         }
-        let said = left.take().unwrap_or_else(|| {
+        // What was typed before a question was shown is no answer to it.
+        let kept = left.take().filter(|_| keep == Keep::Remembered);
+        let said = kept.unwrap_or_else(|| {
             is_reading.store(true, Ordering::SeqCst);
             let said = read(&mut editor, &prompt);
             is_reading.store(false, Ordering::SeqCst);

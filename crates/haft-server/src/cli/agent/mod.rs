@@ -4,11 +4,12 @@ mod lines;
 mod people;
 mod printer;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use clap::Args;
 use haft::agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, StoreError};
+use haft::config::ServerUrl;
+use haft::config::model::Setting;
 use haft::inbox::Inbox;
 use haft::model::{self, ModelError};
 use haft::{Config, Runtime};
@@ -97,20 +98,33 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
 /// The configuration with what the command line says of the agent. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
     let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
-    let mut overrides: HashMap<&str, String> = HashMap::new();
-    overrides.extend(args.model.clone().map(|model| ("HAFT__AGENT__MODEL", model)));
-    overrides.extend(args.base_url.clone().map(|url| ("HAFT__AGENT__BASE_URL", url)));
-    let (mut config, _) = load::load_files_with(global, files, &overrides)?;
+    let (mut config, options) = load::load_files(global, files)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
+    if let Some(url) = &args.base_url {
+        config.agent.base_url = Some(address(url)?);
+    }
+    if let Some(model) = &args.model {
+        config.choose_model(model, &options.environment);
+    }
     if let Some(system) = &args.system {
-        config.agent.system = Some(haft::config::model::Setting::default(system.clone()));
+        config.agent.system = Some(Setting::default(system.clone()));
     }
     if let Some(steps) = args.max_steps {
         config.agent.max_steps.value = steps;
     }
     Ok(config)
+}
+
+/// The address of a model's service.
+fn address(text: &str) -> Result<Setting<ServerUrl>, Failure> {
+    let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.ok_or_else(|| {
+        let problem = format!("`--base-url {text}` is not an address of a model's service");
+        Failure::new(EXIT_CONFIG, problem, "write such as --base-url http://localhost:8080/v1")
+    })?;
+    Ok(Setting::default(ServerUrl::new(url)))
 }
 
 fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Result<Conversation> {
@@ -133,6 +147,7 @@ pub(super) fn unknown(error: &StoreError) -> Failure {
     let remedy = match error {
         StoreError::Empty => "begin one with `haft chat` or `haft run \"...\"`",
         StoreError::Unknown(_) | StoreError::Ambiguous(_) => "`haft sessions list` shows them",
+        StoreError::InUse(_) => "wait until it is done, or begin another one",
         StoreError::Unreadable { .. } => "delete it with `haft sessions rm`, or begin a new one",
     };
     Failure::new(EXIT_RUNTIME, error.to_string(), remedy)

@@ -120,13 +120,11 @@ async fn serve(
     background.close();
     // Together: a call that is cut off still gets its answer, which says so.
     let ending = async {
-        // What the agent does is broken off first, so that its streams end.
-        if timeout(grace, service.runs.end()).await.is_err() {
-            tracing::warn!("a run of the agent hangs and is left behind");
-        }
         // A change that hangs on a disk must not hold up the end.
         let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
-        let (_, _, followed) = tokio::join!(serving, live.runtime().shutdown(grace), following);
+        let runs = service.runs.end(grace);
+        let shutdown = live.runtime().shutdown(grace);
+        let (_, _, followed, ()) = tokio::join!(serving, shutdown, following, runs);
         if followed.is_err() {
             tracing::warn!("a change of the registry hangs and is left behind");
         }

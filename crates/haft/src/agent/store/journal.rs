@@ -1,0 +1,173 @@
+//! The file of one conversation.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+use crate::content::Content;
+use crate::model::{ChatMessage, ModelResult};
+
+/// One line of a conversation's file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Line {
+    /// The first one.
+    Session {
+        id: String,
+        #[serde(with = "crate::record::rfc3339")]
+        created: Timestamp,
+        model: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+    },
+    Message {
+        #[serde(with = "crate::record::rfc3339")]
+        at: Timestamp,
+        #[serde(flatten)]
+        message: ChatMessage,
+    },
+    /// Everything before is forgotten.
+    Cleared {
+        #[serde(with = "crate::record::rfc3339")]
+        at: Timestamp,
+    },
+}
+
+/// The file of a conversation that goes on. While it is open, nobody else can go on with it.
+pub(in crate::agent) struct Journal {
+    path: PathBuf,
+    /// What is written before the first message.
+    first: Option<Line>,
+    file: Option<File>,
+}
+
+impl Journal {
+    /// A conversation that begins; its file is made with the first message.
+    pub(super) fn begin(path: PathBuf, first: Line) -> Self {
+        Self { path, first: Some(first), file: None }
+    }
+
+    /// A conversation that is gone on with.
+    pub(super) fn resume(path: PathBuf) -> io::Result<Self> {
+        let file = open(&path)?;
+        Ok(Self { path, first: None, file: Some(file) })
+    }
+
+    pub(in crate::agent) async fn append(&mut self, message: &ChatMessage) -> io::Result<()> {
+        self.write(&Line::Message { at: Timestamp::now(), message: message.clone() }).await
+    }
+
+    pub(in crate::agent) async fn clear(&mut self) -> io::Result<()> {
+        if self.first.is_some() {
+            return Ok(());
+        }
+        self.write(&Line::Cleared { at: Timestamp::now() }).await
+    }
+
+    async fn write(&mut self, line: &Line) -> io::Result<()> {
+        let mut text = String::new();
+        for line in self.first.iter().chain([line]) {
+            text.push_str(&serde_json::to_string(line)?);
+            text.push('\n');
+        }
+        let (path, known) = (self.path.clone(), self.file.take());
+        let written = tokio::task::spawn_blocking(move || -> io::Result<File> {
+            let mut file = match known {
+                Some(file) => file,
+                None => open(&path)?,
+            };
+            // One write for whole lines, so that a crash leaves at most the last one torn.
+            file.write_all(text.as_bytes())?;
+            Ok(file)
+        });
+        self.file = Some(written.await.map_err(io::Error::other)??);
+        self.first = None;
+        Ok(())
+    }
+}
+
+/// Opens the file for this program alone. What people say is nobody else's business.
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).read(true).append(true).mode(0o600).open(path)?;
+    // Two that go on at once would answer each other's calls.
+    file.try_lock().map_err(io::Error::from)?;
+    end_torn_line(&mut file)?;
+    Ok(file)
+}
+
+/// A line that a crash tore must not spoil the next one.
+fn end_torn_line(file: &mut File) -> io::Result<()> {
+    if file.metadata()?.len() == 0 {
+        return Ok(());
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// The first line and the messages since the conversation was last cleared. A line that a crash tore, be it in the
+/// middle of a letter, is passed over.
+pub(super) fn read(path: &Path) -> Result<(Line, Vec<(Timestamp, ChatMessage)>), StoreError> {
+    let unreadable = |error: io::Error| unreadable(path, &error);
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(self::unreadable(path, &"it is no ordinary file"));
+    }
+    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).split(b'\n');
+    let first = lines.next().transpose().map_err(unreadable)?;
+    let first = first.and_then(|line| serde_json::from_slice::<Line>(&line).ok());
+    let Some(first @ Line::Session { .. }) = first else {
+        return Err(self::unreadable(path, &"it does not begin as one"));
+    };
+    let mut messages = Vec::new();
+    for line in lines {
+        match serde_json::from_slice(&line.map_err(unreadable)?) {
+            Ok(Line::Message { at, message }) => messages.push((at, message)),
+            Ok(Line::Cleared { .. }) => messages.clear(),
+            Ok(Line::Session { .. }) | Err(_) => {}
+        }
+    }
+    Ok((first, messages))
+}
+
+pub(super) fn unreadable(path: &Path, problem: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { path: path.display().to_string(), problem: problem.to_string() }
+}
+
+/// Calls that were never answered, because the program ended in the middle, would be refused by every model.
+pub(super) fn answered(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
+    let mut whole: Vec<ChatMessage> = Vec::with_capacity(messages.len() + 1);
+    let mut messages = messages.into_iter().peekable();
+    while let Some(message) = messages.next() {
+        let open = match &message {
+            ChatMessage::Assistant { calls, .. } if !calls.is_empty() => calls.clone(),
+            _ => Vec::new(),
+        };
+        whole.push(message);
+        let is_answered = matches!(messages.peek(), Some(ChatMessage::Tools { .. }));
+        if open.is_empty() || is_answered {
+            continue;
+        }
+        let lost = "it is not known what came of this call: the program ended";
+        let results = open.into_iter().map(|call| ModelResult {
+            call_id: call.id,
+            name: call.name,
+            content: vec![Content::text(lost)],
+            is_error: true,
+        });
+        whole.push(ChatMessage::Tools { results: results.collect() });
+    }
+    whole
+}
