@@ -234,8 +234,7 @@ async fn there_is_a_limit_to_runs_at_once() {
 #[tokio::test]
 async fn a_run_ends_with_the_service() {
     let model = ModelServer::openai([Step::call("wait", json!({})), Step::silence()]);
-    let mut served =
-        Served::open(workspace(&model, "  max_steps: 3\napi: {shutdown_grace: 20s}\n"));
+    let mut served = Served::open(workspace(&model, "  max_steps: 3\napi: {shutdown_grace: 3s}\n"));
     let mut working = follow(&served, json!({"input": "Wait."})).await;
     until_waiting(&served).await;
     let mut thinking = follow(&served, json!({"input": "Think."})).await;

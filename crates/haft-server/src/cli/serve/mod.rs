@@ -122,7 +122,8 @@ async fn serve(
     let ending = async {
         // A change that hangs on a disk must not hold up the end.
         let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
-        let runs = service.runs.end(grace);
+        // A run that is broken off tells its end, before the calls it waits for are cut off under it.
+        let runs = service.runs.end(grace / 2);
         let shutdown = live.runtime().shutdown(grace);
         let (_, _, followed, ()) = tokio::join!(serving, shutdown, following, runs);
         if followed.is_err() {

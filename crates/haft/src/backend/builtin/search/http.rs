@@ -158,11 +158,11 @@ impl Service<'_> {
                 Err(self.unavailable(&cause, &format!("correct `{settings}.url`")))
             }
             500.. => {
-                let cause = format!("has a problem of its own: {}", said(reply));
+                let cause = format!("has a problem of its own: {}", self.said(reply));
                 Err(self.unavailable(&cause, "try again later, or set another backend"))
             }
             _ => {
-                let cause = format!("did not take the search: {}", said(reply));
+                let cause = format!("did not take the search: {}", self.said(reply));
                 Err(self.unavailable(&cause, self.when_refused))
             }
         }
@@ -205,11 +205,13 @@ impl Service<'_> {
             details: json!({ "backend": self.section }),
         }
     }
-}
 
-/// What a service says about an error, as much as fits.
-fn said(reply: &Reply) -> String {
-    let text = String::from_utf8_lossy(&reply.body);
-    let text: String = printable(text.trim()).chars().take(SHOWN_CHARS_MAX).collect();
-    if text.is_empty() { reply.status.to_string() } else { format!("{}: {text}", reply.status) }
+    /// What a service says about an error, as much as fits. Its key is masked first: half a key is not known to be one.
+    fn said(&self, reply: &Reply) -> String {
+        let text = String::from_utf8_lossy(&reply.body);
+        let key = self.settings.api_key.iter().map(|key| key.value.expose().to_owned());
+        let text = Redactor::new(key.collect()).text(text.trim()).into_owned();
+        let text: String = printable(&text).chars().take(SHOWN_CHARS_MAX).collect();
+        if text.is_empty() { reply.status.to_string() } else { format!("{}: {text}", reply.status) }
+    }
 }
