@@ -210,7 +210,7 @@ impl Service<'_> {
     fn said(&self, reply: &Reply) -> String {
         let text = String::from_utf8_lossy(&reply.body);
         let key = self.settings.api_key.iter().map(|key| key.value.expose().to_owned());
-        let text = Redactor::new(key.collect()).text(text.trim()).into_owned();
+        let text = Redactor::new(key).text(text.trim()).into_owned();
         let text: String = printable(&text).chars().take(SHOWN_CHARS_MAX).collect();
         if text.is_empty() { reply.status.to_string() } else { format!("{}: {text}", reply.status) }
     }
