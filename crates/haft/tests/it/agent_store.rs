@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use haft::agent::SessionStore;
+use haft::agent::{SessionStore, StoreError};
 use haft::model::{ChatMessage, ModelCall};
 
 fn said(text: &str) -> ChatMessage {
@@ -29,7 +29,7 @@ async fn a_conversation_survives_a_torn_line() {
         .append(true)
         .open(&path)
         .unwrap()
-        .write_all(b"{\"type\": \"mess")
+        .write_all(b"{\"type\": \"mess\xc3")
         .unwrap();
     let mut resumed = store.resume(&id[..13]).unwrap();
     // The call that nobody answered has an answer, or no model would take the conversation.
@@ -57,13 +57,17 @@ async fn conversations_are_listed_found_and_deleted() {
     let titles: Vec<String> = store.list().into_iter().map(|saved| saved.title).collect();
     assert_eq!(titles, ["first", "second"]);
     assert!(store.resume("0").is_err());
-    assert!(store.resume_where(second.id(), |owner| owner == Some("me")).is_err());
-    assert!(store.resume_where(second.id(), |owner| owner == Some("you")).is_ok());
+    let id = second.id().to_owned();
+    assert!(matches!(store.resume(&id), Err(StoreError::InUse(_))));
+    drop(second);
+    assert!(matches!(store.resume_where(&id, |it| it == Some("me")), Err(StoreError::Unknown(_))));
+    let mut second = store.resume_where(&id, |owner| owner == Some("you")).unwrap();
     for wrong in ["../x", "nothing", ""] {
         assert!(store.resume(wrong).is_err(), "{wrong}");
     }
     store.remove(first.id()).unwrap();
     assert_eq!(store.list().len(), 1);
     second.clear().await;
-    assert!(store.resume(second.id()).unwrap().messages().is_empty());
+    drop(second);
+    assert!(store.resume(&id).unwrap().messages().is_empty());
 }
