@@ -146,3 +146,26 @@ fn a_person_at_the_terminal_approves_calls() {
     assert!(told[0].contains("refused") || told[0].contains("denied"), "{told:?}");
     assert_eq!(told[1], r#"{"n":2}"#);
 }
+
+/// What is typed for a question that is over answers no other: least of all whether a call may be made.
+#[test]
+fn a_line_for_a_question_that_is_over_approves_nothing() {
+    let question = json!({"question": "Wipe the cache? y/n", "timeout": 1});
+    let model = ModelServer::openai([
+        Step::call("request_human_input", question),
+        Step::call("greet", json!({"name": "Ada"})),
+        Step::text("done"),
+    ]);
+    let workspace = toolbox_with(&model, "tools: [{name: greet, approval: ask}]");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'go'");
+    terminal.see("your answer");
+    terminal.press("a");
+    terminal.see("nobody answered within 1s");
+    terminal.see("May `greet` run?");
+    terminal.press("\r");
+    terminal.see("[d]eny? ");
+    terminal.enter("d");
+    let left = terminal.left();
+    assert_eq!(left.code, 0, "{}", left.screen);
+    assert!(model.last_request().last_result().contains("refused the call"), "{}", left.screen);
+}

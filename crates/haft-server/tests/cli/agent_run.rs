@@ -244,3 +244,16 @@ fn a_conversation_is_gone_on_with() {
     let finished = asking(&only(&model, ""), &["x", "--last"]).run();
     assert!(finished.stderr.starts_with("error: no conversation is kept yet\n"));
 }
+
+/// What the command line says wrong is named as it was written there.
+#[test]
+fn wrong_flags_are_named_as_flags() {
+    let workspace = Workspace::new();
+    let finished = run(&workspace, &["run", "-m", "openai::x", "--base-url", "localhost", "hi"]);
+    assert_eq!(finished.code, 2);
+    assert!(finished.stderr.contains("`--base-url localhost`"), "{}", finished.stderr);
+    let finished = run(&workspace, &["run", "-m", "openai:", "hi"]);
+    assert_eq!(finished.code, 2);
+    assert!(finished.stderr.contains("openai:"), "{}", finished.stderr);
+    assert!(!finished.stderr.contains("HAFT__"), "{}", finished.stderr);
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{ModelServer, Step, Workspace};
 
-use crate::agent_support::{asking, toolbox_with};
+use crate::agent_support::{answer, asking, only, toolbox_with};
 use crate::{run, transcript};
 
 /// Two conversations, one of them with a call.
@@ -81,4 +81,20 @@ fn no_conversations_is_no_error() {
     let finished = run(&Workspace::new(), &["sessions", "list"]);
     assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
     assert!(finished.stdout.contains("`haft chat` begins one"), "{}", finished.stdout);
+}
+
+/// Two programs that went on with one conversation at once would answer each other's calls: the second is refused.
+#[test]
+fn one_program_at_a_time_goes_on_with_a_conversation() {
+    let model = ModelServer::openai([Step::text("one"), Step::silence(), Step::text("two")]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let first = asking(&workspace, &["--last", "second"]).start();
+    testkit::eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
+    let refused = asking(&workspace, &["--last", "third"]).run();
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("somebody else is going on with"), "{}", refused.stderr);
+    first.interrupt();
+    assert_eq!(first.finish().code, 130);
+    assert_eq!(answer(&asking(&workspace, &["--last", "fourth"]).run()), "two");
 }

@@ -193,6 +193,11 @@ fn an_agents_file_is_run() {
     assert_eq!(answer(&ask()), "yes");
     assert!(model.last_request().system().unwrap().contains("Be kind."));
 
+    agent_yaml(&workspace, &model, "Say little.");
+    model.then([Step::text("yes")]);
+    assert_eq!(answer(&ask()), "yes");
+    assert_eq!(model.last_request().system().as_deref(), Some("Say little."));
+
     agent_yaml(&workspace, &model, "{file: absent.md}");
     let finished = run(&workspace, &["run", "-c", "agent.yaml", "hi"]);
     assert_eq!((finished.code, finished.stdout.as_str()), (2, ""), "{}", finished.stderr);

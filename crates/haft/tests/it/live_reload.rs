@@ -182,3 +182,18 @@ async fn a_registry_that_moves_is_refused() {
     }
     end(live).await;
 }
+
+/// A file that is changed and changed back between two looks is followed: what counts is what is in use.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_is_taken_back_at_once_is_followed() {
+    let place = Place::new("");
+    let live = place.start().await;
+    // Again and again, because it depends on the moment.
+    for _ in 0..3 {
+        save(&place.tools_file(), &tools(&["a"]));
+        until(&live, |live| live.runtime().tool("a").is_some());
+        save(&place.tools_file(), "{\"tools\": []}");
+        until(&live, |live| live.runtime().tool("a").is_none());
+    }
+    end(live).await;
+}
