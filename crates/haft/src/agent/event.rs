@@ -35,10 +35,10 @@ pub enum AgentEvent {
         /// The piece.
         text: String,
     },
-    /// The model's answer so far is void: the request is made again.
+    /// The model's answer so far, if there is any, is void: the request is made again.
     #[serde(rename = "text.restarted")]
     Restarted {
-        /// Why.
+        /// Why, and when it is asked again.
         reason: String,
     },
     /// The model has said something to its end, before calls or as its answer.

@@ -47,7 +47,7 @@ pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
 pub use read::nearest;
-pub(crate) use source::{SERVERS_FILE, TOOLS_FILE, read_file};
+pub(crate) use source::{SERVERS_FILE, TOOLS_FILE, read_file, read_plain_file};
 
 impl Config {
     /// Loads, merges and checks the files.

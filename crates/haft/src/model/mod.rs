@@ -70,9 +70,10 @@ pub enum ModelEvent {
     Text(String),
     /// A piece of what it thinks, where it tells.
     Reasoning(String),
-    /// The connection was lost and the request is made again: what was told so far is void.
+    /// The service failed for a passing reason and the request is made again: what was told so far, if
+    /// anything, is void. It comes before the wait for the next try.
     Restarted {
-        /// Why.
+        /// Why, and when it is asked again.
         reason: String,
     },
     /// It has finished.

@@ -72,7 +72,6 @@ impl ChatModel for Patient {
             request,
             stream: None,
             tries: 0,
-            has_told: false,
             wait: Duration::ZERO,
         };
         Box::pin(stream::try_unfold(Some(asking), |asking| async move {
@@ -91,45 +90,48 @@ struct Asking {
     /// Nothing before the first try and between two.
     stream: Option<ModelStream>,
     tries: u32,
-    /// Whether something was told that a new try makes void.
-    has_told: bool,
     wait: Duration,
 }
 
 impl Asking {
     async fn next(&mut self) -> Result<ModelEvent, ModelError> {
-        loop {
-            let stream = match &mut self.stream {
-                Some(stream) => stream,
-                none => {
-                    tokio::time::sleep(std::mem::take(&mut self.wait)).await;
-                    none.insert(self.model.ask(self.request.clone()))
-                }
-            };
-            let failure = match stream.next().await {
-                Some(Ok(event)) => {
-                    self.has_told |= !matches!(event, ModelEvent::Done(_));
-                    return Ok(event);
-                }
-                Some(Err(failure)) => failure,
-                None => ModelError {
-                    kind: ModelFailure::Passing { retry_after: None },
-                    message: format!("`{}` said nothing", self.model.name()),
-                    remedy: None,
-                },
-            };
-            let Some(wait) = self.patience.wait(self.tries, &failure.kind) else {
-                return Err(failure);
-            };
-            self.stream = None;
-            self.tries += 1;
-            self.wait = wait;
-            let wait = human(wait);
-            let (try_number, model) = (self.tries, self.model.name());
-            tracing::warn!(model, %failure, try_number, wait, "the model is asked again");
-            if std::mem::take(&mut self.has_told) {
-                return Ok(ModelEvent::Restarted { reason: failure.message });
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => {
+                tokio::time::sleep(std::mem::take(&mut self.wait)).await;
+                none.insert(self.model.ask(self.request.clone()))
             }
+        };
+        let failure = match stream.next().await {
+            Some(Ok(event)) => return Ok(event),
+            Some(Err(failure)) => failure,
+            None => ModelError {
+                kind: ModelFailure::Passing { retry_after: None },
+                message: format!("`{}` said nothing", self.model.name()),
+                remedy: None,
+            },
+        };
+        let Some(wait) = self.patience.wait(self.tries, &failure.kind) else {
+            return Err(failure);
+        };
+        self.stream = None;
+        self.tries += 1;
+        self.wait = wait;
+        let (try_number, model) = (self.tries, self.model.name());
+        // Who asks hears of it by the event, so the log need not say it to people again.
+        tracing::debug!(model, %failure, try_number, ?wait, "the model is asked again");
+        Ok(ModelEvent::Restarted { reason: format!("{failure}; {}", when(wait)) })
+    }
+}
+
+/// When it is asked again. Nobody counts the milliseconds.
+fn when(wait: Duration) -> String {
+    match wait.as_millis().div_ceil(100) {
+        0 => "it is asked again at once".to_owned(),
+        tenths => {
+            let wait = Duration::from_millis(100)
+                .saturating_mul(u32::try_from(tenths).unwrap_or(u32::MAX));
+            format!("it is asked again in {}", human(wait))
         }
     }
 }
@@ -137,6 +139,18 @@ impl Asking {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn when_it_is_asked_again_is_said_roughly() {
+        for (millis, text) in [
+            (0, "it is asked again at once"),
+            (321, "it is asked again in 400ms"),
+            (1_230, "it is asked again in 1.3s"),
+            (59_999, "it is asked again in 60s"),
+        ] {
+            assert_eq!(when(Duration::from_millis(millis)), text);
+        }
+    }
 
     #[test]
     fn waits_grow_up_to_a_limit_and_only_for_what_passes() {

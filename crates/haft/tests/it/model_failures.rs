@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft::model::{ModelEvent, ModelFailure};
+use haft::model::{ModelError, ModelEvent, ModelFailure};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -26,8 +26,12 @@ async fn a_passing_failure_is_tried_again() {
             ],
         );
         let events = events(&model(&server, "retries: 3"), question("?")).await;
-        // Nothing was told before, so there is nothing to take back.
-        assert!(!events.iter().any(|event| matches!(event, Ok(ModelEvent::Restarted { .. }))));
+        let reasons: Vec<&str> = events.iter().filter_map(|event| reason(event.as_ref())).collect();
+        let of = |status| format!("({status}): scripted {status}; it is asked again at once");
+        assert_eq!(reasons.len(), 3, "{reasons:?}");
+        for (reason, status) in reasons.iter().zip([429, 500, 529]) {
+            assert!(reason.ends_with(&of(status)), "{reason}");
+        }
         let Some(Ok(ModelEvent::Done(turn))) = events.last() else { panic!("{events:?}") };
         assert_eq!((turn.text.as_str(), server.requests().len()), ("At last.", 4));
     }
@@ -60,6 +64,13 @@ async fn an_answer_that_breaks_off_begins_anew() {
             let again: String = events[at..].iter().filter_map(text).collect();
             assert_eq!(again, "The whole answer.");
         }
+    }
+}
+
+fn reason<'e>(event: Result<&'e ModelEvent, &ModelError>) -> Option<&'e str> {
+    match event {
+        Ok(ModelEvent::Restarted { reason }) => Some(reason),
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use haft::model::{ModelError, ModelFailure};
 use testkit::{ModelServer, Step, Workspace};
 
-use crate::config_support::load;
+use crate::config_support::{errors, load};
 use crate::model_support::{KEY, failure, model, open_in, question, turn};
 
 fn refused(config: &str, environment: &[(&str, &str)]) -> ModelError {
@@ -131,6 +131,51 @@ async fn the_file_with_the_key_is_read_for_each_request() {
     assert_eq!(error.kind, ModelFailure::Setup);
     assert!(error.message.starts_with(&format!("the file `{shown}` with the key: ")), "{error}");
     assert_eq!(server.requests().len(), 3);
+}
+
+/// A pipe without a writer, a device without an end, a folder and a long file are none.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_key_is_only_read_from_a_short_plain_file() {
+    let server = ModelServer::openai([]);
+    let long = "k".repeat((64 << 10) + 1);
+    for (file, problem) in [
+        ("pipe", "it is not a file"),
+        ("/dev/zero", "it is not a file"),
+        (".", "it is not a file"),
+        ("long", "it has more than 65536 bytes"),
+    ] {
+        let config = format!("{}  api_key_file: {file}\n", server.config());
+        let workspace = Workspace::with(&[("haft.yaml", config.as_str()), ("long", &long)]);
+        let pipe = workspace.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let config = load(&workspace, &["haft.yaml"], &[]).unwrap();
+        let model = haft::model::open(&config.agent).unwrap();
+        let error = failure(&model, question("?")).await;
+        assert_eq!(error.kind, ModelFailure::Setup);
+        assert!(error.message.ends_with(&format!("with the key: {problem}")), "{error}");
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// So is what a model is told before everything else.
+#[cfg(unix)]
+#[test]
+fn instructions_are_only_read_from_a_plain_file_that_is_not_too_long() {
+    let long = "k".repeat((1 << 20) + 1);
+    for (file, problem) in [
+        ("pipe", "`pipe` cannot be read: it is not a file"),
+        ("/dev/zero", "`/dev/zero` cannot be read: it is not a file"),
+        ("long", "`long` cannot be read: it has more than 1048576 bytes"),
+    ] {
+        let config = format!("agent: {{system_file: {file}}}\n");
+        let workspace = Workspace::with(&[("haft.yaml", config.as_str()), ("long", &long)]);
+        let pipe = workspace.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let told = errors(load(&workspace, &["haft.yaml"], &[]));
+        assert!(told.contains(problem), "{told}");
+        assert!(told.contains("name a text file of at most 1 MiB"), "{told}");
+    }
 }
 
 #[tokio::test]

@@ -198,6 +198,15 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         }
         Kind::Body(body) => respond("application/json", Body::from(body)),
         Kind::Silence => std::future::pending().await,
+        Kind::Endless { piece, pause } => {
+            let pieces = stream::repeat(Bytes::from(piece)).then(move |piece| async move {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                Ok::<_, std::io::Error>(piece)
+            });
+            respond("text/event-stream", Body::from_stream(pieces))
+        }
         Kind::By(_) => unreachable!("decided above"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ pub(super) enum Kind {
     Status { status: u16, body: Option<String>, headers: Vec<(String, String)> },
     Body(String),
     Silence,
+    Endless { piece: String, pause: Duration },
     By(Arc<dyn Fn(&AskedModel) -> Step + Send + Sync>),
 }
 
@@ -104,6 +106,11 @@ impl Step {
     /// The answer depends on what was asked, such as on [`AskedModel::results`].
     pub fn by(decide: impl Fn(&AskedModel) -> Step + Send + Sync + 'static) -> Self {
         Self(Kind::By(Arc::new(decide)))
+    }
+
+    /// The service answers with this again and again, so long apart, and never ends.
+    pub fn endless(piece: impl Into<String>, pause: Duration) -> Self {
+        Self(Kind::Endless { piece: piece.into(), pause })
     }
 
     fn answer(answer: Answer) -> Self {
@@ -229,6 +236,7 @@ impl fmt::Debug for Kind {
             Self::Status { status, .. } => write!(f, "status {status}"),
             Self::Body(body) => write!(f, "body {body:?}"),
             Self::Silence => f.write_str("silence"),
+            Self::Endless { .. } => f.write_str("no end"),
             Self::By(_) => f.write_str("a function"),
         }
     }

@@ -17,7 +17,10 @@ use crate::config::raw_agent::{
     RawAgent, RawBuiltin, RawCodeExecution, RawHumanInput, RawInbox, RawSearchService, RawWebSearch,
 };
 use crate::config::secret::{Secret, ServerUrl};
+use crate::config::source::read_plain_file;
 
+/// How much a model may be told before everything else.
+const SYSTEM_BYTES_MAX: u64 = 1 << 20;
 const BRAVE: &str = "https://api.search.brave.com/";
 const TAVILY: &str = "https://api.tavily.com/";
 const DUCKDUCKGO: &str = "https://html.duckduckgo.com/";
@@ -203,11 +206,11 @@ fn system(
         return None;
     }
     let path = base.join(&file.value.text);
-    match std::fs::read_to_string(&path) {
+    match read_plain_file(&path, SYSTEM_BYTES_MAX) {
         Ok(text) => Some(explicit(file, |_| text)),
         Err(error) => {
             let problem = format!("`{}` cannot be read: {error}", file.value.shown());
-            problems.error(&file.place, problem, "name a text file");
+            problems.error(&file.place, problem, "name a text file of at most 1 MiB");
             None
         }
     }

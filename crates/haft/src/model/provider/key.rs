@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::config::Secret;
 use crate::config::agent::AgentConfig;
-use crate::error::innermost;
+use crate::config::{Secret, read_plain_file};
 use crate::model::{ModelError, ModelFailure};
+
+/// How long a key may be, with the space around it.
+const KEY_BYTES_MAX: u64 = 64 << 10;
 
 /// Where the key is.
 pub(in crate::model) enum KeySource {
@@ -59,9 +61,9 @@ impl KeySource {
             Self::Held { key, .. } => key.clone(),
             Self::File(path) => {
                 let shown = path.display();
-                let text = tokio::fs::read_to_string(path).await.map_err(|error| {
+                let text = read(path.clone()).await.map_err(|problem| {
                     setup(
-                        format!("the file `{shown}` with the key: {}", innermost(&error)),
+                        format!("the file `{shown}` with the key: {problem}"),
                         "put the key there, or change `agent.api_key_file`".to_owned(),
                     )
                 })?;
@@ -98,6 +100,11 @@ impl KeySource {
             }
         }
     }
+}
+
+async fn read(path: PathBuf) -> Result<String, String> {
+    let read = tokio::task::spawn_blocking(move || read_plain_file(&path, KEY_BYTES_MAX)).await;
+    read.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 fn setup(message: String, remedy: String) -> ModelError {

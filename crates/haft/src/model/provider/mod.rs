@@ -3,6 +3,7 @@
 mod answer;
 mod content;
 mod failure;
+mod frames;
 mod kept;
 mod key;
 mod kind;
@@ -12,14 +13,15 @@ mod target;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use genai::chat::{ChatOptions, ChatRequest, ChatStream};
+use futures_util::{TryStreamExt as _, stream};
+use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent};
 use genai::{Client, ServiceTarget};
 
 pub(super) use kind::Provider;
 
 use self::answer::{Gathered, Heard};
 use self::content::Shows;
+use self::frames::{Deaf, Frames};
 use self::target::Target;
 use super::adapt::Offer;
 use super::failure::Failures;
@@ -91,6 +93,7 @@ impl ChatModel for ServiceModel {
 struct Listening {
     service: Arc<Service>,
     stream: ChatStream,
+    frames: Arc<Frames>,
     gathered: Gathered,
     offer: Offer,
     failures: Failures,
@@ -113,7 +116,9 @@ impl Service {
         let failures = self.failures(key);
         let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
         let chat = request::chat(&request, &offer, self.shows);
+        let frames = Frames::new(self.target.provider);
         let options = request::options(&request, self.is_verbatim)
+            .with_raw_frame_sink_arc(frames.clone())
             .with_stream_header_timeout(self.silence_max)
             .with_stream_read_timeout(self.silence_max);
         let plain = Plain { target: target.clone(), chat: chat.clone(), options: options.clone() };
@@ -122,6 +127,7 @@ impl Service {
         Ok(Listening {
             service: self,
             stream,
+            frames,
             gathered: Gathered::default(),
             offer,
             failures,
@@ -150,7 +156,7 @@ impl Listening {
         if let Some(turn) = self.turn.take() {
             return Ok(ModelEvent::Done(Box::new(turn)));
         }
-        while let Some(event) = self.stream.next().await {
+        while let Some(event) = self.hear().await? {
             let event = event.map_err(|error| failure::told(&self.failures, error))?;
             let heard = self.gathered.hear(event);
             if self.gathered.is_begun {
@@ -174,13 +180,25 @@ impl Listening {
         }
     }
 
+    async fn hear(&mut self) -> Result<Option<genai::Result<ChatStreamEvent>>, ModelError> {
+        // A service that never pauses would else never let anybody else have this thread.
+        tokio::task::consume_budget().await;
+        let heard = self.frames.next(&mut self.stream, self.service.silence_max).await;
+        heard.map_err(|deaf| match deaf {
+            Deaf::Refused(why) => self.failures.unreadable(&why),
+            Deaf::Silent => self.failures.silent(),
+        })
+    }
+
     /// The service answered a request for a stream with something that has no events in it. Those
     /// that do not stream send the whole answer at once, so it is asked for that.
     async fn ask_plainly(&mut self, plain: Plain) -> Result<ModelEvent, ModelError> {
         let Plain { target, chat, options } = plain;
         let answer = self.service.client.exec_chat(target, chat, Some(&options));
+        let answer = frames::unwound(answer);
         let answer = tokio::time::timeout(self.service.silence_max, answer).await;
         let answer = answer.map_err(|_| self.failures.silent())?;
+        let answer = answer.map_err(|why| self.failures.unreadable(&why))?;
         let answer = answer.map_err(|error| failure::told(&self.failures, error))?;
         let turn = answer::whole(answer, self.service.target.provider, &self.offer);
         if turn.text.is_empty() {

@@ -1,0 +1,197 @@
+//! What is looked at in each piece of a stream before genai reads it, for what genai trusts.
+//!
+//! A sink of genai hears of a piece before it is read, but cannot refuse one, and both happen in one
+//! poll. So a refusal is an unwinding that nobody prints, caught around that poll.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use genai::chat::{ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef};
+use serde_json::Value;
+
+use super::kind::Provider;
+
+/// How many tools one answer may call. Genai makes room for every number up to the highest one named.
+const CALLS_MAX: u64 = 1000;
+/// How long one piece may be, and how much genai may fill gaps between numbers with.
+const FRAME_BYTES_MAX: usize = 16 << 20;
+/// How long all pieces together may be. A word of an answer is wrapped in some hundred bytes.
+const STREAM_BYTES_MAX: usize = 512 << 20;
+
+/// The pieces of one stream.
+pub(super) struct Frames {
+    /// Whether genai may read it as OpenAI's format, where calls are numbered by the service.
+    is_numbered: bool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    frames: u64,
+    bytes: usize,
+    /// How many calls genai has made room for.
+    calls: u64,
+    /// What it filled gaps with: the call after a gap, once for each number in it.
+    copied: usize,
+}
+
+/// Why a stream is heard no further.
+pub(super) enum Deaf {
+    /// What came is not to be read; this says why.
+    Refused(String),
+    /// Whatever comes, it makes no whole piece.
+    Silent,
+}
+
+/// What the unwinding carries.
+struct Refusal(String);
+
+impl Frames {
+    pub(super) fn new(provider: Provider) -> Arc<Self> {
+        let is_numbered = match provider {
+            Provider::OpenAi | Provider::Other(_) => true,
+            Provider::Anthropic | Provider::Gemini | Provider::Ollama => false,
+        };
+        Arc::new(Self { is_numbered, seen: Mutex::default() })
+    }
+
+    /// The next event of the stream that tells of its pieces here. After [`Deaf`] it must not be asked
+    /// again.
+    pub(super) async fn next(
+        &self,
+        stream: &mut ChatStream,
+        silence_max: Duration,
+    ) -> Result<Option<genai::Result<ChatStreamEvent>>, Deaf> {
+        // Genai waits for bytes itself, however few they are. What never becomes a piece ends here,
+        // later than that so that its reason is the one that is told.
+        let patience = silence_max.saturating_mul(2);
+        loop {
+            let before = self.count();
+            let event = unwound(stream.next());
+            match tokio::time::timeout(patience, event).await {
+                Ok(event) => return event.map_err(Deaf::Refused),
+                // Signs of life are pieces without an event.
+                Err(_) if self.count() > before => {}
+                Err(_) => return Err(Deaf::Silent),
+            }
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).frames
+    }
+
+    fn check(&self, data: &str) -> Result<(), String> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.frames += 1;
+        seen.bytes = seen.bytes.saturating_add(data.len());
+        if data.len() > FRAME_BYTES_MAX {
+            return Err(format!("a piece of it has more than {FRAME_BYTES_MAX} bytes"));
+        }
+        if seen.bytes > STREAM_BYTES_MAX {
+            return Err("it has no end".to_owned());
+        }
+        if self.is_numbered { seen.check_numbers(data) } else { Ok(()) }
+    }
+}
+
+impl Seen {
+    /// Reads a piece just as genai does, so that no spelling of it (escapes, a key that comes twice)
+    /// says something else here than there. What is no JSON is told of by genai.
+    fn check_numbers(&mut self, data: &str) -> Result<(), String> {
+        let Ok(frame) = serde_json::from_str::<Value>(data) else { return Ok(()) };
+        let calls = frame.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array);
+        for number in calls.into_iter().flatten().filter_map(|call| call["index"].as_u64()) {
+            if number >= CALLS_MAX {
+                return Err(format!(
+                    "it numbers a call {number}, and there are at most {CALLS_MAX}"
+                ));
+            }
+            let gap = usize::try_from(number.saturating_sub(self.calls)).unwrap_or(usize::MAX);
+            self.copied = self.copied.saturating_add(gap.saturating_mul(data.len()));
+            if self.copied > FRAME_BYTES_MAX {
+                return Err("it leaves out too many numbers of calls".to_owned());
+            }
+            self.calls = self.calls.max(number + 1);
+        }
+        Ok(())
+    }
+}
+
+impl ChatFrameSink for Frames {
+    fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        if let Err(why) = self.check(frame.data) {
+            // Unlike a panic, this tells no hook: nothing is wrong with Haft.
+            resume_unwind(Box::new(Refusal(why)));
+        }
+    }
+}
+
+/// What a future of genai gives, or why it was ended. A panic of genai's own counts too: what it stumbled
+/// over is the answer, and it is heard no further either way.
+pub(super) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let caught = AssertUnwindSafe(future).catch_unwind().await;
+    caught.map_err(|payload: Box<dyn Any + Send>| match payload.downcast::<Refusal>() {
+        Ok(refusal) => refusal.0,
+        Err(_) => "reading it failed unexpectedly".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn frame(calls: &Value) -> String {
+        json!({"choices": [{"delta": {"tool_calls": calls}}]}).to_string()
+    }
+
+    fn call(index: u64, bytes: usize) -> Value {
+        json!({"index": index, "function": {"name": "a", "arguments": "x".repeat(bytes)}})
+    }
+
+    #[test]
+    fn numbers_that_cost_memory_are_refused() {
+        let frames = || Frames::new(Provider::OpenAi);
+        for good in [
+            frame(&json!([call(0, 9), call(1, 9), call(0, 9)])),
+            frame(&json!([call(1, 1 << 20)])),
+            frame(&json!([{"index": -1}, {"index": "4294967295"}, {}, 3])),
+            frame(&json!({"index": 4_294_967_295_u32})),
+            r#"{"choices": [], "usage": null}"#.to_owned(),
+            "[DONE]".to_owned(),
+        ] {
+            assert_eq!(frames().check(&good), Ok(()), "{good:.200}");
+        }
+        for bad in [
+            frame(&json!([call(u64::from(u32::MAX), 0)])),
+            frame(&json!([call(0, 0), call(CALLS_MAX, 0)])),
+            frame(&json!([call(999, 1 << 20)])),
+            // Another spelling of the same.
+            frame(&json!([call(5000, 0)])).replace("index", r"\u0069ndex"),
+            frame(&json!([call(5000, 0)])).replace("{\"index\"", "{\"index\":0,\"index\""),
+        ] {
+            frames().check(&bad).unwrap_err();
+            Frames::new(Provider::Anthropic).check(&bad).unwrap();
+        }
+        // Gaps count over all pieces.
+        let gaps = frames();
+        let ended =
+            (1..500).find_map(|at| gaps.check(&frame(&json!([call(at * 2, 1 << 17)]))).err());
+        assert_eq!(ended.as_deref(), Some("it leaves out too many numbers of calls"));
+    }
+
+    #[test]
+    fn pieces_and_all_of_them_have_a_limit() {
+        let frames = Frames::new(Provider::Gemini);
+        let piece = "x".repeat(FRAME_BYTES_MAX);
+        let fit = STREAM_BYTES_MAX / FRAME_BYTES_MAX;
+        assert!((0..fit).all(|_| frames.check(&piece).is_ok()));
+        assert_eq!(frames.check("x"), Err("it has no end".to_owned()));
+        Frames::new(Provider::Gemini).check(&format!("{piece}x")).unwrap_err();
+    }
+}

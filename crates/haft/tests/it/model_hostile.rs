@@ -1,0 +1,139 @@
+//! Services that send what no model would.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use haft::model::ModelFailure;
+use serde_json::json;
+use testkit::model::Format;
+use testkit::{ModelServer, Step};
+
+use crate::model_support::{failure, model, question, read, turn};
+
+/// One piece in OpenAI's format that calls a tool with this number.
+fn numbered(index: u64, arguments: &str) -> String {
+    let call = json!({"index": index, "id": format!("c{index}"),
+                      "function": {"name": "a", "arguments": arguments}});
+    format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": [call]}}]}))
+}
+
+/// Genai makes room for all numbers up to the highest: this one would be 600 GB, and the end of the process.
+#[tokio::test]
+async fn a_call_with_a_number_that_cannot_be_is_refused() {
+    for index in [1000, u64::from(u32::MAX)] {
+        let body = format!("{}{}", numbered(0, "{}"), numbered(index, "{}"));
+        let server = ModelServer::openai([Step::body(body), Step::text("still here")]);
+        let model = model(&server, "retries: 3");
+        let error = failure(&model, question("?")).await;
+        assert_eq!((error.kind, server.requests().len()), (ModelFailure::Unreadable, 1));
+        assert_eq!(
+            error.message,
+            format!(
+                "the answer of the service of `openai::scripted` cannot be read: \
+                 it numbers a call {index}, and there are at most 1000"
+            )
+        );
+        assert_eq!(turn(&model, question("?")).await.text, "still here");
+    }
+}
+
+/// Genai fills a gap with copies of the call after it.
+#[tokio::test]
+async fn long_arguments_after_a_gap_are_refused() {
+    let arguments = json!({"text": "x".repeat(1 << 20)}).to_string();
+    let server = ModelServer::openai([Step::body(numbered(900, &arguments))]);
+    let error = failure(&model(&server, "retries: 0"), question("?")).await;
+    assert_eq!(error.kind, ModelFailure::Unreadable);
+    assert!(error.message.ends_with("it leaves out too many numbers of calls"), "{error}");
+}
+
+/// Some count from one, and that is fine.
+#[tokio::test]
+async fn calls_that_are_counted_from_one_are_heard() {
+    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"tool_calls\"}]}\n\n\
+               data: [DONE]\n\n";
+    let body = format!("{}{}{end}", numbered(1, "{\"n\": 1}"), numbered(2, "{\"n\": 2}"));
+    let server = ModelServer::openai([Step::body(body)]);
+    let calls = turn(&model(&server, ""), question("?")).await.calls;
+    let arguments: Vec<_> = calls.iter().map(|call| read(&call.arguments)).collect();
+    assert_eq!(arguments, [json!({"n": 1}), json!({"n": 2})]);
+}
+
+/// Numbers and depths of the other formats, which genai does not take for sizes.
+#[tokio::test]
+async fn the_other_formats_survive_numbers_and_depth() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let huge = u64::from(u32::MAX);
+    let most = i32::MAX;
+    for (format, body) in [
+        (
+            Format::Anthropic,
+            format!(
+                "event: content_block_start\ndata: {{\"index\": {huge}, \"content_block\": \
+                 {{\"type\": \"tool_use\", \"id\": \"a\", \"name\": \"b\", \"input\": {{}}}}}}\n\n\
+                 event: content_block_delta\ndata: {deep}\n\n"
+            ),
+        ),
+        (
+            Format::Gemini,
+            format!(
+                "data: {{\"candidates\": [{{\"index\": {huge}, \"content\": {{\"parts\": []}}}}]}}\n\n\
+                 data: {{\"candidates\": {deep}}}\n\n"
+            ),
+        ),
+        (
+            Format::Ollama,
+            format!(
+                "{{\"message\": {{\"content\": \"a\"}}, \"done\": true, \"prompt_eval_count\": {most}, \
+                 \"eval_count\": {most}, \"x\": {deep}}}\n"
+            ),
+        ),
+        (Format::OpenAi, format!("data: {{\"choices\": {deep}}}\n\n")),
+    ] {
+        let server = ModelServer::start(format, [Step::body(body)]);
+        let error = failure(&model(&server, "retries: 0"), question("?")).await;
+        assert_eq!(error.kind, ModelFailure::Unreadable, "{format:?}: {error}");
+    }
+}
+
+/// Genai adds such numbers without care, which is a panic in a build for tests.
+#[tokio::test]
+async fn tokens_beyond_counting_are_no_end_of_the_process() {
+    let most = i32::MAX;
+    let body = format!(
+        "{{\"message\": {{\"content\": \"a\"}}, \"done\": true, \"done_reason\": \"stop\", \
+         \"prompt_eval_count\": {most}, \"eval_count\": {most}}}\n"
+    );
+    let server = ModelServer::ollama([Step::body(body), Step::text("still here")]);
+    let model = model(&server, "retries: 0");
+    let _either = model.ask(question("?")).collect::<Vec<_>>().await;
+    assert_eq!(turn(&model, question("?")).await.text, "still here");
+}
+
+/// Bytes come all the time, and nothing whole.
+#[tokio::test]
+async fn a_line_without_an_end_is_ended() {
+    for format in [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama] {
+        let server =
+            ModelServer::start(format, [Step::endless("data: x", Duration::from_millis(20))]);
+        let model = model(&server, "retries: 0\nrequest_timeout: 200ms");
+        let failed = tokio::time::timeout(Duration::from_secs(10), failure(&model, question("?")));
+        let error = failed.await.expect("it ends by itself");
+        assert_eq!(
+            error.message,
+            format!("the service of `{}` was silent for 200ms", server.model())
+        );
+    }
+}
+
+/// Whoever asked can leave, however fast it comes. With more threads than one that is a known limit
+/// (ARCHITECTURE.md, invariant 11).
+#[tokio::test]
+async fn a_flood_without_an_end_can_be_left() {
+    let server = ModelServer::openai([Step::endless("x".repeat(4096), Duration::ZERO)]);
+    let model = model(&server, "retries: 0\nrequest_timeout: 60s");
+    let began = std::time::Instant::now();
+    let asking = tokio::time::timeout(Duration::from_secs(1), failure(&model, question("?")));
+    asking.await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
