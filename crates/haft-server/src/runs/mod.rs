@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, mentioned,
 };
+use haft::inbox::Closing;
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
 use tokio::sync::broadcast::error::RecvError;
@@ -197,5 +198,9 @@ async fn go(
         }
     };
     questions.catch_up();
+    // What a server asked is withdrawn by whoever serves that server, a moment later.
+    for id in run.questions() {
+        run.closed(&id, Some(Closing::Withdrawn));
+    }
     run.finish(turn);
 }
