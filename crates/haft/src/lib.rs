@@ -52,7 +52,7 @@ pub use haft_mcp::{
 pub use inbox::{Ask, Inbox};
 pub use policy::Admitted;
 pub use progress::Progress;
-pub use requester::{Question, Refusal, Requester};
+pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
     CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
     RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,

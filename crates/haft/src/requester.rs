@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::tool::BoxFuture;
+use crate::tool::{BoxFuture, CallContext};
 
 /// Whoever made a call: can be asked and told something before the answer, where the tool's server
 /// wants to. A gateway is one, for the client at its other side.
@@ -41,6 +41,42 @@ pub struct Question<'a> {
     pub method: &'a str,
     /// As the server sent them.
     pub params: &'a RawValue,
+}
+
+/// Whose call a server works on while it asks something, as far as that is sure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The call.
+    pub execution_id: Option<String>,
+    /// Who made it.
+    pub caller: Option<String>,
+    /// The session or run it belongs to.
+    pub session: Option<String>,
+}
+
+impl Origin {
+    /// What holds for both. A session says nothing without its caller: anybody may name one.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn common(self, other: Self) -> Self {
+        if self.caller != other.caller {
+            return Self::default();
+        }
+        Self {
+            execution_id: self.execution_id.filter(|id| other.execution_id.as_ref() == Some(id)),
+            caller: self.caller,
+            session: self.session.filter(|session| other.session.as_ref() == Some(session)),
+        }
+    }
+}
+
+impl From<&CallContext> for Origin {
+    fn from(context: &CallContext) -> Self {
+        Self {
+            execution_id: Some(context.execution_id.clone()),
+            caller: context.caller.clone(),
+            session: context.session.clone(),
+        }
+    }
 }
 
 /// Why a server's request is not answered.

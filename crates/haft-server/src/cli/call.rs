@@ -1,20 +1,22 @@
 //! `haft call`.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 use haft::record::LogHealth;
-use haft::{Envelope, Status, ToolCall};
+use haft::{Config, Envelope, Inbox, Status, ToolCall};
 use tokio_util::sync::CancellationToken;
 
+use super::agent::{Lasts, Lines, People};
 use super::content::shown;
+use super::serve::sampler;
 use super::toolbox::{Purpose, Toolbox};
 use super::{
     EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json,
     print_json_text,
 };
 use crate::console::{self, Paint};
+use crate::gateway::Hub;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -46,7 +48,9 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
     let config = configuration(global)?;
     let on_failure = config.log.on_failure.value;
     block_on(async {
-        let mut toolbox = Toolbox::open(config, Purpose::Call(&args.tool)).await?;
+        let asking = inbox(&config, args.yes);
+        let purpose = Purpose::Call(&args.tool, asking.clone());
+        let mut toolbox = Toolbox::open(config, purpose).await?;
         let runtime = toolbox.runtime.clone();
         let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
         if let Some(session) = &args.session {
@@ -55,12 +59,20 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         if let Some(request) = &args.request {
             call = call.request(request);
         }
-        if args.yes || agrees(&toolbox, &args.tool, &text) {
+        let cancel = CancellationToken::new();
+        call = call.cancelled_by(cancel.clone());
+        if args.yes {
             call = call.approved();
         }
-        let cancel = CancellationToken::new();
-        let calling = runtime.call(call.cancelled_by(cancel.clone()));
-        let mut envelope = toolbox.cancelling(&cancel, calling).await;
+        let mut envelope = if let Some((_, inbox)) = asking {
+            toolbox.hide_progress();
+            let people = People::attend(&inbox, Lines::open(None), Paint::stderr(global.color))
+                .during(Lasts::OneCall);
+            let calling = runtime.call(call.asking_people());
+            toolbox.cancelling(&cancel, people.while_working(&cancel, calling)).await
+        } else {
+            toolbox.cancelling(&cancel, runtime.call(call)).await
+        };
         toolbox.end().await;
         // Only now is it sure whether the entry came to the log after all.
         envelope.message = runtime.log_health().and_then(unrecorded);
@@ -89,21 +101,16 @@ fn unrecorded(health: LogHealth) -> Option<String> {
     }
 }
 
-/// Asks the person at the terminal, where the tool wants that and there is one.
-fn agrees(toolbox: &Toolbox, tool: &str, arguments: &str) -> bool {
-    let needs_approval = toolbox
-        .runtime
-        .tool(tool)
-        .is_some_and(|tool| tool.setting("approval").is_some_and(|it| it == "ask"));
-    if !needs_approval || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return false;
+/// Where servers and tools ask the person at the terminal, if there is one. A server that may use the model gets
+/// that of the configuration.
+fn inbox(config: &Config, says_yes: bool) -> Option<(Hub, Inbox)> {
+    if !People::are_there() {
+        return None;
     }
-    toolbox.hide_progress();
-    eprint!("Run `{tool}` with {}? [y/N] ", haft::text::printable(arguments));
-    let mut answer = String::new();
-    let read =
-        std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
-    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+    let inbox = Inbox::default();
+    let hub = Hub::with_inbox(inbox.clone());
+    hub.set_sampler(sampler(&config.agent));
+    Some((if says_yes { hub.agreeing() } else { hub }, inbox))
 }
 
 fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {

@@ -19,8 +19,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What the command needs the toolbox for.
 #[derive(Clone)]
 pub(super) enum Purpose<'a> {
-    /// To run this tool.
-    Call(&'a str),
+    /// To run this tool, and ask people in the inbox where somebody is there.
+    Call(&'a str, Option<(Hub, Inbox)>),
     /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
     Serve(Hub),
     /// To let a model use it, and ask people in the inbox.
@@ -54,7 +54,10 @@ impl Toolbox {
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
-            Purpose::Call(tool) => builder.for_tool(tool),
+            Purpose::Call(tool, None) => builder.for_tool(tool),
+            Purpose::Call(tool, Some((hub, inbox))) => {
+                builder.for_tool(tool).server_handler(hub).inbox(inbox)
+            }
             Purpose::Serve(hub) => builder.without_waiting().server_handler(hub),
             Purpose::Agent(hub, inbox) => builder.server_handler(hub).inbox(inbox),
             Purpose::Look => builder.look_only(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use haft::agent::Sampler;
 use haft::oauth::BoxFuture;
-use haft::{Inbox, Refusal, ServerHandler};
+use haft::{Inbox, Origin, Refusal, ServerHandler};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -83,15 +83,25 @@ impl ServerHandler for Hub {
         json!({ "sampling": {}, "elicitation": { "form": {}, "url": {} }, "roots": {} })
     }
 
+    /// Of no call that is known, so for those only who answer everything.
     fn approve_sampling<'a>(
         &'a self,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.approve_sampling_for(&Origin::default(), server, params).await })
+    }
+
+    fn approve_sampling_for<'a>(
+        &'a self,
+        call: &'a Origin,
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             match &self.inbox {
                 _ if self.agrees => true,
-                Some(inbox) => people::approve_sampling(inbox, server, params).await,
+                Some(inbox) => people::approve_sampling(inbox, call, server, params).await,
                 None => false,
             }
         })
@@ -115,9 +125,18 @@ impl ServerHandler for Hub {
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        Box::pin(async move { self.elicit_for(&Origin::default(), server, params).await })
+    }
+
+    fn elicit_for<'a>(
+        &'a self,
+        call: &'a Origin,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async move {
             match &self.inbox {
-                Some(inbox) => people::elicit(inbox, server, params).await,
+                Some(inbox) => people::elicit(inbox, call, server, params).await,
                 None => Err(Refusal::new("there is nobody to ask")),
             }
         })

@@ -1,13 +1,13 @@
 //! What servers want of people, asked in the inbox.
 
-use haft::Refusal;
 use haft::inbox::{Ask, Inbox, Kind, NoAnswer};
 use haft::text::{printable, printable_block};
+use haft::{Origin, Refusal};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How much of a request to the model is shown.
+/// How much of a request to the model is in the question itself.
 const SHOWN_CHARS_MAX: usize = 500;
 
 const ALLOW: &str = "allow";
@@ -15,17 +15,28 @@ const DENY: &str = "deny";
 /// The one answer to a server that wants an address to be opened.
 const OPENED: &str = "opened";
 
-/// Whether a person lets a server use the model this once.
-pub(super) async fn approve_sampling(inbox: &Inbox, server: &str, params: &RawValue) -> bool {
+/// Whether a person lets a server use the model this once. The question says what it would be asked last; the
+/// whole request, with what the model would be told before, lies beside it.
+pub(super) async fn approve_sampling(
+    inbox: &Inbox,
+    call: &Origin,
+    server: &str,
+    params: &RawValue,
+) -> bool {
     let question =
         format!("May the server `{}` ask the model: {}", printable(server), short(params));
-    let ask = Ask::new(Kind::Sampling, question).options([ALLOW, DENY]).server(server);
+    let ask = Ask::new(Kind::Sampling, question)
+        .options([ALLOW, DENY])
+        .server(server)
+        .arguments(params)
+        .origin(call.clone());
     inbox.ask(ask).await.is_ok_and(|answer| answer == ALLOW)
 }
 
 /// A server's question to a person: the result of `elicitation/create`.
 pub(super) async fn elicit(
     inbox: &Inbox,
+    call: &Origin,
     server: &str,
     params: &RawValue,
 ) -> Result<Value, Refusal> {
@@ -53,7 +64,7 @@ pub(super) async fn elicit(
         Some(schema) if url.is_none() => ask.schema(schema),
         Some(_) | None => ask,
     };
-    match inbox.ask(ask.server(server)).await {
+    match inbox.ask(ask.server(server).origin(call.clone())).await {
         Ok(_) if url.is_some() => Ok(json!({ "action": "accept" })),
         Ok(content) => Ok(json!({ "action": "accept", "content": content })),
         Err(NoAnswer::Refused { .. }) => Ok(json!({ "action": "decline" })),

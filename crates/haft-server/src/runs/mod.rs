@@ -10,6 +10,7 @@ use std::time::Duration;
 use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, Turn, mentioned,
 };
+use haft::inbox::Closing;
 use haft::model::{self, ModelError};
 use haft::{Runtime, ToolFailure};
 use tokio::sync::broadcast::error::RecvError;
@@ -208,5 +209,9 @@ async fn course(
         }
     };
     questions.catch_up();
+    // What a server asked is withdrawn by whoever serves that server, a moment later.
+    for id in run.questions() {
+        run.closed(&id, Some(Closing::Withdrawn));
+    }
     turn
 }

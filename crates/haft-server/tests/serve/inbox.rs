@@ -249,6 +249,76 @@ async fn a_person_decides_whether_a_server_asks_the_model() {
     assert!(told.contains("no model is configured"), "{told}");
 }
 
+/// Proves S3-EC-9: who decides sees everything that the model would be told.
+#[tokio::test]
+async fn a_person_sees_the_whole_request_to_the_model() {
+    let served = Served::open(asking_server("legacy"));
+    let sample = async || call(&served, "sample", &json!({"message": "Say hello."})).await;
+    let (_, (_, item)) = tokio::join!(sample(), say(&served, json!({"answer": "deny"})));
+    let said = json!([{"role": "user", "content": {"type": "text", "text": "Say hello."}}]);
+    assert_eq!(item["arguments"], json!({"messages": said, "maxTokens": 100}));
+}
+
+/// Proves S3-EC-9: what a server asks in the call of a key is that key's to see and answer, and no other's.
+#[tokio::test]
+async fn callers_answer_what_servers_ask_in_their_calls() {
+    let keys = [("boss", Scope::Admin), ("one", Scope::Call), ("two", Scope::Call)];
+    for era in ["legacy", "modern"] {
+        let (served, keys) = Served::with_keys(asking_server(era), &keys);
+        let as_key = async |key: &str, method: Method, path: &str, body: &Value| {
+            let request = served.request_as(key, method, path);
+            answer(request.header("content-type", "application/json").body(body.to_string())).await
+        };
+        for (tool, said, told) in
+            [("elicit", json!({"name": "Ada"}), "Ada"), ("sample", json!("deny"), "nobody agreed")]
+        {
+            let asking = async {
+                let path = format!("/api/v1/tools/{tool}/call");
+                as_key(&keys[1], Method::POST, &path, &json!({"session": "s"})).await
+            };
+            let answering = async {
+                let item = open(&served, 1).await.remove(0);
+                assert_eq!((&item["caller"], &item["session"]), (&json!("key:one"), &json!("s")));
+                let list = async |key: &str| {
+                    as_key(key, Method::GET, "/api/v1/inbox", &Value::Null).await.json()
+                };
+                assert_eq!(list(&keys[2]).await, json!({"items": []}));
+                assert_eq!(list(&keys[1]).await, json!({"items": [item]}));
+                let body = json!({ "answer": said });
+                let other = as_key(&keys[2], Method::POST, &path(&item), &body).await;
+                assert_eq!(other.status, 404);
+                let own = as_key(&keys[1], Method::POST, &path(&item), &body).await;
+                assert_eq!(own.status, 200, "{}", own.text);
+                item
+            };
+            let (answer, item) = tokio::join!(asking, answering);
+            assert!(answer.text.contains(told), "{era} {tool}: {}", answer.text);
+            assert_eq!(answer.json()["execution_id"], item["execution_id"]);
+        }
+    }
+}
+
+/// A call that ends, by its timeout or because its client is gone, withdraws what its server asked.
+#[tokio::test]
+async fn a_call_that_ends_withdraws_its_servers_question() {
+    for era in ["legacy", "modern"] {
+        let served = Served::open(asking_server(era));
+        let nothing = json!({});
+        tokio::select! {
+            answer = call(&served, "elicit", &nothing) => panic!("nobody answered, and yet: {}", answer.text),
+            _ = open(&served, 1) => {}
+        }
+        open(&served, 0).await;
+        let workspace = asking_server(era);
+        let text = workspace.read("haft.yaml").unwrap();
+        workspace.write("haft.yaml", text + "defaults: {timeout: 200ms}\n");
+        let served = Served::open(workspace);
+        let late = call(&served, "elicit", &json!({})).await.json();
+        assert_eq!(late["error"]["code"], "Timeout", "{late}");
+        open(&served, 0).await;
+    }
+}
+
 /// What nobody answers is cancelled, as the server sees it.
 #[tokio::test]
 async fn a_server_hears_that_nobody_answered() {

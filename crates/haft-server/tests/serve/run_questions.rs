@@ -1,9 +1,11 @@
 //! Runs that wait for a person, who answers over HTTP.
 
 use serde_json::{Value, json};
+use testkit::fixture::Fixture;
 use testkit::model::{ModelServer, Step};
 
 use crate::agent::{HUMAN, begin, follow, over, questions, say, workspace};
+use crate::faults::until;
 use crate::served::Served;
 
 /// A model that says what came of its last call.
@@ -116,6 +118,52 @@ async fn a_cancelled_run_withdraws_its_question() {
     let run = served.get(events.header("location")).await.json();
     assert_eq!(run["questions"], json!([]));
     assert_eq!(served.get("/api/v1/inbox").await.json(), json!({"items": []}));
+}
+
+/// A server that asks people, as a line of `haft.yaml`.
+fn asking_server() -> String {
+    let scenario = json!({"tools": ["elicit", "sample"]});
+    let server = json!({"far": {
+        "command": Fixture::path(), "args": Fixture::stdio_args(&scenario), "mode": "dynamic",
+        "sampling": "ask",
+    }});
+    format!("servers: {server}\n")
+}
+
+/// Proves S3-EC-9: what a server asks in a run is told there, and answered for it.
+#[tokio::test]
+async fn a_run_shows_what_its_servers_ask() {
+    let model =
+        ModelServer::openai([Step::call("elicit", json!({"message": "Your name?"})), tells()]);
+    let served = Served::open(workspace(&model, &asking_server()));
+    let mut events = follow(&served, json!({"input": "Ask."})).await;
+    let asked = events.up_to("question.asked").await.pop().unwrap().data["item"].clone();
+    assert_eq!((&asked["kind"], &asked["server"]), (&json!("elicitation"), &json!("far")));
+    let run = served.get(events.header("location")).await.json();
+    assert_eq!((&run["questions"], &run["session"]), (&json!([asked]), &asked["session"]));
+    assert_eq!(say(&served, &asked, json!({"name": "Ada"})).await.status, 200);
+    let rest = events.rest().await;
+    let text = rest.last().unwrap().data["text"].as_str().unwrap();
+    assert!(text.contains("Ada"), "{text}");
+}
+
+/// Proves S3-EC-9: a run that is broken off withdraws what its servers asked.
+#[tokio::test]
+async fn a_cancelled_run_withdraws_its_servers_questions() {
+    for tool in ["elicit", "sample"] {
+        let model = ModelServer::openai([Step::call(tool, json!({}))]);
+        let served = Served::open(workspace(&model, &asking_server()));
+        let mut events = follow(&served, json!({"input": "Ask."})).await;
+        let asked = events.up_to("question.asked").await.pop().unwrap().data["item"].clone();
+        assert_eq!(served.delete(events.header("location")).await.status, 202);
+        let rest = events.rest().await;
+        assert_eq!(rest.last().unwrap().data["end"], "cancelled");
+        let path = format!("/api/v1/inbox/{}", asked["id"].as_str().unwrap());
+        until("the question is withdrawn", async || {
+            (served.get(&path).await.status == 404).then_some(())
+        })
+        .await;
+    }
 }
 
 /// A caller who names the session of a run in a call of their own puts no question into it.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::requester::Origin;
 use crate::tool::CallContext;
 
 /// Why somebody is asked.
@@ -39,7 +40,7 @@ pub struct Item {
     pub schema: Option<Value>,
     /// The tool that is about to run.
     pub tool: Option<String>,
-    /// What it is about to run with.
+    /// What it is about to run with, or what the server wants of the model.
     pub arguments: Option<Arc<RawValue>>,
     /// The MCP server that asks.
     pub server: Option<String>,
@@ -112,7 +113,7 @@ impl Ask {
         self
     }
 
-    /// Shows what that tool is about to run with.
+    /// Shows what that tool is about to run with, or what the server wants of the model.
     #[must_use]
     pub fn arguments(mut self, arguments: &RawValue) -> Self {
         self.arguments = Some(Arc::from(arguments.to_owned()));
@@ -128,10 +129,15 @@ impl Ask {
 
     /// Says which call waits for the answer, and who made it.
     #[must_use]
-    pub fn context(mut self, context: &CallContext) -> Self {
-        self.execution_id = Some(context.execution_id.clone());
-        self.caller.clone_from(&context.caller);
-        self.session.clone_from(&context.session);
+    pub fn context(self, context: &CallContext) -> Self {
+        self.origin(Origin::from(context))
+    }
+
+    /// The same, as far as it is known.
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        let Origin { execution_id, caller, session } = origin;
+        (self.execution_id, self.caller, self.session) = (execution_id, caller, session);
         self
     }
 

@@ -1,5 +1,6 @@
 //! What `haft run` and `haft chat` share: the model, the toolbox and the conversation they go on with.
 
+mod form;
 mod lines;
 mod people;
 mod printer;
@@ -19,7 +20,7 @@ use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
 pub(super) use lines::{Lines, Said};
-pub(super) use people::People;
+pub(super) use people::{Lasts, People};
 pub(super) use printer::Printer;
 
 /// Who calls tools, as the log names it.

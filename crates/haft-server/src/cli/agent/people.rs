@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use haft::inbox::{Answer, AnswerError, Attendance, Inbox, Item, Kind};
-use haft::text::{printable, printable_block};
+use haft::text::{printable, printable_block, printable_json};
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use super::form::{Entered, Filled, Form};
 use super::lines::{Lines, Said};
 use crate::console::Paint;
 
@@ -20,8 +21,18 @@ pub(in crate::cli) struct People {
     inbox: Inbox,
     paint: Paint,
     lines: Lines,
+    lasts: Lasts,
     /// While this is held, questions wait for an answer instead of failing.
     _attendance: Attendance,
+}
+
+/// Whether there is more to come that a person can agree to in advance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Lasts {
+    /// A conversation.
+    Conversation,
+    /// One call, after which everything is forgotten.
+    OneCall,
 }
 
 impl People {
@@ -32,7 +43,15 @@ impl People {
 
     /// Attends the inbox.
     pub(in crate::cli) fn attend(inbox: &Inbox, lines: Lines, paint: Paint) -> Self {
-        Self { inbox: inbox.clone(), paint, lines, _attendance: inbox.attend() }
+        let lasts = Lasts::Conversation;
+        Self { inbox: inbox.clone(), paint, lines, lasts, _attendance: inbox.attend() }
+    }
+
+    /// Says what the person is there for.
+    #[must_use]
+    pub(in crate::cli) fn during(mut self, lasts: Lasts) -> Self {
+        self.lasts = lasts;
+        self
     }
 
     /// Answers questions one after the other for as long as `work` goes on. Ctrl-C at a question cancels
@@ -63,17 +82,11 @@ impl People {
     /// Puts one question to the person until it is answered or over.
     async fn put(&self, item: &Item, cancel: &CancellationToken) {
         let paint = self.paint;
-        eprintln!("{}", shown(paint, item));
+        let form = item.schema.as_ref().filter(|_| item.options.is_empty()).and_then(Form::of);
+        eprintln!("{}", shown(paint, item, form.as_ref()));
         while self.inbox.item(&item.id).is_some() {
             let answer = tokio::select! {
-                said = self.lines.ask(hint(item)) => match said {
-                    Said::Line(line) => read(item, line.trim()),
-                    Said::Interrupted => {
-                        cancel.cancel();
-                        refused("interrupted")
-                    }
-                    Said::Closed => refused("the terminal was closed"),
-                },
+                answer = self.answer(item, form.as_ref(), cancel) => answer,
                 () = self.over(item) => {
                     eprintln!("{}", paint.dim("the question is over"));
                     return;
@@ -85,6 +98,53 @@ impl People {
                     eprintln!("{}", printable(&error.to_string()));
                 }
             }
+        }
+    }
+
+    async fn answer(&self, item: &Item, form: Option<&Form>, cancel: &CancellationToken) -> Answer {
+        let answer = match form {
+            Some(form) => self.fill(form, cancel).await,
+            None => {
+                let line = self.line(hint(item, self.lasts), cancel).await;
+                line.map(|line| read(item, line.trim()))
+            }
+        };
+        // Both are answers.
+        answer.unwrap_or_else(|refusal| refusal)
+    }
+
+    /// Asks for the fields of a form, one after the other.
+    async fn fill(&self, form: &Form, cancel: &CancellationToken) -> Result<Answer, Answer> {
+        let mut filled = Filled::new();
+        for field in &form.fields {
+            let explained = field.explained();
+            if !explained.is_empty() {
+                eprintln!("{explained}");
+            }
+            loop {
+                match field.read(&self.line(&field.prompt(), cancel).await?) {
+                    Entered::Value(value) => {
+                        filled.insert(field.name.clone(), value);
+                        break;
+                    }
+                    Entered::LeftOut => break,
+                    Entered::Refused => return Err(Answer::Refused { reason: None }),
+                    Entered::Wrong(expected) => eprintln!("that does not fit: {expected}, please"),
+                }
+            }
+        }
+        Ok(Answer::Given(Value::Object(filled)))
+    }
+
+    /// One line, or the refusal that there is none.
+    async fn line(&self, prompt: &str, cancel: &CancellationToken) -> Result<String, Answer> {
+        match self.lines.ask(prompt).await {
+            Said::Line(line) => Ok(line),
+            Said::Interrupted => {
+                cancel.cancel();
+                Err(refused("interrupted"))
+            }
+            Said::Closed => Err(refused("the terminal was closed")),
         }
     }
 
@@ -103,7 +163,7 @@ fn refused(reason: &str) -> Answer {
     Answer::Refused { reason: Some(reason.to_owned()) }
 }
 
-fn shown(paint: Paint, item: &Item) -> String {
+fn shown(paint: Paint, item: &Item, form: Option<&Form>) -> String {
     let asker = match (&item.server, &item.tool) {
         (Some(server), None) => format!("`{}` asks: ", printable(server)),
         _ => String::new(),
@@ -117,17 +177,23 @@ fn shown(paint: Paint, item: &Item) -> String {
             let _ = write!(text, "\n  {}. {}", at + 1, printable(option));
         }
     }
-    if let Some(schema) = &item.schema {
-        text.push_str(&paint.dim(&format!("\n  as JSON that fits {schema}")));
+    match (&item.schema, form) {
+        (Some(_), Some(_)) => text.push_str(&paint.dim("\n  field by field; Ctrl-D refuses")),
+        (Some(schema), None) => {
+            let schema = schema.to_string();
+            let hint = format!("\n  as JSON that fits {}", printable_json(&schema));
+            text.push_str(&paint.dim(&hint));
+        }
+        (None, _) => {}
     }
     text
 }
 
-fn hint(item: &Item) -> &'static str {
-    match item.kind {
-        Kind::Approval => "[a]llow, al[w]ays, [d]eny? ",
-        Kind::Sampling => "[a]llow, [d]eny? ",
-        Kind::Question | Kind::Elicitation => "your answer (empty to refuse): ",
+fn hint(item: &Item, lasts: Lasts) -> &'static str {
+    match (item.kind, lasts) {
+        (Kind::Approval, Lasts::Conversation) => "[a]llow, al[w]ays, [d]eny? ",
+        (Kind::Approval, Lasts::OneCall) | (Kind::Sampling, _) => "[a]llow, [d]eny? ",
+        (Kind::Question | Kind::Elicitation, _) => "your answer (empty to refuse): ",
     }
 }
 

@@ -25,6 +25,7 @@ use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
 use crate::telemetry::Telemetry;
+pub(super) use sampling::sampler;
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -84,7 +85,7 @@ async fn serve(
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
-    hub.set_sampler(sampling::sampler(&config.agent));
+    hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let runtime = start(config, &mut signals, Arc::clone(&telemetry), asked).await?;
     let gateway = Mount::new(runtime.clone(), hub.clone());

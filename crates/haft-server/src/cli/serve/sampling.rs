@@ -10,7 +10,7 @@ use crate::gateway::Hub;
 
 /// The model of a configuration; none where there is none, or where it cannot be used. Whoever begins a run is
 /// told why.
-pub(super) fn sampler(config: &AgentConfig) -> Option<Sampler> {
+pub(in crate::cli) fn sampler(config: &AgentConfig) -> Option<Sampler> {
     config.model.as_ref()?;
     model::open(config).ok().map(Sampler::new)
 }

@@ -27,6 +27,7 @@ use crate::content::{Content, Message};
 use crate::error::ToolFailure;
 use crate::record::Redactor;
 use crate::registry::skipped;
+use crate::requester::Origin;
 
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
@@ -328,7 +329,7 @@ impl Connection {
         ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
     ) -> Result<T, ToolFailure> {
         let _under_way = self.used();
-        let _noted = self.under_way.note(None);
+        let _noted = self.under_way.note(None, Origin::default());
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);

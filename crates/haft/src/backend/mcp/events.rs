@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 use super::handler::ServerHandler;
 use super::lists::Resources;
-use super::under_way::{Meant, UnderWay};
+use super::under_way::{Meant, UnderWay, Whom};
 use crate::config::choices::{ListChanged, Sampling};
 use crate::record::Redactor;
-use crate::requester::{Question, Refusal, Requester};
+use crate::requester::{Origin, Question, Refusal};
 use crate::text::printable;
 
 /// JSON-RPC code of a request that a person or a rule refused.
@@ -57,7 +57,13 @@ impl Events {
         let empty = || RawValue::from_string("{}".to_owned());
         let params = params.or_else(|| empty().ok()).unwrap_or_else(|| RawValue::NULL.to_owned());
         let question = Question { server, name: name.as_deref(), method: &method, params: &params };
-        match self.answer_question(question, caller).await {
+        let answered = tokio::select! {
+            biased;
+            answered = self.answer_question(question, &caller) => answered,
+            // Whoever is asked need not trouble any more: the server has nobody to do it for.
+            () = self.under_way.over(&caller) => Err(Refusal::new("the call it belongs to is over")),
+        };
+        match answered {
             Ok(answer) => {
                 tracing::info!(server, method, "answered a request of the server");
                 Ok(answer)
@@ -72,34 +78,34 @@ impl Events {
     async fn answer_question(
         &self,
         question: Question<'_>,
-        caller: Meant,
+        Meant { whom, origin, .. }: &Meant,
     ) -> Result<Box<RawValue>, Refusal> {
         let Question { server, method, params, .. } = question;
         if method == "sampling/createMessage" {
-            self.allow_sampling(params).await?;
+            self.allow_sampling(params, origin).await?;
         }
-        let answer = match caller {
-            Meant::One(requester) => return requester.ask(question).await,
-            Meant::Unclear => {
+        let answer = match whom {
+            Whom::Client(requester) => return requester.ask(question).await,
+            Whom::Unclear => {
                 let reason = "several clients have calls under way at this server, and it does not \
                               say which of them it asks";
                 return Err(Refusal::new(reason));
             }
-            Meant::Nobody => match method {
+            Whom::Program => match method {
                 "sampling/createMessage" => self.handler.sample(server, params).await?,
-                "elicitation/create" => self.handler.elicit(server, params).await?,
+                "elicitation/create" => self.handler.elicit_for(origin, server, params).await?,
                 _ => self.handler.roots(server).await?,
             },
         };
         to_raw_value(&answer).map_err(|error| Refusal::new(error.to_string()))
     }
 
-    async fn allow_sampling(&self, params: &RawValue) -> Result<(), Refusal> {
+    async fn allow_sampling(&self, params: &RawValue, origin: &Origin) -> Result<(), Refusal> {
         let is_allowed = match self.sampling {
             Sampling::Deny => {
                 return Err(Refusal::new("the configuration says `sampling: deny`"));
             }
-            Sampling::Ask => self.handler.approve_sampling(&self.server, params).await,
+            Sampling::Ask => self.handler.approve_sampling_for(origin, &self.server, params).await,
             Sampling::Allow => true,
         };
         let nobody = || Refusal::new("nobody agreed to it (`sampling: ask`)");
@@ -118,7 +124,7 @@ impl Events {
         match method {
             "notifications/message" => {
                 self.log(params);
-                if let (Meant::One(requester), Some(params)) = (caller, params) {
+                if let (Whom::Client(requester), Some(params)) = (caller.whom, params) {
                     let masked = self.redactor.json(params.get()).into_owned();
                     if let Ok(masked) = RawValue::from_string(masked) {
                         requester.log(&masked);
@@ -204,33 +210,33 @@ impl Handler for Events {
     }
 }
 
-/// The handler of one call: what the server says there concerns the client who made it.
+/// The handler of one call: what the server says there concerns whoever made it.
 pub(super) struct InCall {
     pub(super) events: Arc<Events>,
-    pub(super) requester: Arc<dyn Requester>,
-}
-
-impl InCall {
-    fn caller(&self) -> Meant {
-        Meant::One(Arc::clone(&self.requester))
-    }
+    pub(super) caller: Meant,
 }
 
 impl Handler for InCall {
     fn capabilities(&self) -> Value {
-        self.events.allowed(self.requester.capabilities())
+        match &self.caller.whom {
+            Whom::Client(requester) => self.events.allowed(requester.capabilities()),
+            Whom::Program | Whom::Unclear => self.events.capabilities(),
+        }
     }
 
     fn log_level(&self) -> Option<&'static str> {
-        self.requester.log_level()
+        match &self.caller.whom {
+            Whom::Client(requester) => requester.log_level(),
+            Whom::Program | Whom::Unclear => self.events.log_level(),
+        }
     }
 
     fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        Box::pin(self.events.answer(request, self.caller()))
+        Box::pin(self.events.answer(request, self.caller.clone()))
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) {
-        self.events.notification(method, params, self.caller());
+        self.events.notification(method, params, self.caller.clone());
     }
 
     fn trouble(&self, what: &str) {

@@ -11,14 +11,14 @@ use super::connection::Connection;
 use super::events::InCall;
 use super::failure;
 use super::lists::Resources;
+use super::under_way::Noted;
 use crate::error::ToolFailure;
-use crate::requester::Requester;
+use crate::requester::{Origin, Requester};
 
 impl Connection {
-    /// Who answers the server while it works for this client.
-    pub(super) fn handler_for(&self, requester: &Arc<dyn Requester>) -> Arc<dyn Handler> {
-        let (events, requester) = (Arc::clone(&self.events), Arc::clone(requester));
-        Arc::new(InCall { events, requester })
+    /// Who answers the server while it works on this call.
+    pub(super) fn handler_for(&self, call: &Noted) -> Arc<dyn Handler> {
+        Arc::new(InCall { events: Arc::clone(&self.events), caller: call.meant() })
     }
 
     /// Hands a request on. `params` is a JSON object without `_meta`, `name` what the method is about.
@@ -30,8 +30,8 @@ impl Connection {
         params: &RawValue,
         requester: &Arc<dyn Requester>,
     ) -> Result<Box<RawValue>, RpcError> {
-        let _noted = self.under_way.note(Some(requester));
-        let handler = Some(self.handler_for(requester));
+        let noted = self.under_way.note(Some(requester), Origin::default());
+        let handler = Some(self.handler_for(&noted));
         self.asking(async |client| client.request(method, name, params, handler).await).await
     }
 

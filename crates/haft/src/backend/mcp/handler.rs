@@ -3,7 +3,7 @@
 use haft_mcp::BoxFuture;
 use serde_json::{Value, value::RawValue};
 
-use crate::requester::Refusal;
+use crate::requester::{Origin, Refusal};
 
 /// Answers servers' requests and hears what they tell. Everything is refused by default.
 ///
@@ -24,6 +24,16 @@ pub trait ServerHandler: Send + Sync + 'static {
         Box::pin(async { false })
     }
 
+    /// The same, where it is known whose call the server works on. Dropped when that call ends.
+    fn approve_sampling_for<'a>(
+        &'a self,
+        _call: &'a Origin,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, bool> {
+        self.approve_sampling(server, params)
+    }
+
     /// Lets a model answer: the result of `sampling/createMessage`.
     fn sample<'a>(
         &'a self,
@@ -40,6 +50,16 @@ pub trait ServerHandler: Send + Sync + 'static {
         _params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async { Err(Refusal::new("there is nobody to ask")) })
+    }
+
+    /// The same, where it is known whose call the server works on. Dropped when that call ends.
+    fn elicit_for<'a>(
+        &'a self,
+        _call: &'a Origin,
+        server: &'a str,
+        params: &'a RawValue,
+    ) -> BoxFuture<'a, Result<Value, Refusal>> {
+        self.elicit(server, params)
     }
 
     /// The folders a server may look at: the result of `roots/list`.

@@ -13,6 +13,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::progress::Progress;
+use crate::requester::Origin;
 use crate::tool::{BoxFuture, CallContext, Tool, ToolDefinition};
 
 /// The longest a server's wish to be left alone is waited for within a call.
@@ -56,6 +57,7 @@ impl McpTool {
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let connection = &self.connection;
+        let noted = connection.under_way.note(context.requester.0.as_ref(), Origin::from(context));
         let options = CallOptions {
             // Servers send progress only to those who ask for it; whoever handles their
             // notifications hears it too.
@@ -64,9 +66,8 @@ impl McpTool {
                 parent: trace.traceparent().to_owned(),
                 state: trace.tracestate().map(ToOwned::to_owned),
             }),
-            handler: context.requester.0.as_ref().map(|it| connection.handler_for(it)),
+            handler: Some(connection.handler_for(&noted)),
         };
-        let _noted = connection.under_way.note(context.requester.0.as_ref());
         let _under_way = connection.used();
         let tool = &self.definition.name;
         let mut repeats = 0;

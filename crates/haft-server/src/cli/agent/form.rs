@@ -1,0 +1,239 @@
+//! A form: an object that a schema asks for, filled in field by field.
+
+use std::fmt::Write as _;
+
+use haft::text::{printable, printable_block, printable_json};
+use serde_json::{Map, Value};
+
+/// More fields than a person fills in one by one.
+const FIELDS_MAX: usize = 50;
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+pub(super) struct Form {
+    pub(super) fields: Vec<Field>,
+}
+
+/// One value of a form.
+#[derive(Debug, PartialEq)]
+pub(super) struct Field {
+    pub(super) name: String,
+    title: Option<String>,
+    description: Option<String>,
+    wanted: Wanted,
+    default: Option<Value>,
+    is_required: bool,
+}
+
+#[derive(Debug, PartialEq)]
+enum Wanted {
+    Text,
+    Number,
+    Integer,
+    Boolean,
+    OneOf(Vec<Choice>),
+}
+
+#[derive(Debug, PartialEq)]
+struct Choice {
+    value: Value,
+    title: String,
+}
+
+/// What a line says of a field.
+#[derive(Debug, PartialEq)]
+pub(super) enum Entered {
+    Value(Value),
+    LeftOut,
+    /// Nothing, where there has to be something.
+    Refused,
+    /// It does not fit: what is expected.
+    Wrong(&'static str),
+}
+
+impl Form {
+    /// The form of a schema; none where it asks for anything but an object of plain values.
+    pub(super) fn of(schema: &Value) -> Option<Self> {
+        let properties = schema["properties"].as_object()?;
+        if schema["type"] != "object" || !(1..=FIELDS_MAX).contains(&properties.len()) {
+            return None;
+        }
+        let is_required = |name: &str| {
+            schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
+        };
+        let fields = properties.iter().map(|(name, schema)| {
+            Some(Field {
+                name: name.clone(),
+                title: schema["title"].as_str().map(ToOwned::to_owned),
+                description: schema["description"].as_str().map(ToOwned::to_owned),
+                wanted: Wanted::of(schema)?,
+                default: schema.get("default").cloned(),
+                is_required: is_required(name),
+            })
+        });
+        Some(Self { fields: fields.collect::<Option<_>>()? })
+    }
+}
+
+impl Field {
+    /// What is shown before the field is asked for; nothing where its name says it all.
+    pub(super) fn explained(&self) -> String {
+        let mut text = String::new();
+        if let Some(description) = &self.description {
+            let _ = writeln!(text, "  {}", printable_block(description));
+        }
+        if let Wanted::OneOf(choices) = &self.wanted {
+            for (at, choice) in choices.iter().enumerate() {
+                let _ = writeln!(text, "  {}. {}", at + 1, printable(&choice.title));
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    pub(super) fn prompt(&self) -> String {
+        let label = self.title.as_deref().unwrap_or(&self.name);
+        let wanted = match &self.wanted {
+            Wanted::Text => "text",
+            Wanted::Number => "number",
+            Wanted::Integer => "whole number",
+            Wanted::Boolean => "yes or no",
+            Wanted::OneOf(_) => "one of these",
+        };
+        let empty = match &self.default {
+            Some(Value::String(text)) => format!("empty for {}", printable(text)),
+            Some(value) => format!("empty for {}", printable_json(&value.to_string())),
+            None if self.is_required => "required, empty to refuse".to_owned(),
+            None => "empty to leave it out".to_owned(),
+        };
+        format!("{} ({wanted}; {empty}): ", printable(label))
+    }
+
+    /// What a line says.
+    pub(super) fn read(&self, line: &str) -> Entered {
+        let line = line.trim();
+        if line.is_empty() {
+            return match &self.default {
+                Some(default) => Entered::Value(default.clone()),
+                None if self.is_required => Entered::Refused,
+                None => Entered::LeftOut,
+            };
+        }
+        let value = match &self.wanted {
+            Wanted::Text => Ok(Value::from(line)),
+            Wanted::Number => number(line, |it| it.is_number()).ok_or("a number"),
+            Wanted::Integer => {
+                number(line, |it| it.is_i64() || it.is_u64()).ok_or("a whole number")
+            }
+            Wanted::Boolean => match line.to_ascii_lowercase().as_str() {
+                "y" | "yes" | "true" => Ok(Value::Bool(true)),
+                "n" | "no" | "false" => Ok(Value::Bool(false)),
+                _ => Err("yes or no"),
+            },
+            Wanted::OneOf(choices) => chosen(choices, line).ok_or("one of these, or its number"),
+        };
+        value.map_or_else(Entered::Wrong, Entered::Value)
+    }
+}
+
+impl Wanted {
+    fn of(schema: &Value) -> Option<Self> {
+        if let Some(values) = schema["enum"].as_array() {
+            let names = &schema["enumNames"];
+            let choices = values.iter().enumerate();
+            return Some(Self::OneOf(
+                choices.map(|(at, value)| Choice::new(value, names[at].as_str())).collect(),
+            ));
+        }
+        if let Some(values) = schema["oneOf"].as_array() {
+            let choices =
+                values.iter().map(|it| Some(Choice::new(it.get("const")?, it["title"].as_str())));
+            return Some(Self::OneOf(choices.collect::<Option<_>>()?));
+        }
+        match schema["type"].as_str()? {
+            "string" => Some(Self::Text),
+            "number" => Some(Self::Number),
+            "integer" => Some(Self::Integer),
+            "boolean" => Some(Self::Boolean),
+            _ => None,
+        }
+    }
+}
+
+impl Choice {
+    fn new(value: &Value, title: Option<&str>) -> Self {
+        let own = || value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+        Self { value: value.clone(), title: title.map_or_else(own, ToOwned::to_owned) }
+    }
+}
+
+fn number(line: &str, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+    serde_json::from_str(line).ok().filter(fits)
+}
+
+/// By its own name first: a choice may be called by the number of another.
+fn chosen(choices: &[Choice], line: &str) -> Option<Value> {
+    let is_named = |it: &&Choice| it.value.as_str() == Some(line) || it.title == line;
+    let numbered = || choices.get(line.parse::<usize>().ok()?.checked_sub(1)?);
+    let choice = choices.iter().find(is_named).or_else(numbered);
+    choice.map(|choice| choice.value.clone())
+}
+
+/// The values of a form that is filled in.
+pub(super) type Filled = Map<String, Value>;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn field(schema: &Value, required: &[&str]) -> Field {
+        let form = json!({"type": "object", "properties": {"it": schema}, "required": required});
+        Form::of(&form).unwrap().fields.remove(0)
+    }
+
+    #[test]
+    fn lines_become_values_of_the_type_that_is_asked_for() {
+        let one = |schema: Value, line: &str| field(&schema, &[]).read(line);
+        let value = Entered::Value;
+        assert_eq!(one(json!({"type": "string"}), " 12 "), value(json!("12")));
+        assert_eq!(one(json!({"type": "number"}), "1.5"), value(json!(1.5)));
+        assert_eq!(one(json!({"type": "number"}), "much"), Entered::Wrong("a number"));
+        assert_eq!(one(json!({"type": "integer"}), "12"), value(json!(12)));
+        assert_eq!(one(json!({"type": "integer"}), "1.5"), Entered::Wrong("a whole number"));
+        assert_eq!(one(json!({"type": "boolean"}), "Yes"), value(json!(true)));
+        assert_eq!(one(json!({"type": "boolean"}), "maybe"), Entered::Wrong("yes or no"));
+        let sizes = json!({"type": "string", "enum": ["2", "s"], "enumNames": ["Two", "Small"]});
+        assert_eq!(one(sizes.clone(), "2"), value(json!("2")));
+        assert_eq!(one(sizes.clone(), "1"), value(json!("2")));
+        assert_eq!(one(sizes, "Small"), value(json!("s")));
+        let titled = json!({"oneOf": [{"const": 1, "title": "One"}, {"const": 2}]});
+        assert_eq!(one(titled.clone(), "2"), value(json!(2)));
+        assert!(matches!(one(titled, "3"), Entered::Wrong(_)));
+    }
+
+    #[test]
+    fn an_empty_line_is_the_default_or_nothing() {
+        let text = json!({"type": "string"});
+        let known = json!({"type": "string", "default": "Ada"});
+        assert_eq!(field(&text, &[]).read(" "), Entered::LeftOut);
+        assert_eq!(field(&text, &["it"]).read(""), Entered::Refused);
+        assert_eq!(field(&known, &["it"]).read(""), Entered::Value(json!("Ada")));
+        assert_eq!(field(&known, &["it"]).prompt(), "it (text; empty for Ada): ");
+    }
+
+    #[test]
+    fn what_is_no_form_stays_json() {
+        for schema in [
+            json!({"type": "string"}),
+            json!({"type": "object"}),
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "object", "properties": {"a": {"type": "object"}}}),
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array"}}}),
+            json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "string"}]}}}),
+        ] {
+            assert_eq!(Form::of(&schema), None, "{schema}");
+        }
+    }
+}
