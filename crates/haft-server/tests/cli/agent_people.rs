@@ -1,6 +1,7 @@
 //! People whom the agent asks: for what it lacks, and whether a call may be made.
 
 use serde_json::{Value, json};
+use testkit::fixture::Fixture;
 use testkit::{ModelServer, Step};
 
 use crate::agent_support::{CTRL_C, FORMATS, Terminal, answer, asking, only, toolbox_with};
@@ -168,4 +169,105 @@ fn a_line_for_a_question_that_is_over_approves_nothing() {
     let left = terminal.left();
     assert_eq!(left.code, 0, "{}", left.screen);
     assert!(model.last_request().last_result().contains("refused the call"), "{}", left.screen);
+}
+
+/// Proves S3-EC-9: a form is filled in field by field; what does not fit is asked for again, and an empty line is
+/// the default or leaves the field out.
+#[test]
+fn a_form_is_filled_in_field_by_field() {
+    let schema = json!({
+        "type": "object", "required": ["name", "nights"],
+        "properties": {
+            "name": {"type": "string", "title": "Full name", "description": "As in \u{202e}the\u{9b} passport"},
+            "nights": {"type": "integer"},
+            "room": {"type": "string", "enum": ["single", "double"], "default": "double"},
+            "note": {"type": "string"},
+        },
+    });
+    let arguments = json!({"question": "Who comes?", "schema": schema});
+    let model = ModelServer::openai([]);
+    let workspace = only(&model, "");
+    let line = format!("\"$haft\" call request_human_input '{arguments}' --json");
+    let mut terminal = Terminal::open(&workspace, &line);
+    terminal.see("Who comes?");
+    terminal.see("As in \\u{202e}the\\u{9b} passport");
+    terminal.see("Full name (text; required, empty to refuse): ");
+    terminal.enter("Ada");
+    terminal.see("nights (whole number; required, empty to refuse): ");
+    terminal.enter("two");
+    terminal.see("that does not fit: a whole number");
+    terminal.see("nights (");
+    terminal.enter("2");
+    terminal.see("  2. double");
+    terminal.see("room (one of these; empty for double): ");
+    terminal.enter("1");
+    terminal.see("note (text; empty to leave it out): ");
+    terminal.enter("");
+    terminal.see("\"answer\"");
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    let shown: String = left.screen.split_whitespace().collect();
+    assert!(shown.contains(r#""name":"Ada","nights":2,"room":"single"}"#), "{}", left.screen);
+    assert!(!left.screen.contains(['\u{202e}', '\u{9b}']), "{}", left.screen);
+}
+
+/// What is no form is asked for as JSON, and its schema hides nothing from the person.
+#[test]
+fn a_schema_is_shown_without_control_characters() {
+    let schema = json!({"type": "array", "description": "evil \u{202e}\u{9b}2J"});
+    let arguments = json!({"question": "Which?", "schema": schema});
+    let model = ModelServer::openai([]);
+    let workspace = only(&model, "");
+    let line = format!("\"$haft\" call request_human_input '{arguments}' --json");
+    let mut terminal = Terminal::open(&workspace, &line);
+    terminal.see("as JSON that fits ");
+    terminal.see("evil \\u202e\\u009b2J");
+    terminal.see("your answer");
+    terminal.enter("[1]");
+    let left = terminal.left();
+    assert_eq!(left.code, 0, "{}", left.screen);
+    assert!(!left.screen.contains(['\u{202e}', '\u{9b}']), "{}", left.screen);
+}
+
+/// `haft call` at a terminal asks before it runs a tool that needs approval, as `haft run` does.
+#[test]
+fn a_call_is_approved_at_the_terminal() {
+    let model = ModelServer::openai([]);
+    let workspace = toolbox_with(&model, APPROVED);
+    for (answer, code) in [("a", 0), ("d", 1)] {
+        let mut terminal = Terminal::open(&workspace, "\"$haft\" call echo n=1");
+        terminal.see("May `echo` run?");
+        terminal.see("[a]llow, [d]eny? ");
+        terminal.enter(answer);
+        let left = terminal.left();
+        assert_eq!((left.code, left.is_sane), (code, true), "{}", left.screen);
+    }
+    let terminal = Terminal::open(&workspace, "\"$haft\" call echo n=1 --yes");
+    let left = terminal.left();
+    assert_eq!((left.code, left.screen.contains("May `echo`")), (0, false), "{}", left.screen);
+}
+
+/// Proves S3-EC-9: a server's question during `haft call` comes to the person at the terminal, who may also end
+/// the call instead.
+#[test]
+fn a_server_asks_the_person_who_calls() {
+    let scenario = json!({"tools": ["elicit"]});
+    let server = json!({"far": {
+        "command": Fixture::path(), "args": Fixture::stdio_args(&scenario), "mode": "dynamic",
+    }});
+    let model = ModelServer::openai([]);
+    let workspace = only(&model, &format!("servers: {server}"));
+    let line = "\"$haft\" call elicit message='Your name?'";
+    let mut terminal = Terminal::open(&workspace, line);
+    terminal.see("`far` asks: Your name?");
+    terminal.see("name (text; required, empty to refuse): ");
+    terminal.enter("Ada");
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    assert!(left.screen.contains("accept"), "{}", left.screen);
+    let mut terminal = Terminal::open(&workspace, line);
+    terminal.see("name (text");
+    terminal.press(CTRL_C);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (130, true), "{}", left.screen);
 }

@@ -311,7 +311,7 @@ async fn a_call_that_ends_withdraws_its_servers_question() {
         open(&served, 0).await;
         let workspace = asking_server(era);
         let text = workspace.read("haft.yaml").unwrap();
-        workspace.write("haft.yaml", text + "defaults: {timeout: 200ms}\n");
+        workspace.write("haft.yaml", text + "defaults: {tool_timeout: 200ms}\n");
         let served = Served::open(workspace);
         let late = call(&served, "elicit", &json!({})).await.json();
         assert_eq!(late["error"]["code"], "Timeout", "{late}");

@@ -157,6 +157,11 @@ async fn a_cancelled_run_withdraws_its_servers_questions() {
         let asked = events.up_to("question.asked").await.pop().unwrap().data["item"].clone();
         assert_eq!(served.delete(events.header("location")).await.status, 202);
         let rest = events.rest().await;
+        let closed = rest.iter().find(|event| event.name == "question.closed").unwrap();
+        assert_eq!(
+            closed.data,
+            json!({"type": "question.closed", "id": asked["id"], "how": "withdrawn"})
+        );
         assert_eq!(rest.last().unwrap().data["end"], "cancelled");
         let path = format!("/api/v1/inbox/{}", asked["id"].as_str().unwrap());
         until("the question is withdrawn", async || {

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft::{Refusal, ServerHandler, Status};
+use haft::{Origin, Refusal, ServerHandler, Status, ToolCall};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use testkit::Heard;
+use tokio_util::sync::CancellationToken;
 
 use super::mcp_support::{Stage, answer, call};
 use super::support::until;
@@ -145,6 +146,126 @@ async fn a_program_answers_what_servers_ask() {
     for tool in ["elicit", "roots"] {
         let refused = answer(&runtime, tool, json!({})).await;
         assert!(refused["error"]["message"].as_str().unwrap().contains("refused"), "{refused}");
+    }
+}
+
+/// A program that notes whose call a server asks in, and never answers.
+#[derive(Clone, Default)]
+struct Silent {
+    asked: Arc<Mutex<Vec<Origin>>>,
+    dropped: Arc<Mutex<usize>>,
+}
+
+/// Counts questions that are not waited for any more.
+struct Dropped(Arc<Mutex<usize>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+impl ServerHandler for Silent {
+    fn capabilities(&self, _: &str) -> Value {
+        json!({"sampling": {}, "elicitation": {}})
+    }
+
+    fn approve_sampling_for<'a>(
+        &'a self,
+        call: &'a Origin,
+        _: &'a str,
+        _: &'a RawValue,
+    ) -> Answer<'a, bool> {
+        self.asked.lock().unwrap().push(call.clone());
+        let dropped = Dropped(Arc::clone(&self.dropped));
+        Box::pin(async move {
+            let _dropped = dropped;
+            std::future::pending().await
+        })
+    }
+
+    fn elicit_for<'a>(
+        &'a self,
+        call: &'a Origin,
+        _: &'a str,
+        _: &'a RawValue,
+    ) -> Answer<'a, Result<Value, Refusal>> {
+        self.asked.lock().unwrap().push(call.clone());
+        let dropped = Dropped(Arc::clone(&self.dropped));
+        Box::pin(async move {
+            let _dropped = dropped;
+            std::future::pending().await
+        })
+    }
+}
+
+/// Proves S3-EC-9: a program hears whose call a server asks in, and the question ends with that call.
+#[tokio::test]
+async fn a_question_of_a_server_belongs_to_its_call() {
+    for era in ["legacy", "modern"] {
+        for tool in ["elicit", "sample"] {
+            let stage = Stage::new();
+            let program = Silent::default();
+            let scenario = json!({"tools": ["elicit", "sample"], "era": era});
+            let settings = json!({"sampling": "ask", "protocol": era});
+            let server = stage.stdio("one", scenario, settings);
+            let builder = stage.builder([server], json!({}));
+            let runtime = builder.server_handler(program.clone()).start().await.unwrap();
+            let cancel = CancellationToken::new();
+            let call = ToolCall::new(tool, &json!({})).caller("ada").session("s");
+            let ending = async {
+                until(|| !program.asked.lock().unwrap().is_empty()).await;
+                cancel.cancel();
+            };
+            let calling = runtime.call(call.cancelled_by(cancel.clone()));
+            let (envelope, ()) = tokio::join!(calling, ending);
+            until(|| *program.dropped.lock().unwrap() == 1).await;
+            let origin = Origin {
+                execution_id: Some(envelope.execution_id),
+                caller: Some("ada".to_owned()),
+                session: Some("s".to_owned()),
+            };
+            assert_eq!(*program.asked.lock().unwrap(), [origin], "{era} {tool}");
+        }
+    }
+}
+
+/// Where a server does not say in which of several calls it asks, only what they share is told: never one
+/// caller's question to another.
+#[tokio::test]
+async fn a_question_that_several_calls_may_have_asked_is_nobodys() {
+    let cases = [
+        (("ada", "s"), ("ada", "s"), (Some("ada"), Some("s"))),
+        (("ada", "s"), ("ada", "t"), (Some("ada"), None)),
+        (("ada", "s"), ("bob", "s"), (None, None)),
+    ];
+    for (first, second, (caller, session)) in cases {
+        let stage = Stage::new();
+        let program = Silent::default();
+        let server = stage.stdio("one", json!({"tools": ["elicit"]}), json!({}));
+        let builder = stage.builder([server], json!({}));
+        let runtime = builder.server_handler(program.clone()).start().await.unwrap();
+        let cancel = CancellationToken::new();
+        let call = |(caller, session): (&str, &str)| {
+            let call = ToolCall::new("elicit", &json!({})).caller(caller).session(session);
+            runtime.call(call.cancelled_by(cancel.clone()))
+        };
+        let later = async {
+            until(|| program.asked.lock().unwrap().len() == 1).await;
+            call(second).await
+        };
+        let ending = async {
+            until(|| program.asked.lock().unwrap().len() == 2).await;
+            cancel.cancel();
+        };
+        tokio::join!(call(first), later, ending);
+        let shared = Origin {
+            execution_id: None,
+            caller: caller.map(ToOwned::to_owned),
+            session: session.map(ToOwned::to_owned),
+        };
+        assert_eq!(program.asked.lock().unwrap()[1], shared);
+        until(|| *program.dropped.lock().unwrap() == 2).await;
     }
 }
 
