@@ -57,7 +57,7 @@ pub struct Origin {
 impl Origin {
     /// What holds for both. A session says nothing without its caller: anybody may name one.
     #[cfg(feature = "mcp")]
-    pub(crate) fn common(self, other: Self) -> Self {
+    pub(crate) fn common(self, other: &Self) -> Self {
         if self.caller != other.caller {
             return Self::default();
         }

@@ -68,7 +68,7 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
             toolbox.hide_progress();
             let people = People::attend(&inbox, Lines::open(None), Paint::stderr(global.color))
                 .during(Lasts::OneCall);
-            let calling = runtime.call(call.asking_people());
+            let calling = Box::pin(runtime.call(call.asking_people()));
             toolbox.cancelling(&cancel, people.while_working(&cancel, calling)).await
         } else {
             toolbox.cancelling(&cancel, runtime.call(call)).await

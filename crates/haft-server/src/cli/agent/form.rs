@@ -121,7 +121,7 @@ impl Field {
         }
         let value = match &self.wanted {
             Wanted::Text => Ok(Value::from(line)),
-            Wanted::Number => number(line, |it| it.is_number()).ok_or("a number"),
+            Wanted::Number => number(line, Value::is_number).ok_or("a number"),
             Wanted::Integer => {
                 number(line, |it| it.is_i64() || it.is_u64()).ok_or("a whole number")
             }

@@ -102,12 +102,11 @@ impl People {
     }
 
     async fn answer(&self, item: &Item, form: Option<&Form>, cancel: &CancellationToken) -> Answer {
-        let answer = match form {
-            Some(form) => self.fill(form, cancel).await,
-            None => {
-                let line = self.line(hint(item, self.lasts), cancel).await;
-                line.map(|line| read(item, line.trim()))
-            }
+        let answer = if let Some(form) = form {
+            self.fill(form, cancel).await
+        } else {
+            let line = self.line(hint(item, self.lasts), cancel).await;
+            line.map(|line| read(item, line.trim()))
         };
         // Both are answers.
         answer.unwrap_or_else(|refusal| refusal)

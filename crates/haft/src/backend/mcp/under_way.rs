@@ -76,7 +76,10 @@ impl UnderWay {
         } else {
             last.requester.clone().map_or(Whom::Program, Whom::Client)
         };
-        let origin = entries.iter().map(|entry| entry.origin.clone()).reduce(Origin::common);
+        let origin = entries
+            .iter()
+            .map(|entry| entry.origin.clone())
+            .reduce(|one, other| one.common(&other));
         let calls = entries.iter().map(|entry| entry.call).collect();
         Meant { whom, origin: origin.unwrap_or_default(), calls }
     }
