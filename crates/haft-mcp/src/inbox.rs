@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     /// Room for answers to the server that are on their way.
     replies: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
+    /// Cancellations on their way to the server.
+    tellings: TaskTracker,
     /// We are saying goodbye: what is left unsaid on either side is no trouble any more.
     is_closing: AtomicBool,
     ended: CancellationToken,
@@ -64,6 +66,7 @@ impl Inbox {
             serving: Mutex::default(),
             replies: Arc::new(Semaphore::new(REPLIES_MAX)),
             tasks: TaskTracker::new(),
+            tellings: TaskTracker::new(),
             is_closing: AtomicBool::new(false),
             ended: CancellationToken::new(),
         }))
@@ -229,6 +232,10 @@ impl Inbox {
 
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.0.tasks
+    }
+
+    pub(crate) fn tellings(&self) -> &TaskTracker {
+        &self.0.tellings
     }
 
     /// Says how to answer the server's requests.

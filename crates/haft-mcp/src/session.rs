@@ -16,6 +16,8 @@ use crate::wire;
 
 /// How long it may take to tell a server that nobody waits any more.
 const TELL_WAIT_MAX: Duration = Duration::from_secs(5);
+/// How long a connection that is being closed waits for cancellations that are on their way.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(250);
 
 /// A connection. Answers find their requests whatever the order; nothing waits for ever.
 #[derive(Clone)]
@@ -136,6 +138,9 @@ impl Session {
 
     /// Ends the connection: says goodbye, fails what waits, waits for its tasks.
     pub async fn close(&self, reason: TransportError) {
+        // Whoever is told last that nobody waits shall hear it, unless it does not listen.
+        self.inbox().tellings().close();
+        drop(tokio::time::timeout(LAST_WORDS_MAX, self.inbox().tellings().wait()).await);
         self.inbox().closing();
         self.transport().close().await;
         self.inbox().end(&reason);
@@ -195,7 +200,9 @@ impl Drop for Abandon<'_> {
             return;
         }
         let (session, id) = (self.session.clone(), self.id);
+        let telling = self.session.inbox().tellings().token();
         self.session.inbox().spawn(async move {
+            let _telling = telling;
             let params = format!(r#"{{"requestId":{id},"reason":"nobody waits any more"}}"#);
             let telling = session.notify("notifications/cancelled", &params);
             // A server that takes no messages keeps nothing of ours alive.
