@@ -138,10 +138,10 @@ impl Session {
 
     /// Ends the connection: says goodbye, fails what waits, waits for its tasks.
     pub async fn close(&self, reason: TransportError) {
+        self.inbox().closing();
         // Whoever is told last that nobody waits shall hear it, unless it does not listen.
         self.inbox().tellings().close();
         drop(tokio::time::timeout(LAST_WORDS_MAX, self.inbox().tellings().wait()).await);
-        self.inbox().closing();
         self.transport().close().await;
         self.inbox().end(&reason);
         self.inbox().tasks().close();

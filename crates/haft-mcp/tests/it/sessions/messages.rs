@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use haft_mcp::{
     BoxFuture, Failure, Handler, RequestError, RequestOptions, RpcError, Sent, ServerRequest,
@@ -120,6 +121,33 @@ async fn the_end_drops_what_is_under_way_and_is_heard_once() {
     session.inbox().receive(br#"{"method":"late"}"#);
     assert_eq!(handler.endings.load(Ordering::Relaxed), 1);
     assert_eq!(session.inbox().ended().unwrap().message, "enough");
+}
+
+/// Proves S3-SC-007: the server hears that nobody waits, although the connection is closed at once;
+/// its answer that crosses this on the way is nothing to complain about.
+#[tokio::test(start_paused = true)]
+async fn the_last_cancellation_is_told_before_the_end() {
+    let handler = Arc::new(Pondering::default());
+    // The cancellation does not fit into the pipe: it takes a server that reads.
+    let (session, mut server) =
+        Setup { pipe_bytes: 64, handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
+    tokio::select! {
+        answer = ask(&session, RequestOptions::default()) => panic!("answered: {answer:?}"),
+        request = server.next() => assert_eq!(request["id"], 1),
+    }
+    let close = session.close(TransportError::unsent(Failure::Closed, "enough"));
+    let (heard, ()) = tokio::join!(
+        async {
+            server.say(r#"{"id":1,"result":"late"}"#).await;
+            // Everything else goes on until it waits for us.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            server.next().await
+        },
+        close
+    );
+    assert_eq!(heard["method"], "notifications/cancelled");
+    assert_eq!(session.inbox().counts().unmatched, 1);
+    assert_eq!(*handler.troubles.lock().unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
