@@ -9,11 +9,12 @@ mod key;
 mod kind;
 mod request;
 mod target;
+mod thread;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{TryStreamExt as _, stream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent};
 use genai::{Client, ServiceTarget};
 
@@ -23,6 +24,7 @@ use self::answer::{Gathered, Heard};
 use self::content::Shows;
 use self::frames::{Deaf, Frames};
 use self::target::Target;
+use self::thread::Thread;
 use super::adapt::Offer;
 use super::failure::Failures;
 use super::{
@@ -33,7 +35,10 @@ use crate::config::agent::AgentConfig;
 use crate::error::innermost;
 
 /// A model of a service.
-pub(super) struct ServiceModel(Arc<Service>);
+pub(super) struct ServiceModel {
+    service: Arc<Service>,
+    thread: Arc<Thread>,
+}
 
 struct Service {
     client: Client,
@@ -50,22 +55,16 @@ impl ServiceModel {
     /// Checks the settings; nobody is asked yet.
     pub(super) fn new(config: &AgentConfig) -> Result<Self, ModelError> {
         let target = Target::new(config)?;
-        let http = haft_mcp::http_client_builder().build().map_err(|error| ModelError {
-            kind: ModelFailure::Setup,
-            message: format!("no connection can be set up: {}", innermost(&error)),
-            remedy: None,
-        })?;
-        let client = Client::builder().with_reqwest(http).build().map_err(|error| ModelError {
-            kind: ModelFailure::Setup,
-            message: format!("no connection can be set up: {error}"),
-            remedy: None,
-        })?;
+        let http =
+            haft_mcp::http_client_builder().build().map_err(|it| no_setup(innermost(&it)))?;
+        let client = Client::builder().with_reqwest(http).build().map_err(no_setup)?;
+        let thread = Thread::start("haft-model").map_err(no_setup)?;
         let shows = Shows {
             provider: target.provider,
             images: config.images.value,
             audio: config.audio.as_ref().map(|audio| audio.value),
         };
-        Ok(Self(Arc::new(Service {
+        let service = Service {
             client,
             shows,
             is_strict: config.strict_schemas.value,
@@ -73,19 +72,29 @@ impl ServiceModel {
             silence_max: config.request_timeout.value,
             max_output_tokens: config.max_output_tokens.as_ref().map(|it| it.value),
             target,
-        })))
+        };
+        Ok(Self { service: Arc::new(service), thread: Arc::new(thread) })
+    }
+}
+
+fn no_setup(why: impl std::fmt::Display) -> ModelError {
+    ModelError {
+        kind: ModelFailure::Setup,
+        message: format!("no connection can be set up: {why}"),
+        remedy: None,
     }
 }
 
 impl ChatModel for ServiceModel {
     fn name(&self) -> &str {
-        &self.0.target.model
+        &self.service.target.model
     }
 
     fn ask(&self, request: ModelRequest) -> ModelStream {
-        let service = Arc::clone(&self.0);
+        let (service, thread) = (Arc::clone(&self.service), Arc::clone(&self.thread));
         let listening = async move { service.begin(request).await.map(Listening::events) };
-        Box::pin(stream::once(listening).try_flatten())
+        let events = stream::once(listening).try_flatten();
+        Box::pin(stream::once(async move { thread.read(events) }).flatten())
     }
 }
 
