@@ -10,6 +10,7 @@ mod moment;
 mod progress;
 mod runs;
 pub mod serve;
+mod shares;
 pub mod telemetry;
 
 use std::process::ExitCode;

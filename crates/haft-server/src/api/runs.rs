@@ -189,11 +189,10 @@ async fn cancel(
     Path(id): Path<String>,
 ) -> Result<(StatusCode, JsonAnswer<RunSummary>), Problem> {
     let run = find(&service, &caller, &id)?;
-    if !run.is_running() {
+    if !run.cancel() {
         return Err(Problem::conflict(format!("the run `{id}` is over"))
             .remedy("`GET` shows what came of it"));
     }
-    run.cancel();
     Ok((StatusCode::ACCEPTED, JsonAnswer(run.summary())))
 }
 
@@ -244,7 +243,7 @@ fn problem(error: NoRun) -> Problem {
         NoRun::Mentioned(_) => {
             Problem::bad_request(text).remedy("`GET /api/v1/resources` lists what there is")
         }
-        NoRun::Busy => {
+        NoRun::Busy | NoRun::BusyCaller(_) => {
             Problem::too_many_requests(text, BUSY).remedy("wait for the end of one, or cancel one")
         }
         NoRun::Stopping => Problem::stopping(text),

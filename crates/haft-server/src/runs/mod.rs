@@ -4,6 +4,7 @@ mod questions;
 mod run;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,18 +12,21 @@ use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, Turn, mentioned,
 };
 use haft::inbox::Closing;
-use haft::model::{self, ModelError};
+use haft::model::{self, ModelError, ModelFailure};
 use haft::{Runtime, ToolFailure};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use futures_util::FutureExt as _;
 use questions::Questions;
 pub(crate) use run::Told;
 pub use run::{Run, RunSummary};
 
-/// How many runs may go on at once.
+use crate::shares::{NoShare, Share, Shares};
+
+/// How many runs may go on at once, altogether.
 const RUNNING_MAX: usize = 32;
 /// How many runs that are over are remembered, and how much their events may be together. The oldest is
 /// forgotten first.
@@ -30,9 +34,9 @@ const ENDED_MAX: usize = 200;
 const ENDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The runs of a service.
-#[derive(Default)]
 pub struct Runs {
     known: Mutex<BTreeMap<String, Arc<Run>>>,
+    places: Shares<Arc<str>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -74,9 +78,23 @@ pub enum NoRun {
     /// Too many go on.
     #[error("{RUNNING_MAX} runs are going on, the limit")]
     Busy,
+    /// Too many of this caller go on.
+    #[error("{0} of your runs are going on, the limit for one caller")]
+    BusyCaller(usize),
     /// The service ends.
     #[error("Haft is shutting down")]
     Stopping,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            places: Shares::of(RUNNING_MAX),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }
+    }
 }
 
 impl Runs {
@@ -92,6 +110,12 @@ impl Runs {
         if let Some(id) = &wanted.session {
             store.require(id, owned)?;
         }
+        // Before what takes time: whoever waits for a resource takes a place too.
+        let place =
+            self.places.take(Arc::clone(&wanted.caller)).map_err(|no_share| match no_share {
+                NoShare::AllTaken => NoRun::Busy,
+                NoShare::OwnTaken => NoRun::BusyCaller(self.places.each_max()),
+            })?;
         let said = mentioned(runtime, &wanted.input).await;
         let said = said.map_err(|failure| NoRun::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
@@ -106,7 +130,8 @@ impl Runs {
         };
         let run = self.enter(conversation.id(), &wanted.caller, agent.model().name())?;
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
-        self.tasks.spawn(async move { go(task, agent, conversation, said.content, stop).await });
+        let said = said.content;
+        self.tasks.spawn(async move { go(task, place, agent, conversation, said, stop).await });
         Ok(run)
     }
 
@@ -140,9 +165,6 @@ impl Runs {
         if known.values().filter(is_running).any(|run| run.session() == session) {
             return Err(NoRun::InUse(session.to_owned()));
         }
-        if known.values().filter(is_running).count() >= RUNNING_MAX {
-            return Err(NoRun::Busy);
-        }
         forget(&mut known);
         let run = Arc::new(Run::new(session, caller, model));
         known.insert(run.id().to_owned(), Arc::clone(&run));
@@ -170,15 +192,29 @@ fn forget(known: &mut BTreeMap<String, Arc<Run>>) {
 /// The course of a run. Questions that wait for people are told with the rest.
 async fn go(
     run: Arc<Run>,
+    place: Share<Arc<str>>,
     agent: Agent,
     mut conversation: Conversation,
     said: Vec<haft::Content>,
     stop: CancellationToken,
 ) {
-    let turn = course(&run, &agent, &mut conversation, said, &stop).await;
-    // Whoever hears that it is over may go on with the conversation.
-    drop(conversation);
+    let course = course(&run, &agent, &mut conversation, said, &stop);
+    // Whatever is wrong with Haft, nobody shall wait for the end of a run that nobody works on.
+    let turn = AssertUnwindSafe(course).catch_unwind().await.unwrap_or_else(|_| Err(crashed(&run)));
+    // Whoever hears that it is over may go on with the conversation, or begin another run.
+    drop((conversation, place));
     run.finish(turn);
+}
+
+fn crashed(run: &Run) -> ModelError {
+    let error = ModelError {
+        kind: ModelFailure::Rejected,
+        message: "the run ended unexpectedly, by a fault of Haft".to_owned(),
+        remedy: Some("look into the service's messages for the reason, and report it".to_owned()),
+    };
+    let ModelError { message, remedy, .. } = error.clone();
+    run.tell(&AgentEvent::TurnFailed { message, remedy });
+    error
 }
 
 async fn course(
@@ -214,4 +250,49 @@ async fn course(
         run.closed(&id, Some(Closing::Withdrawn));
     }
     turn
+}
+
+#[cfg(test)]
+mod tests {
+    use haft::Config;
+    use haft::model::{ChatModel, ModelRequest, ModelStream};
+
+    use super::*;
+
+    struct Crashing;
+
+    impl ChatModel for Crashing {
+        fn name(&self) -> &'static str {
+            "crashing"
+        }
+
+        fn ask(&self, _: ModelRequest) -> ModelStream {
+            panic!("as if Haft had a fault");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crash_is_the_end_of_its_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::from_yaml(&format!("state_dir: {}", folder.path().display())).unwrap();
+        let settings = AgentSettings::from(&*config.agent);
+        let runtime = Runtime::start(config).await.unwrap();
+        let agent = Agent::new(runtime, Arc::new(Crashing), settings);
+        let (runs, caller) = (Runs::default(), Arc::from("key:ada"));
+        let conversation = Conversation::new();
+        let run = runs.enter(conversation.id(), &caller, "crashing").unwrap();
+        let place = runs.places.take(caller).unwrap();
+        let stop = CancellationToken::new();
+        go(Arc::clone(&run), place, agent, conversation, vec![haft::Content::text("?")], stop)
+            .await;
+        let summary = serde_json::to_value(run.summary()).unwrap();
+        assert_eq!(summary["status"], "failed");
+        assert_eq!(summary["error"]["message"], "the run ended unexpectedly, by a fault of Haft");
+        let mut last = None;
+        for after in 0.. {
+            let Some(event) = run.event(after).await else { break };
+            last = Some(event);
+        }
+        assert_eq!(last.unwrap().name, "turn.failed");
+    }
 }

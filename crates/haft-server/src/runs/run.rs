@@ -139,8 +139,9 @@ impl Run {
 
     /// Breaks it off. False where it is over.
     pub fn cancel(&self) -> bool {
+        let is_running = self.is_running();
         self.cancel.cancel();
-        self.is_running()
+        is_running
     }
 
     /// The run as it is shown.

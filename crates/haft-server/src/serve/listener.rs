@@ -25,7 +25,7 @@ use tower::ServiceExt as _;
 
 use super::access::may_listen;
 use super::pulse::{Felt, Pulse};
-use super::share::{Share, Shares};
+use super::share::{PeerShare, Peers};
 use super::tls::{Tls, TlsError, TlsFiles};
 use crate::keys::Keyring;
 
@@ -200,7 +200,7 @@ impl Listener {
 
     async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
         let slots = Arc::new(Semaphore::new(self.settings.connections_max));
-        let shares = Shares::of(self.settings.connections_max);
+        let peers = Peers::of(self.settings.connections_max);
         let mut trouble = Trouble::default();
         loop {
             // Nobody closes the semaphore.
@@ -208,7 +208,7 @@ impl Listener {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
                     // Closed at once and not made to wait: waiting, it would hold up all others.
-                    let Some(share) = shares.take(peer.ip()) else {
+                    let Some(share) = peers.take(peer.ip()) else {
                         tracing::debug!(%peer, "a peer has its share of connections");
                         continue;
                     };
@@ -293,7 +293,7 @@ fn http(settings: &ListenerSettings, tasks: Tasks) -> auto::Builder<Tasks> {
 }
 
 /// A connection's place among all, and among those of its peer.
-type Place = (OwnedSemaphorePermit, Share);
+type Place = (OwnedSemaphorePermit, PeerShare);
 
 struct Service {
     http: auto::Builder<Tasks>,

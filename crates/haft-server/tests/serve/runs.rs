@@ -1,5 +1,6 @@
 //! Runs of the agent over the API: their events, their end, and what cannot be begun.
 
+use haft_server::keys::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::model::{Format, ModelServer, Step};
@@ -9,7 +10,7 @@ use crate::agent::{
 };
 use crate::events::{Events, names};
 use crate::faults::{all_gone, children};
-use crate::served::{Served, toolbox};
+use crate::served::{Answer, Served, answer, toolbox};
 
 /// What a model does that greets somebody with the tool for it.
 fn greeting() -> [Step; 2] {
@@ -213,21 +214,39 @@ async fn a_run_is_cancelled() {
     assert_eq!(served.get("/api/v1/calls").await.json(), json!({"calls": []}));
 }
 
-/// More than can go on at once are told when to come again.
+/// More than can go on at once are told when to come again, and nobody can take every place.
 #[tokio::test]
 async fn there_is_a_limit_to_runs_at_once() {
-    let model = ModelServer::openai(vec![Step::silence(); 33]);
-    let served = Served::open(workspace(&model, ""));
-    let mut runs = Vec::new();
-    for _ in 0..32 {
-        runs.push(begin(&served, json!({"input": "Hi"})).await);
+    let model = ModelServer::openai(vec![Step::silence(); 34]);
+    let keys = [("one", Scope::Call), ("two", Scope::Call), ("boss", Scope::Admin)];
+    let (served, keys) = Served::with_keys(workspace(&model, ""), &keys);
+    let start = async |key: &str| {
+        let request = served.request_as(key, Method::POST, RUNS).body(r#"{"input": "Hi"}"#);
+        answer(request.header("content-type", "application/json")).await
+    };
+    let busy = |answer: Answer| {
+        assert_eq!((answer.status, answer.header("retry-after")), (429, "5"), "{}", answer.text);
+        let problem = answer.json();
+        assert_eq!(problem["remedy"], "wait for the end of one, or cancel one");
+        problem["detail"].as_str().unwrap().to_owned()
+    };
+    let mut first = Value::Null;
+    for key in &keys[..2] {
+        for _ in 0..16 {
+            let begun = start(key).await;
+            assert_eq!(begun.status, 202, "{}", begun.text);
+            first = begun.json();
+        }
+        if key == &keys[0] {
+            let own = busy(start(key).await);
+            assert_eq!(own, "16 of your runs are going on, the limit for one caller");
+        }
     }
-    let busy = served.post(RUNS, r#"{"input": "Hi"}"#).await;
-    assert_eq!((busy.status, busy.header("retry-after")), (429, "5"), "{}", busy.text);
-    assert!(busy.json()["remedy"].is_string(), "{}", busy.text);
-    assert_eq!(served.delete(&path(&runs[0])).await.status, 202);
-    over(&served, &runs[0]).await;
-    begin(&served, json!({"input": "Hi"})).await;
+    assert_eq!(busy(start(&keys[2]).await), "32 runs are going on, the limit");
+    let ended = answer(served.request_as(&keys[1], Method::DELETE, &path(&first))).await;
+    assert_eq!(ended.status, 202, "{}", ended.text);
+    over(&served, &first).await;
+    assert_eq!(start(&keys[1]).await.status, 202);
 }
 
 /// The service ends with a run under way: who follows it hears how it ended, and nothing is left.

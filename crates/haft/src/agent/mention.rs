@@ -41,7 +41,7 @@ async fn found(runtime: &Runtime, word: &str) -> Result<Option<(String, String)>
     let is_listed = listed.iter().any(|(_, resources)| lists(resources, word));
     // One that is not listed may belong to a template of a server.
     if is_listed || word.contains("://") {
-        return Ok(Some((owner(runtime, word).await?, word.to_owned())));
+        return Ok(Some((owner(&listed, word)?, word.to_owned())));
     }
     Ok(None)
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Agent;
+use crate::backend::mcp::Resources;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::model::ModelTool;
@@ -155,7 +156,7 @@ impl Tool for ReadResource {
             let Wanted { uri, server } = read(call)?;
             let server = match server {
                 Some(server) => server,
-                None => owner(&self.runtime, &uri).await?,
+                None => owner(&self.runtime.all_resources(|_| true).await, &uri)?,
             };
             let content = self.runtime.read_resource(&server, &uri).await?;
             Ok(ToolOutput { content, ..ToolOutput::default() })
@@ -163,10 +164,9 @@ impl Tool for ReadResource {
     }
 }
 
-/// The server that has a resource: the one that lists it, else the one with a template that begins like it, else the
-/// only one that has any.
-pub(super) async fn owner(runtime: &Runtime, uri: &str) -> Result<String, ToolFailure> {
-    let listed = runtime.all_resources(|_| true).await;
+/// Which of the servers has a resource: the one that lists it, else the one with a template that begins like it, else
+/// the only one there is.
+pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<String, ToolFailure> {
     if let Some((server, _)) = listed.iter().find(|(_, resources)| lists(resources, uri)) {
         return Ok(server.clone());
     }
@@ -177,7 +177,7 @@ pub(super) async fn owner(runtime: &Runtime, uri: &str) -> Result<String, ToolFa
     if let Some((server, _)) = listed.iter().find(|(_, it)| it.templates.iter().any(fits)) {
         return Ok(server.clone());
     }
-    match listed.as_slice() {
+    match listed {
         [(only, _)] => Ok(only.clone()),
         _ => Err(ToolFailure::Execution {
             message: format!("no server lists the resource `{uri}`"),
@@ -190,7 +190,7 @@ pub(super) async fn owner(runtime: &Runtime, uri: &str) -> Result<String, ToolFa
 }
 
 /// Whether a server lists a resource by itself.
-pub(super) fn lists(resources: &crate::backend::mcp::Resources, uri: &str) -> bool {
+pub(super) fn lists(resources: &Resources, uri: &str) -> bool {
     resources.resources.iter().any(|resource| resource.uri == uri)
 }
 

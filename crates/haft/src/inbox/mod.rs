@@ -31,6 +31,8 @@ use webhook::Webhook;
 
 /// How many questions may wait at once.
 pub const OPEN_MAX: usize = 1000;
+/// How many of them may be of one caller, so that nobody can take the inbox from the others.
+pub const OPEN_OF_ONE_CALLER_MAX: usize = 100;
 /// How much they may be together; the arguments of a call are part of its question.
 pub const OPEN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much news may wait for a slow subscriber.
@@ -175,8 +177,11 @@ impl Inbox {
         let waiting = Waiting { inbox: self.clone(), id: item.id.clone(), after, answer };
         let mut open = self.lock();
         let used: usize = open.values().map(|open| open.bytes).sum();
+        let is_own = |open: &&Open| item.caller.is_some() && open.item.caller == item.caller;
         let reason = if open.len() >= OPEN_MAX {
             Some(format!("there are {OPEN_MAX} questions"))
+        } else if open.values().filter(is_own).count() >= OPEN_OF_ONE_CALLER_MAX {
+            Some(format!("{OPEN_OF_ONE_CALLER_MAX} of them are of this caller"))
         } else if used + bytes > OPEN_BYTES_MAX {
             Some(format!("they would have more than {OPEN_BYTES_MAX} bytes"))
         } else {

@@ -21,8 +21,9 @@ const CODE_TIMEOUT: Duration = Duration::from_mins(1);
 #[cfg(feature = "mcp")]
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 const INSTANCES_MAX: u32 = 4;
-/// How many questions of the tool may wait for people at once.
-const QUESTIONS_MAX: u32 = 100;
+/// How many questions of the tool may wait for people at once: as many as the inbox takes, which has a limit for
+/// each caller too.
+const QUESTIONS_MAX: u32 = 1000;
 /// How much longer a question's call may take than the question waits.
 const INBOX_FIRST: Duration = Duration::from_secs(10);
 

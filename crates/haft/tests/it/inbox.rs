@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft::inbox::{Answer, AnswerError, Ask, Closing, Inbox, InboxEvent, Item, Kind, NoAnswer};
-use haft::{Code, Config, Envelope, Runtime, Status, ToolCall};
+use haft::{Code, Config, Envelope, Origin, Runtime, Status, ToolCall};
 use serde_json::{Value, json};
 
 use super::support::{Bench, Held, empty, spawn, until};
@@ -234,6 +234,20 @@ async fn too_many_questions_are_refused() {
     assert!(error.remedy().unwrap().contains("answer or refuse"));
     waiting.shutdown().await;
     assert!(inbox.open().is_empty());
+    let of = |caller: &str| {
+        let origin = Origin { caller: Some(caller.to_owned()), ..Origin::default() };
+        Ask::new(Kind::Question, "?").origin(origin)
+    };
+    for _ in 0..haft::inbox::OPEN_OF_ONE_CALLER_MAX {
+        let (inbox, ask) = (inbox.clone(), of("ada"));
+        waiting.spawn(async move { inbox.ask(ask).await });
+    }
+    open(&inbox, haft::inbox::OPEN_OF_ONE_CALLER_MAX).await;
+    let error = inbox.ask(of("ada")).await.unwrap_err().to_string();
+    assert!(error.ends_with("100 of them are of this caller, the limit"), "{error}");
+    let brief = of("bob").within(Duration::from_millis(1));
+    assert!(matches!(inbox.ask(brief).await, Err(NoAnswer::Expired { .. })));
+    waiting.shutdown().await;
     let large = "x".repeat(haft::inbox::OPEN_BYTES_MAX + 1);
     let error = inbox.ask(Ask::new(Kind::Question, large)).await.unwrap_err();
     assert!(matches!(error, NoAnswer::Full { .. }));

@@ -129,7 +129,7 @@ async fn a_line_without_an_end_is_ended() {
 /// Whoever asked can leave, however fast it comes and however many threads there are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_flood_without_an_end_can_be_left() {
-    let server = ModelServer::openai([Step::endless("x".repeat(4096), Duration::ZERO)]);
+    let server = ModelServer::openai([Step::endless("x".repeat(1 << 20), Duration::ZERO)]);
     let model = model(&server, "retries: 0\nrequest_timeout: 60s");
     let asking = tokio::time::timeout(Duration::from_millis(500), failure(&model, question("?")));
     asking.await.unwrap_err();
@@ -139,7 +139,7 @@ async fn a_flood_without_an_end_can_be_left() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_flood_without_an_end_is_ended() {
     let server = ModelServer::openai([
-        Step::endless("x".repeat(4096), Duration::ZERO),
+        Step::endless("x".repeat(1 << 20), Duration::ZERO),
         Step::text("still here"),
     ]);
     let model = model(&server, "retries: 0\nrequest_timeout: 200ms");
