@@ -74,7 +74,8 @@ const SEARCH: &str = "def run(args):\n    return '1. Weather in Seoul - https://
 
 pub(crate) fn run() -> Result<()> {
     let model = Model::find()?;
-    step(&mut cargo(&["build", "--release", "-p", "haft-server", "--bin", "haft"]))?;
+    // As the tests build it: the model takes the time, and nothing is compiled twice.
+    step(&mut cargo(&["build", "--workspace", "--bin", "haft"]))?;
     let folder = target().join("model-test");
     prepare(&folder, &model)?;
     println!("\n{:<10} {:<8} {:>7}  {:<34} ANSWER", "TASK", "RESULT", "SECONDS", "CALLED");
@@ -130,21 +131,27 @@ impl Model {
             "--model",
             &file,
         ]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let server = Server(child.context("`llama-server` cannot be started")?);
+        fs::create_dir_all(target())?;
+        let log = target().join("llama-server.log");
+        let said = fs::File::create(&log)?;
+        let child = command.stdout(Stdio::null()).stderr(said).spawn();
+        let mut server = Server(child.context("`llama-server` cannot be started")?);
         let url = format!("http://127.0.0.1:{port}");
-        wait_for(&url)?;
+        wait_for(&url, &mut server.0).with_context(|| format!("see `{}`", log.display()))?;
         Ok(Self { url: format!("{url}/v1"), name, key, _server: Some(server) })
     }
 }
 
 /// llama.cpp's server says at `/health` that its model is loaded.
-fn wait_for(url: &str) -> Result<()> {
+fn wait_for(url: &str, server: &mut Child) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < LOADING_MAX {
         let asked = Command::new("curl").args(["-fs", &format!("{url}/health")]).output();
         if asked.context("`curl` is needed to see when the model is loaded")?.status.success() {
             return Ok(());
+        }
+        if let Some(status) = server.try_wait()? {
+            bail!("`llama-server` ended ({status}) before its model was loaded");
         }
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -167,7 +174,7 @@ fn prepare(folder: &Path, model: &Model) -> Result<()> {
 
 /// Runs one task: whether it went as hoped, the tools that were called, and the answer.
 fn attempt(folder: &Path, model: &Model, task: &Task) -> Result<(&'static str, String, String)> {
-    let haft: PathBuf = target().join("release/haft");
+    let haft: PathBuf = target().join("debug/haft");
     let mut command = Command::new(root().join(haft));
     command.args(["run", "--output-format", "json", "--no-session", "--yes", task.prompt]);
     command.current_dir(folder).stdin(Stdio::null()).stderr(Stdio::null());
