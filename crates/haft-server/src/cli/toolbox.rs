@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) enum Purpose<'a> {
     /// To run this tool, and ask people in the inbox where somebody is there.
     Call(&'a str, Option<(Hub, Inbox)>),
-    /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
+    /// To run any tool for one client, who alone can be asked. Servers that may be missing delay nothing.
     Serve(Hub),
     /// To let a model use it, and ask people in the inbox.
     Agent(Hub, Inbox),
@@ -54,11 +54,13 @@ impl Toolbox {
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
-            Purpose::Call(tool, None) => builder.for_tool(tool),
+            Purpose::Call(tool, None) => builder.for_tool(tool).inbox(Inbox::unseen()),
             Purpose::Call(tool, Some((hub, inbox))) => {
                 builder.for_tool(tool).server_handler(hub).inbox(inbox)
             }
-            Purpose::Serve(hub) => builder.without_waiting().server_handler(hub),
+            Purpose::Serve(hub) => {
+                builder.without_waiting().server_handler(hub).inbox(Inbox::unseen())
+            }
             Purpose::Agent(hub, inbox) => builder.server_handler(hub).inbox(inbox),
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
