@@ -30,10 +30,10 @@ pub trait Requester: Send + Sync + 'static {
     fn log(&self, message: &RawValue);
 }
 
-/// What a server wants to know.
+/// What a server or a tool wants to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The server.
+    /// The server, or the tool where that is Haft's own.
     pub server: &'a str,
     /// What the server calls the question, if anything.
     pub name: Option<&'a str>,

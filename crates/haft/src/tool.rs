@@ -50,7 +50,6 @@ pub struct CallContext {
     /// The trace the call belongs to.
     pub trace: Option<TraceContext>,
     pub(crate) reporter: Reporter,
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "only servers ask back"))]
     pub(crate) requester: Behind,
 }
 

@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
     require("node", "nodejs")?;
     require("curl", "curl")?;
+    require("bwrap", "bubblewrap")?;
     require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;

@@ -134,6 +134,7 @@ impl Parking {
             match responses.remove(&question.name) {
                 // Whoever asked may have given up.
                 Some(answer) => drop(question.answer.send(Ok(answer))),
+                None if question.answer.is_closed() => {}
                 None => unanswered.push(question),
             }
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::record::LogHealth;
-use haft::{Config, Envelope, Inbox, Status, ToolCall};
+use haft::{Code, Config, Envelope, Inbox, Status, ToolCall};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Lasts, Lines, People};
@@ -12,7 +12,7 @@ use super::content::shown;
 use super::serve::sampler;
 use super::toolbox::{Purpose, Toolbox};
 use super::{
-    EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, configuration, print_json,
+    EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, configuration, load, print_json,
     print_json_text,
 };
 use crate::console::{self, Paint};
@@ -76,6 +76,7 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         toolbox.end().await;
         // Only now is it sure whether the entry came to the log after all.
         envelope.message = runtime.log_health().and_then(unrecorded);
+        say_without_file(global, &mut envelope);
         print(global, &envelope)?;
         let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
         Ok(match envelope.status {
@@ -87,6 +88,15 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
             Status::Error => ExitCode::from(EXIT_RUNTIME),
         })
     })
+}
+
+/// A tool may be missing because no file was read.
+fn say_without_file(global: &Global, envelope: &mut Envelope) {
+    let error = envelope.error.as_mut().filter(|error| error.code == Code::UnknownTool);
+    if let (Some(error), Some(why)) = (error, load::without_file(global)) {
+        let remedy = error.remedy.take().map(|remedy| format!("{remedy}; "));
+        error.remedy = Some(format!("{}{why}", remedy.unwrap_or_default()));
+    }
 }
 
 /// What to say where the end of this program loses the call's entry.

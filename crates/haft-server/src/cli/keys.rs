@@ -7,7 +7,10 @@ use clap::Subcommand;
 use haft::Config;
 use serde_json::{Value, json};
 
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, load, print_json, profile};
+use super::{
+    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, configuration_of_file, load,
+    print_json, profile,
+};
 use crate::console::{self, Paint};
 use crate::keys::{KeyError, KeyFile, Scope};
 
@@ -78,7 +81,7 @@ fn may_bind(
     }
     match config {
         Some(config) => profile::require(config, name),
-        None => profile::require(&configuration(global)?, name),
+        None => profile::require(&configuration_of_file(global)?, name),
     }
 }
 

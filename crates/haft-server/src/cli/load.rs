@@ -13,8 +13,14 @@ use super::{EXIT_CONFIG, Failure, Global};
 /// Files that are looked for where none is named.
 const DEFAULT_FILES: [&str; 3] = ["haft.yaml", "haft.yml", "haft.json"];
 
+/// Loads what is named or lies in this folder. Nothing there is an error.
 pub(super) fn load(global: &Global) -> anyhow::Result<Config> {
     load_files(global, files(global)?).map(|(config, _)| config)
+}
+
+/// The same, where there need not be a file: Haft brings tools of its own.
+pub(super) fn load_if_any(global: &Global) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    load_files(global, if is_named(global) { files(global)? } else { Vec::new() })
 }
 
 /// Loads files, and tells how to load them again without asking anybody anything.
@@ -47,6 +53,12 @@ pub(super) fn is_named(global: &Global) -> bool {
     !global.config.is_empty()
         || std::env::var_os("HAFT_CONFIG").is_some_and(|paths| !paths.is_empty())
         || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
+}
+
+/// What to add to a remedy where a tool is missing, because nobody may have noticed that no file was read.
+pub(super) fn without_file(global: &Global) -> Option<&'static str> {
+    let said = "no haft.yaml is in this folder and none is named with `-c`, so there are only the built-in tools";
+    (!is_named(global)).then_some(said)
 }
 
 /// The files that are named, or lie in this folder.

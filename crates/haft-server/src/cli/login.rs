@@ -14,7 +14,7 @@ use haft::text::printable;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, configuration,
+    EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file,
     print_json,
 };
 use crate::console;
@@ -54,7 +54,7 @@ pub(super) struct LogoutArgs {
 }
 
 pub(super) fn run(global: &Global, args: &LoginArgs) -> anyhow::Result<ExitCode> {
-    let config = configuration(global)?;
+    let config = configuration_of_file(global)?;
     let remote = remote(&config, &args.server)?;
     if remote.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
         tracing::warn!(
@@ -88,7 +88,7 @@ pub(super) fn run(global: &Global, args: &LoginArgs) -> anyhow::Result<ExitCode>
 }
 
 pub(super) fn logout(global: &Global, args: &LogoutArgs) -> anyhow::Result<ExitCode> {
-    let config = configuration(global)?;
+    let config = configuration_of_file(global)?;
     let remote = remote(&config, &args.server)?;
     let was_there = TokenStore::new(config.tokens_dir())
         .logout(remote.url.expose())

@@ -342,13 +342,21 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Loads the configuration and says what is worth a warning.
+/// Loads the configuration and says what is worth a warning. Without a file there are the built-in tools.
 fn configuration(global: &Global) -> anyhow::Result<Config> {
-    let config = load::load(global)?;
+    Ok(said(load::load_if_any(global)?.0))
+}
+
+/// The same, for what only a file can say: servers, profiles. Without one there is nothing to do.
+fn configuration_of_file(global: &Global) -> anyhow::Result<Config> {
+    Ok(said(load::load(global)?))
+}
+
+fn said(config: Config) -> Config {
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
-    Ok(config)
+    config
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::{self, AgentArgs, Lines, Opened, People, Printer};
 use super::toolbox::{self, Interrupted};
-use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, print_json};
+use super::{
+    EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, print_json,
+};
 use crate::console::{self, Paint};
 
 /// When a person is told that the program waits for standard input.
@@ -88,7 +90,7 @@ async fn answer(
     let output = Output::new(global, format, args.quiet);
     let tell = |event: AgentEvent| output.note(&event);
     let cancel = CancellationToken::new();
-    let Opened { toolbox, agent, conversation, inbox } = opened;
+    let Opened { toolbox, agent, conversation, inbox, denied } = opened;
     let turn = agent.turn(conversation, said.content, &tell, &cancel);
     let turn = if People::are_there() {
         let people = People::attend(inbox, Lines::open(None), Paint::stderr(global.color));
@@ -97,6 +99,12 @@ async fn answer(
         toolbox.cancelling(&cancel, turn).await
     };
     output.end(conversation.id(), agent.model().name(), &turn)?;
+    if denied.count() > 0 && !People::are_there() && !args.quiet {
+        let calls = count(denied.count(), "call");
+        let message = format!("{calls} denied: there is no terminal to ask at");
+        let remedy = "`--yes` agrees to every call that needs approval; `approval: auto` lets a tool run unasked";
+        console::warning(Paint::stderr(global.color), &message, remedy);
+    }
     match turn {
         Ok(Turn { end: TurnEnd::Answered, .. }) => Ok(ExitCode::SUCCESS),
         Ok(Turn { end: TurnEnd::Cancelled, .. }) => Ok(ExitCode::from(EXIT_INTERRUPTED)),

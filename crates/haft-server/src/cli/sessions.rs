@@ -32,8 +32,7 @@ pub(super) enum SessionsCommand {
 }
 
 pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<ExitCode> {
-    let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
-    let (config, _) = load::load_files(global, files)?;
+    let (config, _) = load::load_if_any(global)?;
     let store = SessionStore::of(&config);
     match command {
         SessionsCommand::List => list(global, &store.list())?,

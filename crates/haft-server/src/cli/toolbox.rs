@@ -1,14 +1,16 @@
 //! A running toolbox for one command: started with progress, ended whatever happens.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft::inbox::Inbox;
-use haft::{Config, Runtime, ServerInfo, ServerState, ToolFailure};
+use haft::{Code, Config, Runtime, ServerInfo, ServerState, ToolFailure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file};
 use crate::console;
 use crate::gateway::Hub;
 use crate::progress::Progress;
@@ -21,14 +23,30 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) enum Purpose<'a> {
     /// To run this tool, and ask people in the inbox where somebody is there.
     Call(&'a str, Option<(Hub, Inbox)>),
-    /// To run any tool, for as long as somebody is there. Servers that may be missing delay nothing.
+    /// To run any tool for one client, who alone can be asked. Servers that may be missing delay nothing.
     Serve(Hub),
-    /// To let a model use it, and ask people in the inbox.
-    Agent(Hub, Inbox),
+    /// To let a model use it, and ask people in the inbox. What is denied is counted.
+    Agent(Hub, Inbox, Denied),
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
     /// To see its servers. Every one is connected, and none stops the command.
     Inspect,
+}
+
+/// How many calls were denied.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Denied(Arc<AtomicUsize>);
+
+impl Denied {
+    fn note(&self, code: Option<Code>) {
+        if code == Some(Code::Denied) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A toolbox, and the signals that end its command.
@@ -54,12 +72,17 @@ impl Toolbox {
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
-            Purpose::Call(tool, None) => builder.for_tool(tool),
+            Purpose::Call(tool, None) => builder.for_tool(tool).inbox(Inbox::unseen()),
             Purpose::Call(tool, Some((hub, inbox))) => {
                 builder.for_tool(tool).server_handler(hub).inbox(inbox)
             }
-            Purpose::Serve(hub) => builder.without_waiting().server_handler(hub),
-            Purpose::Agent(hub, inbox) => builder.server_handler(hub).inbox(inbox),
+            Purpose::Serve(hub) => {
+                builder.without_waiting().server_handler(hub).inbox(Inbox::unseen())
+            }
+            Purpose::Agent(hub, inbox, denied) => {
+                let builder = builder.server_handler(hub).inbox(inbox);
+                builder.observe(move |call| denied.note(call.code))
+            }
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
         };
@@ -182,7 +205,7 @@ impl Signals {
 
 /// The configuration with only the named servers, or with all of them if none is named.
 pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Config> {
-    let mut config = configuration(global)?;
+    let mut config = configuration_of_file(global)?;
     for name in names {
         if !config.servers.iter().any(|server| server.name == *name) {
             let known = config.servers.iter().map(|server| server.name.as_str());

@@ -9,7 +9,9 @@ use haft::{ServerInfo, ServerState, ToolInfo};
 
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
-use super::{EXIT_RUNTIME, Failure, Global, block_on, call, configuration, print_json, select};
+use super::{
+    EXIT_RUNTIME, Failure, Global, block_on, call, configuration, load, print_json, select,
+};
 use crate::console::{self, Paint};
 
 #[derive(Debug, Subcommand)]
@@ -48,6 +50,9 @@ pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
     for server in servers.iter().filter(|server| toolbox::failed(server)) {
         let why = format!("; `{}` may have it and could not be asked", server.name);
         remedy.push_str(&why);
+    }
+    if let Some(why) = load::without_file(global) {
+        remedy = format!("{remedy}; {why}");
     }
     tools.into_iter().find(|tool| tool.name == name).ok_or_else(|| {
         Failure::new(EXIT_RUNTIME, format!("no tool is named `{name}`"), remedy).into()

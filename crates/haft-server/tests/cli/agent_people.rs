@@ -74,9 +74,11 @@ fn a_question_can_be_refused_or_broken_off() {
 /// Proves S2-FR-006: where nobody is there, the model is told, and the run goes on.
 #[test]
 fn without_a_person_the_model_is_told_that_nobody_is_there() {
-    for format in FORMATS {
+    // Who is told by a webhook can only look on.
+    let told = "inbox: {webhook: 'http://127.0.0.1:9/questions', timeout: 2s}\n";
+    for (format, yaml) in FORMATS.into_iter().flat_map(|format| [(format, ""), (format, told)]) {
         let model = ModelServer::start(format, asked_back(&json!([])));
-        let workspace = only(&model, "");
+        let workspace = only(&model, yaml);
         let finished = asking(&workspace, &["Book a hotel"]).with_builtins().run();
         let said = "there is nobody here who could be asked";
         assert!(answer(&finished).contains(said), "{}", finished.stdout);
@@ -110,6 +112,12 @@ fn without_a_person_calls_that_need_approval_are_denied() {
             denied.stdout
         );
         assert!(denied.stderr.contains("! "), "{}", denied.stderr);
+        let hint =
+            "warning: 2 calls denied: there is no terminal to ask at\n  help: `--yes` agrees";
+        assert!(denied.stderr.contains(hint), "{}", denied.stderr);
+        model.then(two_calls());
+        let quiet = asking(&workspace, &["go", "-q"]).run();
+        assert_eq!(quiet.stderr, "");
         model.then(two_calls());
         let allowed = asking(&workspace, &["go", "--yes", "-q"]).run();
         assert_eq!(answer(&allowed), r#"{"n":1}; {"n":2};"#);

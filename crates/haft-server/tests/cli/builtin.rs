@@ -135,6 +135,21 @@ fn the_sandbox_is_asked_for_what_it_promises() {
     assert!(workspace.read("told").unwrap().starts_with("--unshare-all\n--share-net\n"));
 }
 
+/// Where the sandbox is missing, nothing runs.
+#[test]
+fn without_bwrap_no_code_runs() {
+    let workspace = empty();
+    workspace.write("haft.yaml", "builtin: {code_execution: {sandbox: bubblewrap}}");
+    let call = ["call", "code_execution", "language=shell", "code=touch ran", "--json"];
+    let path = workspace.path().display().to_string();
+    let finished = with_builtins(&workspace, &call).env("PATH", &path).run();
+    let error = &envelope(&finished)["error"];
+    assert_eq!((finished.code, &error["code"]), (1, &Value::from("ServiceUnavailable")));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("was not run") && message.contains("`bwrap` is in no"), "{message}");
+    assert!(error["remedy"].as_str().unwrap().contains("sandbox: none"), "{error}");
+}
+
 /// A sandbox that cannot be made, whatever it says and however it ends, runs nothing.
 #[test]
 fn without_its_sandbox_code_does_not_run() {
@@ -152,6 +167,40 @@ fn without_its_sandbox_code_does_not_run() {
             format!("the code was not run, because its sandbox could not be made: {cause}");
         assert_eq!(error["message"], expected);
         assert!(error["remedy"].as_str().unwrap().contains("install the package `bubblewrap`"));
+    }
+}
+
+/// Without any file the built-in tools are there, for every command that has to do with tools. A file that is
+/// named has to be there, and who misses a tool of theirs hears why it is not.
+#[test]
+fn without_a_file_there_are_the_built_in_tools() {
+    let workspace = Workspace::new();
+    let run = |args: &[&str]| with_builtins(&workspace, args).run();
+    let done = |args: &[&str]| {
+        let finished = run(args);
+        assert_eq!(finished.code, 0, "{args:?}: {}", finished.stderr);
+        finished.stdout
+    };
+    assert!(done(&["log"]).is_empty());
+    assert!(done(&["tools", "list"]).contains("code_execution"));
+    assert!(done(&["tools", "show", "web_search"]).contains("input schema"));
+    assert!(done(&["explain", "web_search"]).contains("timeout"));
+    assert!(done(&["select", "search the web for rust"]).contains("web_search"));
+    assert!(done(&["config", "show"]).contains("builtin.code_execution.enabled"));
+    let answer = done(&["call", "code_execution", "language=python", "code=print(6*7)", "--json"]);
+    assert!(answer.contains(r#""stdout": "42\n""#), "{answer}");
+    assert!(done(&["log"]).contains("code_execution"));
+
+    for args in [&["tools", "list"][..], &["call", "web_search", "query=x"], &["log"]] {
+        let finished = run(&[&["-c", "missing.yaml"], args].concat());
+        assert_eq!(finished.code, 2, "{args:?}");
+        assert!(finished.stderr.contains("missing.yaml"), "{}", finished.stderr);
+    }
+    for args in [&["call", "mine"][..], &["tools", "show", "mine"]] {
+        let finished = run(args);
+        assert_eq!(finished.code, 1, "{args:?}");
+        let why = "no haft.yaml is in this folder and none is named with `-c`";
+        assert!(finished.stderr.contains(why), "{}", finished.stderr);
     }
 }
 

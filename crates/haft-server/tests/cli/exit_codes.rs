@@ -8,8 +8,12 @@ use crate::{run, toolbox, transcript};
 #[test]
 fn without_a_configuration_haft_says_how_to_name_one() {
     let workspace = Workspace::new();
-    let finished = run(&workspace, &["tools", "list"]);
-    assert_eq!(finished.code, 2);
+    for command in [&["servers", "list"][..], &["login", "x"], &["mcp"], &["check"]] {
+        let finished = run(&workspace, command);
+        assert_eq!(finished.code, 2, "{command:?}");
+        assert!(finished.stderr.contains("name one with `-c PATH`"), "{}", finished.stderr);
+    }
+    let finished = run(&workspace, &["check"]);
     insta::assert_snapshot!(transcript(&workspace, &finished));
 }
 

@@ -46,6 +46,7 @@ mod real_npm;
 mod real_python;
 mod real_rmcp;
 mod real_support;
+mod sandbox;
 mod select;
 mod terminal;
 mod tools;

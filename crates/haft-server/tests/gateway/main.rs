@@ -7,6 +7,7 @@ mod endpoint;
 mod eras;
 mod http;
 mod keys;
+mod people;
 mod profile_reload;
 mod profiles;
 mod search;

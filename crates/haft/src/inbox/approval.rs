@@ -73,9 +73,12 @@ impl Inbox {
             Ok(_) => Err(CallError::Refused { tool: name(), reason: None }),
             Err(NoAnswer::Refused { reason }) => Err(CallError::Refused { tool: name(), reason }),
             Err(NoAnswer::Expired { after }) => Err(CallError::Unanswered { tool: name(), after }),
-            Err(NoAnswer::Unattended | NoAnswer::Schema { .. }) => {
-                Err(CallError::ApprovalNeeded { tool: name() })
-            }
+            Err(
+                NoAnswer::Unattended
+                | NoAnswer::Formless
+                | NoAnswer::Client { .. }
+                | NoAnswer::Schema { .. },
+            ) => Err(CallError::ApprovalNeeded { tool: name() }),
             Err(full @ NoAnswer::Full { .. }) => {
                 let (message, remedy) = (full.to_string(), full.remedy());
                 let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };

@@ -22,6 +22,18 @@ pub enum NoAnswer {
     /// Nobody can be asked here.
     #[error("there is nobody here who could be asked")]
     Unattended,
+    /// Only the client that made the call could be asked, and it cannot.
+    #[error(
+        "the client that made the call cannot be asked, for it does not declare `elicitation`, and nobody else is \
+         here; use a client that does, or `haft serve`, whose inbox people can answer"
+    )]
+    Formless,
+    /// Only the client that made the call could be asked, and it failed.
+    #[error("the client that made the call was asked and gave no answer: {problem}")]
+    Client {
+        /// What went wrong there.
+        problem: String,
+    },
     /// Too many questions wait already.
     #[error("too many questions wait for people already: {reason}, the limit")]
     Full {
@@ -47,7 +59,14 @@ impl NoAnswer {
             }
             Self::Refused { .. } => "go on without the answer, or do something else".to_owned(),
             Self::Unattended => {
-                "run `haft serve`, whose inbox people can see and answer, or set `inbox.webhook`"
+                "ask where there is a terminal, or through `haft serve`, whose inbox people can see and answer"
+                    .to_owned()
+            }
+            // What else can be done is in the message: a client sees no more than that.
+            Self::Formless => "go on without the answer".to_owned(),
+            Self::Client { .. } => {
+                "go on without the answer or ask again more simply, such as with `options`; or connect the client \
+                 to `haft serve`, whose inbox people can see and answer"
                     .to_owned()
             }
             Self::Full { .. } => {
@@ -70,6 +89,14 @@ pub enum AnswerError {
         /// Every place where it differs.
         violations: Vec<Violation>,
     },
+}
+
+impl AnswerError {
+    /// There is an answer, and nothing in it.
+    pub(crate) fn missing() -> Self {
+        let problem = "there is none".to_owned();
+        Self::Invalid { violations: vec![Violation { pointer: String::new(), problem }] }
+    }
 }
 
 pub(crate) fn because(reason: Option<&str>) -> String {

@@ -50,6 +50,8 @@ struct Shared {
     open: Mutex<BTreeMap<String, Open>>,
     news: broadcast::Sender<InboxEvent>,
     attending: AtomicUsize,
+    /// Whether only those who are asked beside it can answer.
+    is_unseen: bool,
     settings: ArcSwapOption<Settings>,
     standing: Standing,
 }
@@ -68,20 +70,60 @@ struct Open {
 
 impl Default for Inbox {
     fn default() -> Self {
-        Self(Arc::new(Shared {
-            open: Mutex::default(),
-            news: broadcast::Sender::new(NEWS_MAX),
-            attending: AtomicUsize::new(0),
-            settings: ArcSwapOption::empty(),
-            standing: Standing::default(),
-        }))
+        Self::new(false)
     }
 }
 
 impl Inbox {
+    fn new(is_unseen: bool) -> Self {
+        Self(Arc::new(Shared {
+            open: Mutex::default(),
+            news: broadcast::Sender::new(NEWS_MAX),
+            attending: AtomicUsize::new(0),
+            is_unseen,
+            settings: ArcSwapOption::empty(),
+            standing: Standing::default(),
+        }))
+    }
+
+    /// An inbox that nobody sees who could answer, unless they [attend](Self::attend). Its webhook is told nothing,
+    /// else a call would wait for somebody who can only look on.
+    pub fn unseen() -> Self {
+        Self::new(true)
+    }
+
     /// Asks, and waits for the answer. Whoever stops waiting withdraws the question.
     pub async fn ask(&self, ask: Ask) -> Result<Value, NoAnswer> {
-        let mut waiting = self.put(ask)?;
+        if !self.is_attended() {
+            return Err(NoAnswer::Unattended);
+        }
+        let (_, waiting) = self.put(ask)?;
+        self.wait(waiting).await
+    }
+
+    /// The same, while somebody else is asked too, who answers here like everybody. Where `other` gives up, the
+    /// question waits for those who attend; without any, it ends with the reason.
+    pub(crate) async fn ask_beside(
+        &self,
+        ask: Ask,
+        other: impl AsyncFnOnce(&Item) -> Result<(), NoAnswer>,
+    ) -> Result<Value, NoAnswer> {
+        let (item, waiting) = self.put(ask)?;
+        let mut waiting = std::pin::pin!(self.wait(waiting));
+        tokio::select! {
+            biased;
+            answer = &mut waiting => return answer,
+            ended = other(&item) => match ended {
+                Err(reason) if !self.is_attended() => return Err(reason),
+                Err(reason) => tracing::info!(id = item.id, %reason, "a question stays in the inbox"),
+                Ok(()) => {}
+            }
+        }
+        waiting.await
+    }
+
+    /// Waits for the answer to a question that was put in.
+    async fn wait(&self, mut waiting: Waiting) -> Result<Value, NoAnswer> {
         let after = waiting.after;
         let answer = match tokio::time::timeout(after, &mut waiting.answer).await {
             Ok(answer) => answer.ok(),
@@ -156,15 +198,12 @@ impl Inbox {
         if old.as_ref().is_some_and(|old| old.config == *config) {
             return;
         }
-        let webhook = Webhook::of(config);
+        let webhook = if self.0.is_unseen { None } else { Webhook::of(config) };
         self.0.settings.store(Some(Arc::new(Settings { config: config.clone(), webhook })));
     }
 
     /// Puts a question in, and tells everybody.
-    fn put(&self, ask: Ask) -> Result<Waiting, NoAnswer> {
-        if !self.is_attended() {
-            return Err(NoAnswer::Unattended);
-        }
+    fn put(&self, ask: Ask) -> Result<(Item, Waiting), NoAnswer> {
         let schema = ask.schema.as_ref().map(Schema::compile).transpose();
         let schema = schema.map_err(|problem| NoAnswer::Schema { problem })?.map(Arc::new);
         let settings = self.0.settings.load_full();
@@ -199,7 +238,7 @@ impl Inbox {
         if let Some(webhook) = settings.as_ref().and_then(|settings| settings.webhook.as_ref()) {
             webhook.tell(self, &item);
         }
-        Ok(waiting)
+        Ok((item, waiting))
     }
 
     /// Whether an answer fits. Looks at a copy: a check may take its time.

@@ -216,26 +216,6 @@ async fn what_the_code_leaves_running_ends_with_it() {
     assert_eq!((Path::new(folder).exists(), working_in(Path::new(folder))), (false, 0));
 }
 
-/// Where the sandbox is missing, nothing runs.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_its_sandbox_no_code_runs() {
-    if std::process::Command::new("bwrap").arg("--version").output().is_ok() {
-        return;
-    }
-    let bench = Bench::new();
-    let config = bench.config("builtin: {code_execution: {sandbox: bubblewrap}}\n");
-    let runtime = Runtime::start(config).await.unwrap();
-    let note = bench.path().join("note");
-    let call = json!({"language": "shell", "code": format!("touch '{}'", note.display())});
-    let error = failure(run(&runtime, call).await);
-    assert_eq!(error.code, Code::ServiceUnavailable);
-    assert!(error.message.contains("was not run") && error.message.contains("`bwrap` is in no"));
-    assert!(error.remedy.unwrap().contains("sandbox: none"));
-    assert!(!note.exists());
-    let description = runtime.tool("code_execution").unwrap().description;
-    assert!(description.contains("no network"), "{description}");
-}
-
 #[tokio::test]
 async fn a_word_about_the_network_without_a_sandbox_is_a_warning() {
     let bench = Bench::new();

@@ -15,7 +15,7 @@ use haft::inbox::Inbox;
 use haft::model::{self, ModelError};
 use haft::{Config, Runtime};
 
-use super::toolbox::{Purpose, Toolbox};
+use super::toolbox::{Denied, Purpose, Toolbox};
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
@@ -61,6 +61,7 @@ pub(super) struct Opened {
     pub(super) agent: Agent,
     pub(super) conversation: Conversation,
     pub(super) inbox: Inbox,
+    pub(super) denied: Denied,
 }
 
 impl Opened {
@@ -84,22 +85,23 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
         approves_all: args.yes,
         ..AgentSettings::from(&*config.agent)
     };
-    let inbox = Inbox::default();
+    let inbox = if People::are_there() { Inbox::default() } else { Inbox::unseen() };
     let mut hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(Some(Sampler::new(Arc::clone(&model))));
     if args.yes {
         hub = hub.agreeing();
     }
-    let toolbox = Toolbox::open(config, Purpose::Agent(hub, inbox.clone())).await?;
+    let denied = Denied::default();
+    let purpose = Purpose::Agent(hub, inbox.clone(), denied.clone());
+    let toolbox = Toolbox::open(config, purpose).await?;
     toolbox.hide_progress();
     let agent = Agent::new(toolbox.runtime.clone(), model, settings);
-    Ok(Opened { toolbox, agent, conversation, inbox })
+    Ok(Opened { toolbox, agent, conversation, inbox, denied })
 }
 
 /// The configuration with what the command line says of the agent. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
-    let files = if load::is_named(global) { load::files(global)? } else { Vec::new() };
-    let (mut config, options) = load::load_files(global, files)?;
+    let (mut config, options) = load::load_if_any(global)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }

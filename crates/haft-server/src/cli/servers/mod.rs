@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
-use super::{EXIT_CONNECT, Global, block_on, configuration, print_json};
+use super::{EXIT_CONNECT, Global, block_on, configuration_of_file, print_json};
 use crate::console::{self, Paint};
 
 #[derive(Debug, Subcommand)]
@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global, command: &ServersCommand) -> anyhow::Result<E
 }
 
 fn list_configured(global: &Global) -> anyhow::Result<ExitCode> {
-    let config = configuration(global)?;
+    let config = configuration_of_file(global)?;
     let servers: Vec<ServerInfo> = config.servers.iter().map(ServerInfo::configured).collect();
     let head = ["SERVER", "MODE", "TRANSPORT", "START", "STATE", "ENDPOINT"];
     let row = |server: &ServerInfo| {

@@ -91,3 +91,15 @@ async fn a_cancelled_call_withdraws_its_question() {
     let body = r#"{"arguments": {"name": "you"}}"#;
     assert_eq!(gateway.served.post("/api/v1/tools/greet/call", body).await.status, 403);
 }
+
+/// Whether a call may run is not for the client to say that makes it, whatever it can be asked.
+#[tokio::test]
+async fn a_client_is_not_asked_to_approve_its_own_call() {
+    let gateway = Gateway::open(asking());
+    let session = gateway.session(&json!({"elicitation": {}})).await;
+    let mut course = session.course(5, "tools/call", &greet()).await;
+    let denying = say(&gateway, json!({"answer": "deny"}));
+    let (first, _) = tokio::join!(course.message(), denying);
+    let first = first.unwrap();
+    assert_eq!((&first["id"], &first["result"]["isError"]), (&json!(5), &json!(true)), "{first}");
+}

@@ -6,6 +6,7 @@ mod bridge;
 mod crowds;
 mod modern;
 mod offers;
+mod people;
 mod servers;
 mod sessions;
 mod streams;

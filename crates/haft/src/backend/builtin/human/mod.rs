@@ -1,4 +1,10 @@
 //! `request_human_input`: a question to a person, whose answer the call waits for.
+//!
+//! It is put to whoever attends the inbox, and to the client that made the call where that can show a form. The
+//! first answer counts.
+
+mod client;
+mod form;
 
 use std::time::Duration;
 
@@ -11,6 +17,7 @@ use crate::error::{ToolFailure, millis};
 use crate::inbox::{Ask, Inbox, Kind, NoAnswer};
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
+use client::Client;
 
 /// The tool's name.
 pub const NAME: &str = "request_human_input";
@@ -54,7 +61,18 @@ impl HumanInput {
         if let Some(secs) = wish.timeout {
             ask = ask.within(Duration::try_from_secs_f64(secs).unwrap_or(Duration::MAX));
         }
-        let answer = self.inbox.ask(ask).await.map_err(failure)?;
+        let answer = match Client::of(call.context()) {
+            Some(client) if client.shows_forms() => {
+                let inbox = &self.inbox;
+                inbox.ask_beside(ask, async |item| client.ask(inbox, item).await).await
+            }
+            Some(_) => self.inbox.ask(ask).await.map_err(|no_answer| match no_answer {
+                NoAnswer::Unattended => NoAnswer::Formless,
+                other => other,
+            }),
+            None => self.inbox.ask(ask).await,
+        };
+        let answer = answer.map_err(failure)?;
         let text = answer.as_str().map_or_else(|| answer.to_string(), ToOwned::to_owned);
         let data = to_raw_value(&json!({ "answer": answer }));
         let data = data.map_err(|error| ToolFailure::execution(error.to_string()))?;
@@ -137,7 +155,10 @@ fn failure(no_answer: NoAnswer) -> ToolFailure {
         NoAnswer::Refused { reason } => {
             ToolFailure::Refused { message, remedy, details: json!({ "reason": reason }) }
         }
-        NoAnswer::Unattended | NoAnswer::Full { .. } => {
+        NoAnswer::Unattended
+        | NoAnswer::Formless
+        | NoAnswer::Client { .. }
+        | NoAnswer::Full { .. } => {
             ToolFailure::Unavailable { message, remedy, details: Value::Null }
         }
         NoAnswer::Schema { .. } => ToolFailure::Execution { message, remedy, details: Value::Null },
