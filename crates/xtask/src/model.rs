@@ -161,10 +161,13 @@ fn wait_for(url: &str, server: &mut Child) -> Result<()> {
 fn prepare(folder: &Path, model: &Model) -> Result<()> {
     drop(fs::remove_dir_all(folder));
     fs::create_dir_all(folder.join("tools"))?;
-    let config = json!({
+    let mut config = json!({
         "registry": {"dir": "tools"},
-        "agent": {"model": format!("openai::{}", model.name), "base_url": model.url, "api_key_env": "HAFT_MODEL_KEY"},
+        "agent": {"model": format!("openai::{}", model.name), "base_url": model.url},
     });
+    if model.key.is_some() {
+        config["agent"]["api_key_env"] = json!("HAFT_MODEL_KEY");
+    }
     fs::write(folder.join("haft.yaml"), config.to_string())?;
     fs::write(folder.join("tools/tools.json"), TOOLS)?;
     fs::write(folder.join("tools/mcp.json"), r#"{"mcp_servers": {}}"#)?;

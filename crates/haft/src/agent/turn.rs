@@ -2,6 +2,7 @@
 //! run, and so on until it answers.
 
 use futures_util::StreamExt;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -13,8 +14,8 @@ use super::event::AgentEvent;
 use super::repeat::Repeats;
 use crate::content::Content;
 use crate::model::{
-    ChatMessage, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTool, ModelTurn,
-    StopReason, Usage,
+    ChatMessage, ModelCall, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTool,
+    ModelTurn, StopReason, Usage,
 };
 
 /// How often the conversation is made shorter where the model still finds it too long.
@@ -143,12 +144,16 @@ impl Agent {
             conversation
                 .push(ChatMessage::Assistant { text: text.clone(), calls: calls.clone(), kept })
                 .await;
-            if calls.is_empty() {
+            if calls.is_empty() || is_cut(&calls, &stop) {
                 let end = match stop {
                     StopReason::Length => TurnEnd::Length,
                     StopReason::Refused => TurnEnd::Refused,
                     StopReason::End | StopReason::Calls | StopReason::Other(_) => TurnEnd::Answered,
                 };
+                if end == TurnEnd::Answered && text.trim().is_empty() {
+                    let message = "the model's answer is empty; ask again".to_owned();
+                    tell(AgentEvent::Warning { message });
+                }
                 return Ok(ended(text, end, step, usage));
             }
             let run =
@@ -240,6 +245,12 @@ impl Agent {
             }
         }
     }
+}
+
+/// Whether the model had to stop in the middle of a call: what it wrote of it says nothing.
+fn is_cut(calls: &[ModelCall], stop: &StopReason) -> bool {
+    let is_whole = |call: &ModelCall| serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
+    *stop == StopReason::Length && calls.last().is_some_and(|call| !is_whole(call))
 }
 
 /// The words of a message.

@@ -181,7 +181,12 @@ impl Failures {
                 self.address,
                 self.shown(cause)
             ),
-            remedy: Some("look at `agent.base_url` and whether the service runs".to_owned()),
+            remedy: Some(match self.model.starts_with("ollama::") {
+                true => "start it with `ollama serve`, or write where it runs as `agent.base_url`"
+                    .to_owned(),
+                false => "look at `agent.base_url` (`--base-url`) and whether the service runs"
+                    .to_owned(),
+            }),
         }
     }
 
@@ -195,6 +200,18 @@ impl Failures {
                 human(self.silence_max)
             ),
             remedy: Some("raise `agent.request_timeout` if it is only slow".to_owned()),
+        }
+    }
+
+    /// Nothing came but signs of life.
+    pub(super) fn only_alive(&self, silences: u32) -> ModelError {
+        ModelError {
+            message: format!(
+                "the service of `{}` said for {} that it is there, and nothing else",
+                self.model,
+                human(self.silence_max.saturating_mul(silences))
+            ),
+            ..self.silent()
         }
     }
 

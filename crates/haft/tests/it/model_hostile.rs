@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use haft::model::ModelFailure;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
 
@@ -94,6 +94,89 @@ async fn the_other_formats_survive_numbers_and_depth() {
         let error = failure(&model(&server, "retries: 0"), question("?")).await;
         assert_eq!(error.kind, ModelFailure::Unreadable, "{format:?}: {error}");
     }
+}
+
+/// Services leave out the number of a call or its id, or have one id for all: no call may be lost.
+#[tokio::test]
+async fn calls_are_heard_whatever_is_left_out() {
+    let piece = |call: &Value| {
+        format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": [call]}}]}))
+    };
+    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"tool_calls\"}]}\n\n\
+               data: [DONE]\n\n";
+    for (first, second) in [
+        (json!({"id": "a"}), json!({"id": "b"})),
+        (json!({"index": -1, "id": "a"}), json!({"index": -1, "id": "b"})),
+        (json!({"index": 0, "id": "a"}), json!({"index": 1, "id": "a"})),
+        (json!({"index": 0, "id": ""}), json!({"index": 1, "id": ""})),
+        (json!({}), json!({})),
+    ] {
+        let call = |mut frame: Value, number: u32| {
+            frame["function"] = json!({"name": "a", "arguments": format!("{{\"n\": {number}}}")});
+            frame
+        };
+        let body = format!("{}{}{end}", piece(&call(first, 1)), piece(&call(second, 2)));
+        let server = ModelServer::openai([Step::body(body.clone())]);
+        let calls = turn(&model(&server, ""), question("?")).await.calls;
+        let arguments: Vec<_> = calls.iter().map(|call| read(&call.arguments)).collect();
+        assert_eq!(arguments, [json!({"n": 1}), json!({"n": 2})], "{body}");
+        assert!(!calls[0].id.is_empty() && calls[0].id != calls[1].id, "{calls:?}");
+    }
+    let object = json!({"index": 0, "id": "a", "function": {"name": "a", "arguments": {"n": 1}}});
+    let server = ModelServer::openai([Step::body(piece(&object) + end)]);
+    let calls = turn(&model(&server, ""), question("?")).await.calls;
+    assert_eq!(read(&calls[0].arguments), json!({"n": 1}));
+}
+
+/// The same id for two calls in Anthropic's format.
+#[tokio::test]
+async fn two_calls_of_one_id_are_two() {
+    let event =
+        |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+    let call = |index: u32| {
+        let tool = json!({"type": "tool_use", "id": "same", "name": "a", "input": {}});
+        let delta =
+            json!({"type": "input_json_delta", "partial_json": format!("{{\"n\": {index}}}")});
+        event(json!({"type": "content_block_start", "index": index, "content_block": tool}))
+            + &event(json!({"type": "content_block_delta", "index": index, "delta": delta}))
+            + &event(json!({"type": "content_block_stop", "index": index}))
+    };
+    let message = json!({"id": "m", "role": "assistant", "content": [], "usage": {}});
+    let delta = json!({"stop_reason": "tool_use"});
+    let body = event(json!({"type": "message_start", "message": message}))
+        + &call(0)
+        + &call(1)
+        + &event(json!({"type": "message_delta", "delta": delta, "usage": {}}))
+        + &event(json!({"type": "message_stop"}));
+    let server = ModelServer::anthropic([Step::body(body)]);
+    let calls = turn(&model(&server, ""), question("?")).await.calls;
+    let arguments: Vec<_> = calls.iter().map(|call| read(&call.arguments)).collect();
+    assert_eq!(arguments, [json!({"n": 0}), json!({"n": 1})]);
+    assert_ne!(calls[0].id, calls[1].id);
+}
+
+/// An end without anything before it, and one that speaks of calls there are not.
+#[tokio::test]
+async fn an_end_of_nothing_is_no_answer() {
+    let server = ModelServer::openai([Step::body("data: [DONE]\n\n"), Step::text("Here.")]);
+    assert_eq!(turn(&model(&server, "retries: 1"), question("?")).await.text, "Here.");
+    let end = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"tool_calls\"}]}\n\n\
+               data: [DONE]\n\n";
+    let server = ModelServer::openai([Step::body(end)]);
+    let error = failure(&model(&server, "retries: 0"), question("?")).await;
+    assert!(error.message.ends_with("it wants to call tools, and names none"), "{error}");
+}
+
+/// Signs of life are no answer, however many there are.
+#[tokio::test]
+async fn signs_of_life_alone_come_to_an_end() {
+    let server = ModelServer::openai([Step::endless(": ping\n\n", Duration::from_millis(5))]);
+    let model = model(&server, "retries: 0\nrequest_timeout: 50ms");
+    let error = failure(&model, question("?")).await;
+    assert_eq!(
+        error.message,
+        "the service of `openai::scripted` said for 500ms that it is there, and nothing else"
+    );
 }
 
 /// Genai adds such numbers without care, which is a panic in a build for tests.

@@ -18,7 +18,7 @@ fn a_model_that_cannot_be_asked_says_why() {
         (
             "agent: {}",
             "no model is configured",
-            "write such as `model: openai::gpt-5` under `agent`",
+            "write one under `agent` in the configuration, such as `model: openai::gpt-5`",
         ),
         (
             "agent: {model: gpt-5}",
@@ -197,6 +197,6 @@ async fn a_service_that_does_not_run_is_named() {
     assert!(error.message.starts_with(begin), "{error}");
     assert_eq!(
         error.remedy.as_deref(),
-        Some("look at `agent.base_url` and whether the service runs")
+        Some("look at `agent.base_url` (`--base-url`) and whether the service runs")
     );
 }

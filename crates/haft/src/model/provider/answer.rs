@@ -39,6 +39,15 @@ pub(super) enum Heard {
     TooMuch,
 }
 
+/// Why the end of an answer is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoTurn {
+    /// The rest is missing.
+    BrokenOff,
+    /// It says that tools are to be called, and names none.
+    NoCalls,
+}
+
 impl Gathered {
     pub(super) fn hear(&mut self, event: ChatStreamEvent) -> Heard {
         // Genai says `Start` before it has asked anybody.
@@ -83,23 +92,28 @@ impl Gathered {
         }
     }
 
-    /// Each piece of a call holds all that came before it.
+    /// Each piece of a call holds all that came before it; one that does not is another call of the same id.
     fn call(&mut self, call: ToolCall) {
-        let is_piece = call.fn_arguments.is_string();
-        match self.calls.iter_mut().rfind(|known| is_piece && known.call_id == call.call_id) {
+        let goes_on = |known: &&mut ToolCall| {
+            let texts = known.fn_arguments.as_str().zip(call.fn_arguments.as_str());
+            known.call_id == call.call_id
+                && known.fn_name == call.fn_name
+                && texts.is_some_and(|(known, more)| more.starts_with(known))
+        };
+        match self.calls.iter_mut().rfind(goes_on) {
             Some(known) => *known = call,
             None => self.calls.push(call),
         }
     }
 
-    /// The whole answer. `None` where it broke off: some formats have an end that says why it
-    /// stopped, and without that the rest is missing.
+    /// The whole answer. `numbered` are its calls where the format is OpenAI's.
     pub(super) fn finish(
-        self,
+        mut self,
         end: StreamEnd,
+        numbered: Vec<ToolCall>,
         provider: Provider,
         offer: &Offer,
-    ) -> Option<ModelTurn> {
+    ) -> Result<ModelTurn, NoTurn> {
         let StreamEnd {
             captured_usage,
             captured_stop_reason,
@@ -107,17 +121,25 @@ impl Gathered {
             captured_reasoning_content,
             captured_response_id: _,
         } = end;
-        let says_why = matches!(provider, Provider::Gemini | Provider::Ollama);
-        if says_why && captured_stop_reason.is_none() {
-            return None;
-        }
         let mut parts = captured_content.map(MessageContent::into_parts).unwrap_or_default();
         let ended = take_calls(&mut parts);
+        if !numbered.is_empty() {
+            self.calls = numbered;
+        }
         let calls = self.with_signatures(ended);
-        Some(turn(
+        // Some formats have an end that says why it stopped, and without that the rest is missing; in the others
+        // there is at least something.
+        let says_why = matches!(provider, Provider::Gemini | Provider::Ollama);
+        let is_nothing = self.text.is_empty() && calls.is_empty();
+        match &captured_stop_reason {
+            None if says_why || is_nothing => return Err(NoTurn::BrokenOff),
+            Some(GenaiStop::ToolCall(_)) if calls.is_empty() => return Err(NoTurn::NoCalls),
+            Some(_) | None => {}
+        }
+        Ok(turn(
             Said {
                 text: self.text,
-                calls: apart(calls),
+                calls,
                 parts,
                 reasoning: captured_reasoning_content,
                 usage: captured_usage.unwrap_or_default(),
@@ -205,29 +227,6 @@ fn take_calls(parts: &mut Vec<ContentPart>) -> Vec<ToolCall> {
         other => Some(other),
     });
     *parts = others.collect();
-    calls
-}
-
-/// Some services say of every call that it is the first, and genai then appends the arguments of
-/// each to those of the one before.
-fn apart(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
-    for at in (1..calls.len()).rev() {
-        let (before, from_here) = calls.split_at_mut(at);
-        let (Some(Value::String(before)), Some(Value::String(text))) = (
-            before.last().map(|call| &call.fn_arguments),
-            from_here.first_mut().map(|call| &mut call.fn_arguments),
-        ) else {
-            continue;
-        };
-        let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        if let Some(own) = text.strip_prefix(before.as_str())
-            && !before.is_empty()
-            && is_json(own)
-            && !is_json(text)
-        {
-            *text = own.to_owned();
-        }
-    }
     calls
 }
 

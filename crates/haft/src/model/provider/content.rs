@@ -47,6 +47,9 @@ impl Shows {
     }
 
     fn binary<'c>(self, content: &Content, data: &'c str, mime_type: &str) -> Block<'c> {
+        if !is_base64(data) {
+            return Block::Text(left_out("its data is no base64", content));
+        }
         let image = self.images.then(|| self.provider.image_type(mime_type)).flatten();
         if let Some(mime_type) = image {
             return Block::Image { data, mime_type };
@@ -54,10 +57,24 @@ impl Shows {
         if let Some(mime_type) = self.provider.audio_type(mime_type, self.audio) {
             return Block::Audio { data, mime_type };
         }
-        let what = content.as_text();
-        let what = what.trim_start_matches('[').trim_end_matches(']');
-        Block::Text(format!("[left out, this model is not shown it: {what}]"))
+        Block::Text(left_out("this model is not shown it", content))
     }
+}
+
+fn left_out(why: &str, content: &Content) -> String {
+    let what = content.as_text();
+    let what = what.trim_start_matches('[').trim_end_matches(']');
+    format!("[left out, {why}: {what}]")
+}
+
+/// Whether a provider can take it: one damaged picture would make it refuse the conversation from there on.
+fn is_base64(data: &str) -> bool {
+    let bytes = data.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    !bytes.is_empty()
+        && data.len() % 4 == 0
+        && data.len() - bytes.len() <= 2
+        && bytes.bytes().all(is_digit)
 }
 
 impl Block<'_> {
@@ -87,6 +104,20 @@ impl Block<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_provider_could_read_is_left_out() {
+        let shown = Shows { provider: Provider::OpenAi, images: true, audio: None };
+        for data in ["!!!notb64", "", "AAA", "A===", "AAAA\n", "AA=A"] {
+            let image = Content::Image { data: data.into(), mime_type: "image/png".into() };
+            let blocks = shown.blocks(std::slice::from_ref(&image));
+            assert!(
+                matches!(&blocks[..], [Block::Text(text)] if text.starts_with("[left out, its data is no base64")),
+                "{data}: {blocks:?}"
+            );
+        }
+        assert!(is_base64("AA==") && is_base64("+/09azAZ"));
+    }
 
     #[test]
     fn what_is_not_shown_is_said() {

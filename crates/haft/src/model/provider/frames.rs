@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use genai::chat::{ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef};
+use genai::chat::{ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, ToolCall};
 use serde_json::Value;
 
+use super::SILENCES_MAX;
 use super::kind::Provider;
+use super::numbered::NumberedCalls;
 
 /// How many tools one answer may call. Genai makes room for every number up to the highest one named.
 const CALLS_MAX: u64 = 1000;
@@ -36,6 +38,7 @@ struct Seen {
     calls: u64,
     /// What it filled gaps with: the call after a gap, once for each number in it.
     copied: usize,
+    gathered: NumberedCalls,
 }
 
 /// Why a stream is heard no further.
@@ -44,6 +47,8 @@ pub(super) enum Deaf {
     Refused(String),
     /// Whatever comes, it makes no whole piece.
     Silent,
+    /// Nothing came for very long but signs of life.
+    OnlyAlive,
 }
 
 /// What the unwinding carries.
@@ -68,7 +73,7 @@ impl Frames {
         // Genai waits for bytes itself, however few they are. What never becomes a piece ends here,
         // later than that so that its reason is the one that is told.
         let patience = silence_max.saturating_mul(2);
-        loop {
+        for _ in 0..SILENCES_MAX / 2 {
             let before = self.count();
             let event = unwound(stream.next());
             match tokio::time::timeout(patience, event).await {
@@ -78,6 +83,12 @@ impl Frames {
                 Err(_) => return Err(Deaf::Silent),
             }
         }
+        Err(Deaf::OnlyAlive)
+    }
+
+    /// The calls of an answer in OpenAI's format.
+    pub(super) fn take_calls(&self) -> Vec<ToolCall> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).gathered.take()
     }
 
     fn count(&self) -> u64 {
@@ -94,17 +105,19 @@ impl Frames {
         if seen.bytes > STREAM_BYTES_MAX {
             return Err("it has no end".to_owned());
         }
-        if self.is_numbered { seen.check_numbers(data) } else { Ok(()) }
+        if self.is_numbered { seen.read_calls(data) } else { Ok(()) }
     }
 }
 
 impl Seen {
     /// Reads a piece just as genai does, so that no spelling of it (escapes, a key that comes twice)
     /// says something else here than there. What is no JSON is told of by genai.
-    fn check_numbers(&mut self, data: &str) -> Result<(), String> {
+    fn read_calls(&mut self, data: &str) -> Result<(), String> {
         let Ok(frame) = serde_json::from_str::<Value>(data) else { return Ok(()) };
         let calls = frame.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array);
-        for number in calls.into_iter().flatten().filter_map(|call| call["index"].as_u64()) {
+        for call in calls.into_iter().flatten() {
+            self.gathered.hear(call)?;
+            let Some(number) = call["index"].as_u64() else { continue };
             if number >= CALLS_MAX {
                 return Err(format!(
                     "it numbers a call {number}, and there are at most {CALLS_MAX}"

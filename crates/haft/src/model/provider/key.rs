@@ -33,7 +33,8 @@ impl KeySource {
         if let Some(key) = &config.api_key {
             return Ok(Self::Held { key: key.clone(), variable });
         }
-        if !is_needed {
+        // A variable that is named is meant, whoever may do without a key.
+        if !is_needed && config.api_key_env.is_none() {
             return Ok(Self::Unneeded { variable });
         }
         let model = config.model.as_ref().map_or("", |model| &model.value);

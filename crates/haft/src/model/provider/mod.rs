@@ -7,12 +7,13 @@ mod frames;
 mod kept;
 mod key;
 mod kind;
+mod numbered;
 mod request;
 mod target;
 mod thread;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent};
@@ -20,7 +21,7 @@ use genai::{Client, ServiceTarget};
 
 pub(super) use kind::Provider;
 
-use self::answer::{Gathered, Heard};
+use self::answer::{Gathered, Heard, NoTurn};
 use self::content::Shows;
 use self::frames::{Deaf, Frames};
 use self::target::Target;
@@ -33,6 +34,10 @@ use super::{
 use crate::config::Secret;
 use crate::config::agent::AgentConfig;
 use crate::error::innermost;
+
+/// How many times as long as in silence a service may take if it keeps saying that it is there: some do while a
+/// request waits for its turn.
+const SILENCES_MAX: u32 = 10;
 
 /// A model of a service.
 pub(super) struct ServiceModel {
@@ -104,6 +109,8 @@ struct Listening {
     stream: ChatStream,
     frames: Arc<Frames>,
     gathered: Gathered,
+    /// When it last said more than that it is there.
+    last_said: Instant,
     offer: Offer,
     failures: Failures,
     /// The same question for a service that does not stream, until it is known that it does.
@@ -122,7 +129,8 @@ impl Service {
     async fn begin(self: Arc<Self>, mut request: ModelRequest) -> Result<Listening, ModelError> {
         request.max_output_tokens = request.max_output_tokens.or(self.max_output_tokens);
         let (target, key) = self.target.resolve(&self.client).await?;
-        let failures = self.failures(key);
+        let address = self.target.shown.as_deref().unwrap_or(target.endpoint.base_url());
+        let failures = self.failures(address, key);
         let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
         let chat = request::chat(&request, &offer, self.shows);
         let frames = Frames::new(self.target.provider);
@@ -138,6 +146,7 @@ impl Service {
             stream,
             frames,
             gathered: Gathered::default(),
+            last_said: Instant::now(),
             offer,
             failures,
             plain: Some(Box::new(plain)),
@@ -145,9 +154,9 @@ impl Service {
         })
     }
 
-    fn failures(&self, key: Option<Secret>) -> Failures {
-        let Target { model, shown, key: source, secrets, .. } = &self.target;
-        Failures::new(model, shown, source.place(), key, secrets).waiting(self.silence_max)
+    fn failures(&self, address: &str, key: Option<Secret>) -> Failures {
+        let Target { model, key: source, secrets, .. } = &self.target;
+        Failures::new(model, address, source.place(), key, secrets).waiting(self.silence_max)
     }
 }
 
@@ -167,6 +176,13 @@ impl Listening {
         }
         while let Some(event) = self.hear().await? {
             let event = event.map_err(|error| failure::told(&self.failures, error))?;
+            if !matches!(event, ChatStreamEvent::Heartbeat) {
+                self.last_said = Instant::now();
+            } else if self.last_said.elapsed()
+                > self.service.silence_max.saturating_mul(SILENCES_MAX)
+            {
+                return Err(self.failures.only_alive(SILENCES_MAX));
+            }
             let heard = self.gathered.hear(event);
             if self.gathered.is_begun {
                 self.plain = None;
@@ -177,8 +193,15 @@ impl Listening {
                 Heard::TooMuch => return Err(self.failures.unreadable("it has no end")),
                 Heard::End(end) => {
                     let gathered = std::mem::take(&mut self.gathered);
-                    let turn = gathered.finish(*end, self.service.target.provider, &self.offer);
-                    let turn = turn.ok_or_else(|| self.failures.broken_off())?;
+                    let provider = self.service.target.provider;
+                    let turn =
+                        gathered.finish(*end, self.frames.take_calls(), provider, &self.offer);
+                    let turn = turn.map_err(|no_turn| match no_turn {
+                        NoTurn::BrokenOff => self.failures.broken_off(),
+                        NoTurn::NoCalls => {
+                            self.failures.unreadable("it wants to call tools, and names none")
+                        }
+                    })?;
                     return Ok(ModelEvent::Done(Box::new(turn)));
                 }
             }
@@ -196,6 +219,7 @@ impl Listening {
         heard.map_err(|deaf| match deaf {
             Deaf::Refused(why) => self.failures.unreadable(&why),
             Deaf::Silent => self.failures.silent(),
+            Deaf::OnlyAlive => self.failures.only_alive(SILENCES_MAX),
         })
     }
 

@@ -21,8 +21,8 @@ pub(in crate::model) struct Target {
     /// With a slash at its end; nothing where it is the provider's own.
     base: Option<Url>,
     pub(in crate::model) key: KeySource,
-    /// The address without secrets, for errors.
-    pub(in crate::model) shown: String,
+    /// The address without secrets, for errors; nothing where it is the provider's own.
+    pub(in crate::model) shown: Option<String>,
     /// Those secrets.
     pub(in crate::model) secrets: Vec<String>,
 }
@@ -33,7 +33,10 @@ impl Target {
             return Err(ModelError {
                 kind: ModelFailure::Setup,
                 message: "no model is configured".to_owned(),
-                remedy: Some("write such as `model: openai::gpt-5` under `agent`".to_owned()),
+                remedy: Some(
+                    "write one under `agent` in the configuration, such as `model: openai::gpt-5`"
+                        .to_owned(),
+                ),
             });
         };
         let provider = Provider::of(&model.value)?;
@@ -41,7 +44,7 @@ impl Target {
         let variable = provider.adapter().default_key_env_name();
         // A service of one's own says so itself if it wants a key.
         let is_free = base.is_some() || provider == Provider::Ollama || variable.is_none();
-        let shown = base.map_or_else(|| "its service".to_owned(), |url| url.value.to_string());
+        let shown = base.map(|url| url.value.to_string());
         Ok(Self {
             provider,
             model: model.value.clone(),
