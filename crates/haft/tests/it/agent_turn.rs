@@ -260,3 +260,37 @@ async fn a_conversation_that_is_too_long_is_shortened() {
     assert!(seen < 60_000, "{seen}");
     assert!(told.events.iter().any(|event| matches!(event, AgentEvent::Warning { .. })));
 }
+
+/// What the model had to leave unfinished is not called: the turn ends with the reason, and can be gone on with.
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_not_made() {
+    for (format, reason) in FORMATS.into_iter().zip(["length", "max_tokens"]) {
+        let stage = Stage::new();
+        let cut = Step::call_raw("echo", "{\"message\": \"hel").stopped_by(reason);
+        let model = ModelServer::start(format, [cut, Step::text("Again.")]);
+        let servers = [stage.stdio("one", json!({"tools": ["echo"]}), json!({}))];
+        let agent = agent(&stage, &model, servers, json!({})).await;
+        let mut conversation = Conversation::new();
+        let told = say(&agent, &mut conversation, "Say hello.").await;
+        assert_eq!(told.turn.as_ref().unwrap().end, TurnEnd::Length, "{format:?}");
+        assert_eq!(told.calls(), []);
+        assert!(stage.messages("one", "tools/call").is_empty());
+        let told = say(&agent, &mut conversation, "Once more.").await;
+        assert_eq!(told.text(), "Again.");
+    }
+}
+
+/// An answer with nothing in it is said to be that.
+#[tokio::test]
+async fn an_empty_answer_is_told() {
+    for format in FORMATS {
+        let stage = Stage::new();
+        let model = ModelServer::start(format, [Step::text("")]);
+        let told = ask(&agent(&stage, &model, [], json!({})).await, "?").await;
+        assert_eq!(told.turn.as_ref().unwrap().end, TurnEnd::Answered);
+        let is_told = told.events.iter().any(|event| {
+            matches!(event, AgentEvent::Warning { message } if message.starts_with("the model's answer is empty"))
+        });
+        assert!(is_told, "{:?}", told.events);
+    }
+}

@@ -51,6 +51,12 @@ fn a_model_that_cannot_be_asked_says_why() {
             "there is no key for the model `openai::gpt-5`",
             "set `MY_KEY`, or name a file that holds it with `agent.api_key_file`",
         ),
+        // Who runs a service of their own and names a variable means it.
+        (
+            "agent: {model: \"openai::own\", base_url: \"http://localhost:1/v1\", api_key_env: MY_KEY}",
+            "there is no key for the model `openai::own`",
+            "set `MY_KEY`, or name a file that holds it with `agent.api_key_file`",
+        ),
     ] {
         let error = refused(config, &[]);
         assert_eq!((error.message.as_str(), error.remedy.as_deref()), (message, Some(remedy)));
