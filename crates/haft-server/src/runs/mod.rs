@@ -142,7 +142,9 @@ impl Runs {
 
     /// The runs that are known, the oldest first.
     pub fn list(&self) -> Vec<Arc<Run>> {
-        self.lock().values().cloned().collect()
+        let mut known = self.lock();
+        forget(&mut known, ENDED_MAX);
+        known.values().cloned().collect()
     }
 
     /// Lets what goes on come to its end, for as long as `grace`; then it is broken off.
@@ -165,7 +167,7 @@ impl Runs {
         if known.values().filter(is_running).any(|run| run.session() == session) {
             return Err(NoRun::InUse(session.to_owned()));
         }
-        forget(&mut known);
+        forget(&mut known, ENDED_MAX - 1);
         let run = Arc::new(Run::new(session, caller, model));
         known.insert(run.id().to_owned(), Arc::clone(&run));
         Ok(run)
@@ -176,12 +178,12 @@ impl Runs {
     }
 }
 
-/// Makes room for one more run among those that are over.
-fn forget(known: &mut BTreeMap<String, Arc<Run>>) {
+/// Forgets the oldest runs that are over, but for so many.
+fn forget(known: &mut BTreeMap<String, Arc<Run>>, ended_max: usize) {
     let over: Vec<_> = known.values().filter(|run| !run.is_running()).cloned().collect();
     let mut bytes: usize = over.iter().map(|run| run.bytes()).sum();
     for (at, run) in over.iter().enumerate() {
-        if over.len() - at < ENDED_MAX && bytes <= ENDED_BYTES_MAX {
+        if over.len() - at <= ended_max && bytes <= ENDED_BYTES_MAX {
             return;
         }
         bytes -= run.bytes();
@@ -274,7 +276,9 @@ mod tests {
     #[tokio::test]
     async fn a_crash_is_the_end_of_its_run() {
         let folder = tempfile::tempdir().unwrap();
-        let config = Config::from_yaml(&format!("state_dir: {}", folder.path().display())).unwrap();
+        let own = folder.path().display();
+        let config = format!("state_dir: '{own}'\nlog: {{dir: '{own}'}}\n");
+        let config = Config::from_yaml(&config).unwrap();
         let settings = AgentSettings::from(&*config.agent);
         let runtime = Runtime::start(config).await.unwrap();
         let agent = Agent::new(runtime, Arc::new(Crashing), settings);
