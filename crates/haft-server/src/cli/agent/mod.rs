@@ -15,7 +15,7 @@ use haft::inbox::Inbox;
 use haft::model::{self, ModelError};
 use haft::{Config, Runtime};
 
-use super::toolbox::{Denied, Purpose, Toolbox};
+use super::toolbox::{Denied, Interrupted, Purpose, Toolbox};
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
@@ -93,8 +93,14 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     }
     let denied = Denied::default();
     let purpose = Purpose::Agent(hub, inbox.clone(), denied.clone());
-    let toolbox = Toolbox::open(config, purpose).await?;
+    let mut toolbox = Toolbox::open(config, purpose).await?;
+    let runtime = toolbox.runtime.clone();
+    let asked = toolbox.until_end(runtime.discover_late()).await;
     toolbox.hide_progress();
+    if asked.is_none() {
+        toolbox.end().await;
+        return Err(Interrupted.into());
+    }
     let agent = Agent::new(toolbox.runtime.clone(), model, settings);
     Ok(Opened { toolbox, agent, conversation, inbox, denied })
 }
