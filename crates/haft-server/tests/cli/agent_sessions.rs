@@ -98,3 +98,34 @@ fn one_program_at_a_time_goes_on_with_a_conversation() {
     assert_eq!(first.finish().code, 130);
     assert_eq!(answer(&asking(&workspace, &["--last", "fourth"]).run()), "two");
 }
+
+/// A conversation that another program goes on with is not deleted under it.
+#[test]
+fn a_conversation_in_use_is_not_deleted() {
+    let model = ModelServer::openai([Step::text("one"), Step::silence()]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let id = Kept::only(&workspace).id;
+    let first = asking(&workspace, &["--last", "second"]).start();
+    testkit::eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
+    let refused = run(&workspace, &["sessions", "rm", &id]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("somebody else is going on with"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("wait until that is done"), "{}", refused.stderr);
+    first.interrupt();
+    assert_eq!(first.finish().code, 130);
+    assert_eq!(run(&workspace, &["sessions", "rm", &id]).code, 0);
+}
+
+/// The file of the one conversation there is.
+struct Kept {
+    id: String,
+}
+
+impl Kept {
+    fn only(workspace: &Workspace) -> Self {
+        let listed = run(workspace, &["sessions", "list", "--json"]).stdout;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        Self { id: listed[0]["id"].as_str().unwrap().to_owned() }
+    }
+}

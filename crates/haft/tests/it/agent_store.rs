@@ -65,7 +65,11 @@ async fn conversations_are_listed_found_and_deleted() {
     for wrong in ["../x", "nothing", ""] {
         assert!(store.resume(wrong).is_err(), "{wrong}");
     }
-    store.remove(first.id()).unwrap();
+    let used = first.id().to_owned();
+    assert!(matches!(store.remove(&used), Err(StoreError::InUse(_))));
+    assert_eq!(store.list().len(), 2);
+    drop(first);
+    store.remove(&used).unwrap();
     assert_eq!(store.list().len(), 1);
     second.clear().await;
     drop(second);

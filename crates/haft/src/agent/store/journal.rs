@@ -1,6 +1,6 @@
 //! The file of one conversation.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -88,6 +88,18 @@ impl Journal {
         self.file = Some(written.await.map_err(io::Error::other)??);
         self.first = None;
         Ok(())
+    }
+}
+
+/// Takes the file for as long as it is held, for whoever wants to delete it. What cannot be opened nobody goes on with.
+pub(super) fn take(path: &Path) -> io::Result<Option<File>> {
+    // Opening a pipe would wait for somebody.
+    let is_file = fs::metadata(path).is_ok_and(|it| it.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return Ok(None) };
+    match file.try_lock() {
+        Err(busy @ TryLockError::WouldBlock) => Err(busy.into()),
+        // Where files cannot be locked, nobody could go on with it.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 

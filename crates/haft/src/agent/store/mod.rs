@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub(super) use journal::Journal;
-use journal::{Line, answered, read, unreadable};
+use journal::{Line, answered, read, take, unreadable};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
@@ -166,10 +166,12 @@ impl SessionStore {
         Ok((saved(&path)?, messages.into_iter().map(|(_, message)| message).collect()))
     }
 
-    /// Deletes a conversation.
+    /// Deletes a conversation that nobody goes on with.
     pub fn remove(&self, id: &str) -> Result<String, StoreError> {
         let id = self.find(id)?;
         let path = self.path(&id);
+        let in_use = |_| StoreError::InUse(id.clone());
+        let _ours = take(&path).map_err(in_use)?;
         fs::remove_file(&path).map_err(|error| unreadable(&path, &error))?;
         Ok(id)
     }
