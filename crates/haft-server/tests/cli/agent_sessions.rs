@@ -1,5 +1,8 @@
 //! `haft sessions`: the conversations that are kept.
 
+use std::fs;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use testkit::{ModelServer, Step, Workspace};
 
@@ -117,15 +120,39 @@ fn a_conversation_in_use_is_not_deleted() {
     assert_eq!(run(&workspace, &["sessions", "rm", &id]).code, 0);
 }
 
+/// Lines of a conversation's file that cannot be read are counted for whoever goes on with it or looks at it.
+#[test]
+fn damaged_lines_are_said() {
+    let model = ModelServer::openai([Step::text("one"), Step::text("two"), Step::text("three")]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let Kept { id, path } = Kept::only(&workspace);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 5]).unwrap();
+    let warning = "a line of the conversation in ";
+    let shown = run(&workspace, &["sessions", "show", &id]);
+    assert!(shown.stdout.contains("first") && !shown.stdout.contains("one"), "{}", shown.stdout);
+    assert!(shown.stderr.contains(warning), "{}", shown.stderr);
+    let resumed = asking(&workspace, &["--last", "second"]).run();
+    assert_eq!(answer(&resumed), "two");
+    assert_eq!(resumed.stderr.matches(warning).count(), 1, "{}", resumed.stderr);
+    let talked = crate::haft(&workspace, &["chat", "--last"]).stdin("third\n").run();
+    assert_eq!(answer(&talked), "three");
+    assert_eq!(talked.stderr.matches(warning).count(), 1, "{}", talked.stderr);
+}
+
 /// The file of the one conversation there is.
 struct Kept {
     id: String,
+    path: PathBuf,
 }
 
 impl Kept {
     fn only(workspace: &Workspace) -> Self {
         let listed = run(workspace, &["sessions", "list", "--json"]).stdout;
         let listed: Value = serde_json::from_str(&listed).unwrap();
-        Self { id: listed[0]["id"].as_str().unwrap().to_owned() }
+        let id = listed[0]["id"].as_str().unwrap().to_owned();
+        let path = workspace.path().join(format!(".haft/sessions/{id}.jsonl"));
+        Self { id, path }
     }
 }
