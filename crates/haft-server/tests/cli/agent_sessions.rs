@@ -141,6 +141,25 @@ fn damaged_lines_are_said() {
     assert_eq!(talked.stderr.matches(warning).count(), 1, "{}", talked.stderr);
 }
 
+/// Where no model is configured, a conversation says which one it began with.
+#[test]
+fn a_conversation_says_which_model_it_needs() {
+    let model = ModelServer::openai([Step::text("one")]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let id = Kept::only(&workspace).id;
+    workspace.write("haft.yaml", "");
+    let name = format!("`-m {}`", model.model());
+    for args in [&["--last", "second"][..], &["--resume", &id[..13], "second"]] {
+        let refused = asking(&workspace, args).run();
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{}", refused.stderr);
+        assert!(refused.stderr.contains("no model is configured"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&name), "{}", refused.stderr);
+    }
+    let unknown = asking(&workspace, &["--resume", "nothing", "second"]).run();
+    assert!(unknown.stderr.contains("no conversation `nothing`"), "{}", unknown.stderr);
+}
+
 /// The file of the one conversation there is.
 struct Kept {
     id: String,
