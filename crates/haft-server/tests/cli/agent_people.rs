@@ -114,8 +114,8 @@ fn without_a_person_calls_that_need_approval_are_denied() {
             denied.stdout
         );
         assert!(denied.stderr.contains("! "), "{}", denied.stderr);
-        let hint =
-            "warning: 2 calls denied: there is no terminal to ask at\n  help: `--yes` agrees";
+        let hint = "warning: 2 calls denied: nobody was asked, because standard input is not a terminal\n  \
+                    help: `--yes` agrees";
         assert!(denied.stderr.contains(hint), "{}", denied.stderr);
         model.then(two_calls());
         let quiet = asking(&workspace, &["go", "-q"]).run();

@@ -55,6 +55,13 @@ pub(super) struct AgentArgs {
     no_session: bool,
 }
 
+impl AgentArgs {
+    /// Whether the conversation can be gone on with later.
+    pub(super) fn is_kept(&self) -> bool {
+        !self.no_session
+    }
+}
+
 /// An agent that is ready, and the conversation it goes on with.
 pub(super) struct Opened {
     pub(super) toolbox: Toolbox,

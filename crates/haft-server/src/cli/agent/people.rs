@@ -41,6 +41,15 @@ impl People {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
+    /// Why nobody is.
+    pub(in crate::cli) fn why_absent() -> &'static str {
+        if std::io::stdin().is_terminal() {
+            "standard error is not a terminal"
+        } else {
+            "standard input is not a terminal"
+        }
+    }
+
     /// Attends the inbox.
     pub(in crate::cli) fn attend(inbox: &Inbox, lines: Lines, paint: Paint) -> Self {
         let lasts = Lasts::Conversation;
