@@ -101,7 +101,7 @@ async fn answer(
     output.end(conversation.id(), agent.model().name(), &turn)?;
     if denied.count() > 0 && !People::are_there() && !args.quiet {
         let calls = count(denied.count(), "call");
-        let message = format!("{calls} denied: there is no terminal to ask at");
+        let message = format!("{calls} denied: nobody was asked, because {}", People::why_absent());
         let remedy = "`--yes` agrees to every call that needs approval; `approval: auto` lets a tool run unasked";
         console::warning(Paint::stderr(global.color), &message, remedy);
     }
@@ -109,8 +109,18 @@ async fn answer(
         Ok(Turn { end: TurnEnd::Answered, .. }) => Ok(ExitCode::SUCCESS),
         Ok(Turn { end: TurnEnd::Cancelled, .. }) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
         Ok(Turn { end, .. }) => {
-            if let Some(explained) = end.explained() {
-                console::error(Paint::stderr(global.color), explained, None);
+            let paint = Paint::stderr(global.color);
+            match (end, end.explained()) {
+                // Nobody is asked here what to say next.
+                (TurnEnd::MaxSteps, _) => {
+                    let message = "the model still calls tools after the last step";
+                    let more = "raise `agent.max_steps` (`--max-steps`)";
+                    let later = format!("{more}, or go on with `haft run --last \"go on\"`");
+                    let remedy = if args.agent.is_kept() { &later } else { more };
+                    console::error(paint, message, Some(remedy));
+                }
+                (_, Some(explained)) => console::error(paint, explained, None),
+                (_, None) => {}
             }
             Ok(ExitCode::from(EXIT_RUNTIME))
         }

@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use haft::agent::{Saved, SessionStore};
+use haft::agent::{Saved, SessionStore, StoreError};
 use haft::model::ChatMessage;
 use haft::text::printable_block;
 use serde_json::json;
 
 use super::agent::unknown;
 use super::content::shown;
-use super::{Global, load, print_json};
+use super::{EXIT_RUNTIME, Failure, Global, load, print_json};
 use crate::console::{self, Paint};
 use crate::moment;
 
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                let id = store.remove(id).map_err(|error| unknown(&error))?;
+                let id = store.remove(id).map_err(|error| kept(&error))?;
                 if global.json {
                     print_json(&json!({"id": id, "outcome": "deleted"}))?;
                 } else {
@@ -56,6 +56,20 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why a conversation cannot be deleted.
+fn kept(error: &StoreError) -> Failure {
+    match error {
+        StoreError::InUse(_) => {
+            let remedy = "end what goes on with it, or wait until that is done";
+            Failure::new(EXIT_RUNTIME, error.to_string(), remedy)
+        }
+        StoreError::Unknown(_)
+        | StoreError::Ambiguous(_)
+        | StoreError::Empty
+        | StoreError::Unreadable { .. } => unknown(error),
+    }
 }
 
 fn list(global: &Global, saved: &[Saved]) -> anyhow::Result<()> {

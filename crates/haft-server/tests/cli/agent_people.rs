@@ -1,10 +1,12 @@
 //! People whom the agent asks: for what it lacks, and whether a call may be made.
 
+use std::sync::{Mutex, mpsc};
+
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
-use testkit::{ModelServer, Step};
+use testkit::{DEADLINE, ModelServer, Step, eventually};
 
-use crate::agent_support::{CTRL_C, FORMATS, Terminal, answer, asking, only, toolbox_with};
+use crate::agent_support::{CTRL_C, CTRL_D, FORMATS, Terminal, answer, asking, only, toolbox_with};
 
 fn asked_back(options: &Value) -> [Step; 2] {
     let arguments = json!({"question": "Which city?", "options": options});
@@ -112,8 +114,8 @@ fn without_a_person_calls_that_need_approval_are_denied() {
             denied.stdout
         );
         assert!(denied.stderr.contains("! "), "{}", denied.stderr);
-        let hint =
-            "warning: 2 calls denied: there is no terminal to ask at\n  help: `--yes` agrees";
+        let hint = "warning: 2 calls denied: nobody was asked, because standard input is not a terminal\n  \
+                    help: `--yes` agrees";
         assert!(denied.stderr.contains(hint), "{}", denied.stderr);
         model.then(two_calls());
         let quiet = asking(&workspace, &["go", "-q"]).run();
@@ -177,6 +179,86 @@ fn a_line_for_a_question_that_is_over_approves_nothing() {
     let left = terminal.left();
     assert_eq!(left.code, 0, "{}", left.screen);
     assert!(model.last_request().last_result().contains("refused the call"), "{}", left.screen);
+}
+
+/// A model that calls `echo` once somebody lets it.
+fn waiting_call() -> (Step, mpsc::Sender<()>) {
+    let (go, wait) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let step = Step::by(move |_| {
+        wait.lock().unwrap().recv_timeout(DEADLINE).expect("somebody lets it");
+        Step::call("echo", json!({"n": 1}))
+    });
+    (step, go)
+}
+
+/// What was typed before a call is asked about agrees to nothing: neither whole lines nor the beginning of one.
+#[test]
+fn what_was_typed_before_the_question_approves_nothing() {
+    for typed in ["a", "yes", "w"] {
+        let (call, go) = waiting_call();
+        let model = ModelServer::openai([call, Step::text("done")]);
+        let workspace = toolbox_with(&model, APPROVED);
+        let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
+        eventually("the model is asked", || (model.requests().len() == 1).then_some(()));
+        terminal.enter(typed);
+        terminal.press("ye");
+        terminal.see(&format!("{typed}\r\nye"));
+        go.send(()).unwrap();
+        terminal.see("May `echo` run?");
+        terminal.see("[d]eny? ");
+        terminal.enter("d");
+        let left = terminal.left();
+        assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+        let told = model.last_request().last_result();
+        assert!(told.contains("refused the call"), "{told}\n{}", left.screen);
+    }
+}
+
+/// In a chat, lines that were typed ahead are what is said next, and answer no question in between.
+#[test]
+fn what_was_typed_ahead_waits_for_the_next_prompt() {
+    let (call, go) = waiting_call();
+    let second = Step::call("echo", json!({"n": 2}));
+    let model = ModelServer::openai([call, second, Step::text("not echoed")]);
+    model.then([Step::text("heard one"), Step::text("heard two")]);
+    let workspace = toolbox_with(&model, APPROVED);
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" chat");
+    terminal.see("> ");
+    terminal.enter("go");
+    eventually("the model is asked", || (model.requests().len() == 1).then_some(()));
+    for line in ["w", "a"] {
+        terminal.enter(line);
+        terminal.see(&format!("{line}\r\n"));
+    }
+    go.send(()).unwrap();
+    for _ in 0..2 {
+        terminal.see("[d]eny? ");
+        terminal.enter("d");
+    }
+    terminal.see("heard two");
+    terminal.see("> ");
+    terminal.press(CTRL_D);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    let requests = model.requests();
+    assert!(requests[2].results().iter().all(|it| it.text.contains("refused the call")));
+    let said = [requests[3].last_user_text(), requests[4].last_user_text()];
+    assert_eq!(said, ["w", "a"], "{}", left.screen);
+}
+
+/// Ctrl-D at a question ends nothing but the input for it, and the model is told so.
+#[test]
+fn ctrl_d_at_a_question_is_no_answer() {
+    let model = ModelServer::openai(asked_back(&json!([])));
+    let workspace = only(&model, "");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
+    terminal.see("your answer");
+    terminal.press(CTRL_D);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    let told = model.last_request().last_result();
+    assert!(told.contains("input ended (Ctrl-D)"), "{told}");
 }
 
 /// Proves S3-EC-9: a form is filled in field by field; what does not fit is asked for again, and an empty line is

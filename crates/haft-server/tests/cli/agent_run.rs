@@ -155,6 +155,12 @@ fn a_turn_of_too_many_steps_is_no_success() {
     let finished = asking(&workspace, &["go", "--max-steps", "2", "-q"]).run();
     assert_eq!((finished.code, finished.stdout.as_str(), model.left()), (1, "", 1));
     assert!(finished.stderr.contains("--max-steps"), "{}", finished.stderr);
+    let later = "`haft run --last \"go on\"`";
+    assert!(finished.stderr.contains(later), "{}", finished.stderr);
+    model.then([Step::call("echo", json!({})), Step::call("echo", json!({"n": 3}))]);
+    let finished = asking(&workspace, &["go", "--max-steps", "2", "-q", "--no-session"]).run();
+    assert_eq!(finished.code, 1);
+    assert!(!finished.stderr.contains("--last"), "{}", finished.stderr);
 }
 
 /// The calls in the log.

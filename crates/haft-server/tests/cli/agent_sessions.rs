@@ -1,5 +1,8 @@
 //! `haft sessions`: the conversations that are kept.
 
+use std::fs;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use testkit::{ModelServer, Step, Workspace};
 
@@ -97,4 +100,78 @@ fn one_program_at_a_time_goes_on_with_a_conversation() {
     first.interrupt();
     assert_eq!(first.finish().code, 130);
     assert_eq!(answer(&asking(&workspace, &["--last", "fourth"]).run()), "two");
+}
+
+/// A conversation that another program goes on with is not deleted under it.
+#[test]
+fn a_conversation_in_use_is_not_deleted() {
+    let model = ModelServer::openai([Step::text("one"), Step::silence()]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let id = Kept::only(&workspace).id;
+    let first = asking(&workspace, &["--last", "second"]).start();
+    testkit::eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
+    let refused = run(&workspace, &["sessions", "rm", &id]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("somebody else is going on with"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("wait until that is done"), "{}", refused.stderr);
+    first.interrupt();
+    assert_eq!(first.finish().code, 130);
+    assert_eq!(run(&workspace, &["sessions", "rm", &id]).code, 0);
+}
+
+/// Lines of a conversation's file that cannot be read are counted for whoever goes on with it or looks at it.
+#[test]
+fn damaged_lines_are_said() {
+    let model = ModelServer::openai([Step::text("one"), Step::text("two"), Step::text("three")]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let Kept { id, path } = Kept::only(&workspace);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..text.len() - 5]).unwrap();
+    let warning = "a line of the conversation in ";
+    let shown = run(&workspace, &["sessions", "show", &id]);
+    assert!(shown.stdout.contains("first") && !shown.stdout.contains("one"), "{}", shown.stdout);
+    assert!(shown.stderr.contains(warning), "{}", shown.stderr);
+    let resumed = asking(&workspace, &["--last", "second"]).run();
+    assert_eq!(answer(&resumed), "two");
+    assert_eq!(resumed.stderr.matches(warning).count(), 1, "{}", resumed.stderr);
+    let talked = crate::haft(&workspace, &["chat", "--last"]).stdin("third\n").run();
+    assert_eq!(answer(&talked), "three");
+    assert_eq!(talked.stderr.matches(warning).count(), 1, "{}", talked.stderr);
+}
+
+/// Where no model is configured, a conversation says which one it began with.
+#[test]
+fn a_conversation_says_which_model_it_needs() {
+    let model = ModelServer::openai([Step::text("one")]);
+    let workspace = only(&model, "");
+    assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
+    let id = Kept::only(&workspace).id;
+    workspace.write("haft.yaml", "");
+    let name = format!("`-m {}`", model.model());
+    for args in [&["--last", "second"][..], &["--resume", &id[..13], "second"]] {
+        let refused = asking(&workspace, args).run();
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{}", refused.stderr);
+        assert!(refused.stderr.contains("no model is configured"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&name), "{}", refused.stderr);
+    }
+    let unknown = asking(&workspace, &["--resume", "nothing", "second"]).run();
+    assert!(unknown.stderr.contains("no conversation `nothing`"), "{}", unknown.stderr);
+}
+
+/// The file of the one conversation there is.
+struct Kept {
+    id: String,
+    path: PathBuf,
+}
+
+impl Kept {
+    fn only(workspace: &Workspace) -> Self {
+        let listed = run(workspace, &["sessions", "list", "--json"]).stdout;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let id = listed[0]["id"].as_str().unwrap().to_owned();
+        let path = workspace.path().join(format!(".haft/sessions/{id}.jsonl"));
+        Self { id, path }
+    }
 }

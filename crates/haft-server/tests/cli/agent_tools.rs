@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
+use testkit::fixture::events;
 use testkit::search::SearchServer;
 use testkit::{ModelServer, Program, Step, Workspace, peers};
 
 use crate::agent_support::{FORMATS, answer, asking, only};
-use crate::mcp_support::server;
+use crate::mcp_support::{assert_all_gone, facts_file, server, server_with};
 use crate::real_support::{finish, server_mark};
 use crate::run;
 
@@ -131,6 +132,35 @@ fn a_server_that_dies_does_not_end_the_run() {
     }
 }
 
+/// Proves S3-US1-1, X-2: servers that start late and were never asked are asked, so that the model is told of their
+/// tools from the first request on; what they said is remembered, and one that is not there is named.
+#[test]
+fn the_model_is_told_of_servers_that_start_late() {
+    for (format, command) in FORMATS.into_iter().zip(["run", "chat"]) {
+        let model = ModelServer::start(format, [Step::text("one"), Step::text("two")]);
+        let workspace = Workspace::new();
+        let facts = facts_file(&workspace);
+        let late = json!({"start": "lazy"});
+        let config = json!({
+            "servers": {
+                "late": server_with(&json!({"tools": ["stats"], "facts": facts}), late),
+                "gone": {"command": "no-such-program", "start": "lazy"},
+            },
+            "agent": {"model": model.model(), "base_url": model.url(), "retries": 0},
+        });
+        workspace.write("haft.json", config.to_string());
+        let ask = || crate::haft(&workspace, &[command]).stdin("go\n").run();
+        let first = ask();
+        assert_eq!(answer(&first), "one", "{}", first.stderr);
+        assert!(model.requests()[0].tool_names().contains(&"stats".to_owned()));
+        assert!(first.stderr.contains("no-such-program"), "{}", first.stderr);
+        assert_eq!(answer(&ask()), "two");
+        assert!(model.last_request().tool_names().contains(&"stats".to_owned()));
+        assert_eq!(events(&facts, "start").len(), 1, "the second time it is known");
+        assert_all_gone(&facts);
+    }
+}
+
 /// An `npx` that runs the installed package.
 fn npx(workspace: &Workspace) -> String {
     let installed = peers::filesystem(workspace.path());
@@ -183,7 +213,7 @@ fn an_agents_file_is_run() {
     let finished = ask();
     assert_eq!(answer(&finished), "It says remember the milk", "{}", finished.stderr);
     assert_eq!(finished.stderr, "", "quiet is quiet");
-    let request = model.last_request();
+    let request = model.requests().remove(0);
     assert_eq!(request.body["model"], "scripted");
     assert!(request.system().unwrap().contains("Look before you answer."));
     assert!(request.tool_names().contains(&"read_text_file".to_owned()));

@@ -52,13 +52,16 @@ fn ctrl_c_while_connecting_leaves_no_process() {
 /// Proves S1-5: SIGTERM likewise, also while a server that starts late is asked for its tools.
 #[test]
 fn sigterm_while_a_late_server_connects_leaves_no_process() {
-    let scenario = json!({"silent_on": ["tools/list"]});
-    let (workspace, facts) = with(scenario, json!({"start": "lazy"}));
-    let running = haft(&workspace, &["tools", "list", "--log-level", "error"]).start();
-    eventually("the late server is asked", || {
-        (messages(&facts, "tools/list").len() == 2).then_some(())
-    });
-    assert_ends(running, Running::terminate, &facts);
+    let run = ["run", "hi", "-m", "ollama::nobody"];
+    for command in [&["tools", "list", "--log-level", "error"][..], &run] {
+        let scenario = json!({"silent_on": ["tools/list"]});
+        let (workspace, facts) = with(scenario, json!({"start": "lazy"}));
+        let running = haft(&workspace, command).start();
+        eventually("the late server is asked", || {
+            (messages(&facts, "tools/list").len() == 2).then_some(())
+        });
+        assert_ends(running, Running::terminate, &facts);
+    }
 }
 
 /// Proves S1-5: Ctrl-C while a connected server keeps a request waiting.

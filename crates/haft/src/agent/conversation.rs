@@ -27,6 +27,11 @@ impl Conversation {
         &self.id
     }
 
+    /// Whether it has a file, or gets one with its first message.
+    pub fn is_kept(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Everything that was said.
     pub fn messages(&self) -> &[ChatMessage] {
         &self.messages
@@ -51,7 +56,7 @@ impl Conversation {
         }
     }
 
-    /// Forgets everything that was said. The file keeps it, with a note.
+    /// Tells the model nothing any more of what was said. The file keeps it, with a note.
     pub async fn clear(&mut self) {
         if let Some(journal) = &mut self.journal
             && let Err(error) = journal.clear().await

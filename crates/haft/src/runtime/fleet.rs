@@ -227,6 +227,23 @@ impl Fleet {
         asking.join_all().await.contains(&true)
     }
 
+    /// The same for those that start late, without waiting for whoever is being tried again.
+    pub(super) async fn ask_late(&self) -> bool {
+        let mut asking = JoinSet::new();
+        let is_late = |it: &&Arc<Connection>| it.config().start.value == Start::Lazy;
+        for connection in self.unlisted().filter(is_late) {
+            let connection = Arc::clone(connection);
+            asking.spawn(async move {
+                let failed = connection.first_attempt().await.err();
+                if let Some(reason) = &failed {
+                    skipped(connection.name(), reason).emit();
+                }
+                failed.is_none()
+            });
+        }
+        asking.join_all().await.contains(&true)
+    }
+
     /// Why a tool that earlier runs saw is not there: the server that had it cannot be reached.
     pub(super) fn missing(
         &self,

@@ -97,6 +97,11 @@ impl Fleet {
         false
     }
 
+    #[expect(clippy::unused_self, clippy::unused_async, reason = "the other build waits here")]
+    pub(super) async fn ask_late(&self) -> bool {
+        false
+    }
+
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
     pub(super) fn missing(
         &self,

@@ -146,6 +146,11 @@ impl Inner {
     /// Asks the servers that start late and were never asked. True if the toolbox may have grown.
     pub(crate) async fn discover(&self) -> bool {
         let has_answers = self.snapshot.load_full().fleet.ask_unlisted().await;
+        self.take_over(has_answers).await
+    }
+
+    /// True if the toolbox may have grown.
+    async fn take_over(&self, has_answers: bool) -> bool {
         // A server that was listed a moment ago may not be in use yet.
         let has_news = has_answers || !self.snapshot.load().fleet.is_current();
         if has_news {
@@ -299,6 +304,13 @@ impl Runtime {
     /// [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover().await;
+    }
+
+    /// The same for a model, which can call only what it is told of. A server that does not answer at once is
+    /// tried again while the toolbox works already, and so are those that start with the toolbox.
+    pub async fn discover_late(&self) {
+        let has_answers = self.inner.snapshot.load_full().fleet.ask_late().await;
+        self.inner.take_over(has_answers).await;
     }
 
     /// How the execution log is doing; nothing for a toolbox that only looks.

@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
+use haft::Content;
 use haft::agent::{SessionStore, StoreError};
-use haft::model::{ChatMessage, ModelCall};
+use haft::model::{ChatMessage, ModelCall, ModelResult};
+use testkit::Heard;
 
 fn said(text: &str) -> ChatMessage {
     ChatMessage::user(text)
@@ -40,6 +42,61 @@ async fn a_conversation_survives_a_torn_line() {
     assert_eq!(messages.last(), Some(&said("four")));
 }
 
+/// Lines that are damaged are left out with a WARNING that counts them, and what is left is a conversation that a model
+/// takes: no answer without its call, no call without its answer.
+#[tokio::test]
+async fn what_damage_leaves_of_a_conversation_fits_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SessionStore::new(dir.path());
+    let mut conversation = store.begin("openai::x", "me");
+    let call = |id: &str| ModelCall { id: id.into(), name: "t".into(), arguments: "{}".into() };
+    let calls = |ids: &[&str]| ChatMessage::Assistant {
+        text: String::new(),
+        calls: ids.iter().map(|id| call(id)).collect(),
+        kept: None,
+    };
+    let result = |id: &str| ModelResult {
+        call_id: id.into(),
+        name: "t".into(),
+        content: vec![Content::text("it worked")],
+        is_error: false,
+    };
+    let results =
+        |ids: &[&str]| ChatMessage::Tools { results: ids.iter().map(|id| result(id)).collect() };
+    let whole = [
+        said("one"),
+        calls(&["a"]),
+        results(&["a"]),
+        said("two"),
+        calls(&["b", "c"]),
+        results(&["c"]),
+    ];
+    for message in whole {
+        conversation.push(message).await;
+    }
+    let id = conversation.id().to_owned();
+    drop(conversation);
+    let path = dir.path().join(format!("{id}.jsonl"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    // The first call's line is spoiled, and the last thing said is torn.
+    let spoiled: Vec<&str> =
+        text.lines().enumerate().map(|(at, it)| if at == 2 { "{" } else { it }).collect();
+    std::fs::write(&path, format!("{}\n{{\"type\":\"mess", spoiled.join("\n"))).unwrap();
+    let (heard, _guard) = Heard::start();
+    let resumed = store.resume(&id).unwrap();
+    let warned = heard.from("WARN").remove(0);
+    assert!(warned.contains("2 lines") && warned.contains(&id), "{warned}");
+    let [one, two, asked, ChatMessage::Tools { results: told }] = resumed.messages() else {
+        panic!("{:?}", resumed.messages());
+    };
+    assert_eq!((one, two, asked), (&said("one"), &said("two"), &calls(&["b", "c"])));
+    assert_eq!(told[0], result("c"));
+    assert_eq!((told[1].call_id.as_str(), told[1].is_error), ("b", true));
+    drop(resumed);
+    let (saved, _) = store.show(&id).unwrap();
+    assert_eq!((saved.messages, heard.from("WARN").len()), (5, 2));
+}
+
 /// The one used last comes first; ids may be shortened while that is clear; deleting is for good.
 #[tokio::test]
 async fn conversations_are_listed_found_and_deleted() {
@@ -65,7 +122,11 @@ async fn conversations_are_listed_found_and_deleted() {
     for wrong in ["../x", "nothing", ""] {
         assert!(store.resume(wrong).is_err(), "{wrong}");
     }
-    store.remove(first.id()).unwrap();
+    let used = first.id().to_owned();
+    assert!(matches!(store.remove(&used), Err(StoreError::InUse(_))));
+    assert_eq!(store.list().len(), 2);
+    drop(first);
+    store.remove(&used).unwrap();
     assert_eq!(store.list().len(), 1);
     second.clear().await;
     drop(second);

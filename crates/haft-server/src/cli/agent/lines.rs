@@ -1,6 +1,7 @@
 //! What a person types, line by line. One thread owns the terminal: a read that has begun cannot be taken back,
 //! so a line that nobody waits for any more goes to whoever asks next.
 
+use std::collections::VecDeque;
 use std::fs::DirBuilder;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -9,8 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use haft::text::printable;
+use rustix::io::ioctl_fionread;
 use rustix::process::{getpid, kill_process};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config, Editor};
@@ -18,6 +21,10 @@ use tokio::sync::oneshot;
 
 /// How many lines are remembered.
 const HISTORY_MAX: usize = 1000;
+
+/// How many lines that were typed ahead are kept, and how long one can be: what terminals hold.
+const AHEAD_MAX: usize = 100;
+const LINE_BYTES_MAX: usize = 4096;
 
 /// Ends what the editor asks of terminals while a line is read, and the line itself.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l\n";
@@ -41,15 +48,19 @@ pub(in crate::cli) struct Lines {
 
 struct Request {
     prompt: String,
-    keep: Keep,
+    meant: Meant,
     answer: oneshot::Sender<Said>,
 }
 
-/// Whether a line is remembered.
+/// What a line is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Remembered,
-    Forgotten,
+enum Meant {
+    /// Whatever the person wants to say. It is remembered, and may be typed ahead.
+    Prompt,
+    /// To answer a question, which nobody can before it is shown.
+    Question,
+    /// To answer the rest of the same question.
+    SameQuestion,
 }
 
 impl Lines {
@@ -64,17 +75,22 @@ impl Lines {
 
     /// The next line, which is remembered.
     pub(in crate::cli) async fn read(&self, prompt: &str) -> Said {
-        self.request(prompt, Keep::Remembered).await
+        self.request(prompt, Meant::Prompt).await
     }
 
-    /// The answer to a question. It may be a secret, and is of no use a second time.
+    /// The answer to a question that is shown now. It may be a secret, and is of no use a second time.
     pub(in crate::cli) async fn ask(&self, prompt: &str) -> Said {
-        self.request(prompt, Keep::Forgotten).await
+        self.request(prompt, Meant::Question).await
     }
 
-    async fn request(&self, prompt: &str, keep: Keep) -> Said {
+    /// What else belongs to that answer; it may be typed, or pasted, at once.
+    pub(in crate::cli) async fn ask_more(&self, prompt: &str) -> Said {
+        self.request(prompt, Meant::SameQuestion).await
+    }
+
+    async fn request(&self, prompt: &str, meant: Meant) -> Said {
         let (answer, line) = oneshot::channel();
-        let request = Request { prompt: prompt.to_owned(), keep, answer };
+        let request = Request { prompt: prompt.to_owned(), meant, answer };
         if self.requests.send(request).is_err() {
             return Said::Closed;
         }
@@ -125,19 +141,30 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         let _ = editor.load_history(file);
     }
     let mut left: Option<Said> = None;
-    for Request { prompt, keep, answer } in requests {
+    let mut ahead = VecDeque::new();
+    for Request { prompt, meant, answer } in requests {
         if answer.is_closed() {
             continue;
         }
-        // What was typed before a question was shown is no answer to it.
-        let kept = left.take().filter(|_| keep == Keep::Remembered);
+        let kept = match meant {
+            Meant::Prompt => left.take().or_else(|| ahead.pop_front().map(Said::Line)),
+            Meant::Question => {
+                left = None;
+                typed_ahead(&mut ahead);
+                None
+            }
+            Meant::SameQuestion => None,
+        };
+        if let Some(Said::Line(line)) = &kept {
+            eprintln!("{prompt}{}", printable(line));
+        }
         let said = kept.unwrap_or_else(|| {
             is_reading.store(true, Ordering::SeqCst);
             let said = read(&mut editor, &prompt);
             is_reading.store(false, Ordering::SeqCst);
             said
         });
-        if let (Said::Line(line), Keep::Remembered, Some(file)) = (&said, keep, history) {
+        if let (Said::Line(line), Meant::Prompt, Some(file)) = (&said, meant, history) {
             // What was typed is of use beyond this program, and no more than that.
             let _ = editor.add_history_entry(line).and_then(|_| editor.save_history(file));
         }
@@ -151,6 +178,23 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             Ok(()) => {}
         }
     }
+}
+
+/// What was typed and nobody read. Whole lines wait for the next prompt, the rest is dropped: nothing of it answers a
+/// question that is shown only now, least of all whether a call may be made. The editor has none of it: with its line it
+/// drops what it read beyond.
+fn typed_ahead(ahead: &mut VecDeque<String>) {
+    let stdin = std::io::stdin();
+    // Between lines the terminal hands over whole ones, and counts no others: the read does not wait.
+    while ahead.len() < AHEAD_MAX && ioctl_fionread(&stdin).is_ok_and(|count| count > 0) {
+        let mut line = [0; LINE_BYTES_MAX];
+        let Ok(length @ 1..) = rustix::io::read(&stdin, &mut line) else { break };
+        let text = String::from_utf8_lossy(&line[..length]);
+        // What came in the moment after a line was read still has its other end of line.
+        ahead.extend(text.split_terminator(['\n', '\r']).map(ToOwned::to_owned));
+    }
+    // A terminal that is gone is noticed by whoever reads.
+    let _ = tcflush(&stdin, QueueSelector::IFlush);
 }
 
 fn read(editor: &mut Editor<(), FileHistory>, prompt: &str) -> Said {

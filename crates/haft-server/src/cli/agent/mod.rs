@@ -15,7 +15,7 @@ use haft::inbox::Inbox;
 use haft::model::{self, ModelError};
 use haft::{Config, Runtime};
 
-use super::toolbox::{Denied, Purpose, Toolbox};
+use super::toolbox::{Denied, Interrupted, Purpose, Toolbox};
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
@@ -55,6 +55,13 @@ pub(super) struct AgentArgs {
     no_session: bool,
 }
 
+impl AgentArgs {
+    /// Whether the conversation can be gone on with later.
+    pub(super) fn is_kept(&self) -> bool {
+        !self.no_session
+    }
+}
+
 /// An agent that is ready, and the conversation it goes on with.
 pub(super) struct Opened {
     pub(super) toolbox: Toolbox,
@@ -74,9 +81,7 @@ impl Opened {
 pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Opened> {
     let config = configuration(global, args)?;
     if config.agent.model.is_none() {
-        let remedy = "name one with `--model`, such as `-m openai::gpt-5` or `-m ollama::qwen3`, or set `agent.model` \
-                      in haft.yaml";
-        return Err(Failure::new(EXIT_CONFIG, "no model is configured", remedy).into());
+        return Err(no_model(&config, args)?.into());
     }
     let model = model::open(&config.agent).map_err(|error| failure(EXIT_CONFIG, error))?;
     let conversation = conversation(&config, args, model.name())?;
@@ -93,8 +98,14 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     }
     let denied = Denied::default();
     let purpose = Purpose::Agent(hub, inbox.clone(), denied.clone());
-    let toolbox = Toolbox::open(config, purpose).await?;
+    let mut toolbox = Toolbox::open(config, purpose).await?;
+    let runtime = toolbox.runtime.clone();
+    let asked = toolbox.until_end(runtime.discover_late()).await;
     toolbox.hide_progress();
+    if asked.is_none() {
+        toolbox.end().await;
+        return Err(Interrupted.into());
+    }
     let agent = Agent::new(toolbox.runtime.clone(), model, settings);
     Ok(Opened { toolbox, agent, conversation, inbox, denied })
 }
@@ -130,17 +141,39 @@ fn address(text: &str) -> Result<Setting<ServerUrl>, Failure> {
     Ok(Setting::default(ServerUrl::new(url)))
 }
 
+/// Nobody said which model. A conversation knows the one it began with, and not where that is reached.
+fn no_model(config: &Config, args: &AgentArgs) -> Result<Failure, Failure> {
+    let store = SessionStore::of(config);
+    let (message, remedy) = match resumed(&store, args)? {
+        Some(id) => {
+            let (saved, _) = store.show(&id).map_err(|error| unknown(&error))?;
+            let message = "no model is configured to go on with the conversation";
+            (message, format!("it began with `{0}`: name it with `-m {0}`", saved.model))
+        }
+        None => (
+            "no model is configured",
+            "name one with `--model`, such as `-m openai::gpt-5` or `-m ollama::qwen3`".to_owned(),
+        ),
+    };
+    let remedy = format!("{remedy}, or set `agent.model` in haft.yaml");
+    Ok(Failure::new(EXIT_CONFIG, message, remedy))
+}
+
+/// The conversation that is gone on with, if any.
+fn resumed(store: &SessionStore, args: &AgentArgs) -> Result<Option<String>, Failure> {
+    match &args.resume {
+        Some(id) => Ok(Some(id.clone())),
+        None if args.last => store.last().map(Some).map_err(|error| unknown(&error)),
+        None => Ok(None),
+    }
+}
+
 fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Result<Conversation> {
     let store = SessionStore::of(config);
     if args.no_session {
         return Ok(Conversation::new());
     }
-    let id = match &args.resume {
-        Some(id) => Some(id.clone()),
-        None if args.last => Some(store.last().map_err(|error| unknown(&error))?),
-        None => None,
-    };
-    match id {
+    match resumed(&store, args)? {
         Some(id) => Ok(store.resume(&id).map_err(|error| unknown(&error))?),
         None => Ok(store.begin(model, CALLER)),
     }

@@ -41,6 +41,15 @@ impl People {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
+    /// Why nobody is.
+    pub(in crate::cli) fn why_absent() -> &'static str {
+        if std::io::stdin().is_terminal() {
+            "standard error is not a terminal"
+        } else {
+            "standard input is not a terminal"
+        }
+    }
+
     /// Attends the inbox.
     pub(in crate::cli) fn attend(inbox: &Inbox, lines: Lines, paint: Paint) -> Self {
         let lasts = Lasts::Conversation;
@@ -105,7 +114,8 @@ impl People {
         let answer = if let Some(form) = form {
             self.fill(form, cancel).await
         } else {
-            let line = self.line(hint(item, self.lasts), cancel).await;
+            let line = self.lines.ask(hint(item, self.lasts)).await;
+            let line = line_or_refusal(line, cancel);
             line.map(|line| read(item, line.trim()))
         };
         // Both are answers.
@@ -115,13 +125,20 @@ impl People {
     /// Asks for the fields of a form, one after the other.
     async fn fill(&self, form: &Form, cancel: &CancellationToken) -> Result<Answer, Answer> {
         let mut filled = Filled::new();
+        let mut is_first = true;
         for field in &form.fields {
             let explained = field.explained();
             if !explained.is_empty() {
                 eprintln!("{explained}");
             }
             loop {
-                match field.read(&self.line(&field.prompt(), cancel).await?) {
+                let prompt = field.prompt();
+                let said = if std::mem::take(&mut is_first) {
+                    self.lines.ask(&prompt).await
+                } else {
+                    self.lines.ask_more(&prompt).await
+                };
+                match field.read(&line_or_refusal(said, cancel)?) {
                     Entered::Value(value) => {
                         filled.insert(field.name.clone(), value);
                         break;
@@ -135,18 +152,6 @@ impl People {
         Ok(Answer::Given(Value::Object(filled)))
     }
 
-    /// One line, or the refusal that there is none.
-    async fn line(&self, prompt: &str, cancel: &CancellationToken) -> Result<String, Answer> {
-        match self.lines.ask(prompt).await {
-            Said::Line(line) => Ok(line),
-            Said::Interrupted => {
-                cancel.cancel();
-                Err(refused("interrupted"))
-            }
-            Said::Closed => Err(refused("the terminal was closed")),
-        }
-    }
-
     /// Waits until a question is answered elsewhere, withdrawn or expired.
     async fn over(&self, item: &Item) {
         let mut news = self.inbox.subscribe();
@@ -155,6 +160,18 @@ impl People {
                 return;
             }
         }
+    }
+}
+
+/// One line, or the refusal that there is none.
+fn line_or_refusal(said: Said, cancel: &CancellationToken) -> Result<String, Answer> {
+    match said {
+        Said::Line(line) => Ok(line),
+        Said::Interrupted => {
+            cancel.cancel();
+            Err(refused("interrupted"))
+        }
+        Said::Closed => Err(refused("input ended (Ctrl-D)")),
     }
 }
 

@@ -23,7 +23,7 @@ const HELP: &str = "\
 /prompt NAME KEY=VALUE say what a prompt says
 /resources             the resources of the servers; @URI in a message hands one to the model
 /log                   the calls of this conversation
-/clear                 forget what was said
+/clear                 begin anew: the model is not told what was said; the file keeps it
 /exit                  leave (Ctrl-D)";
 
 /// Every word there is.
@@ -68,7 +68,7 @@ impl Commands<'_> {
             "/log" => self.log(),
             "/clear" => {
                 self.conversation.clear().await;
-                console::line("what was said is forgotten");
+                console::line(&cleared(self.conversation));
             }
             "/exit" | "/quit" => return Next::Leave,
             unknown => {
@@ -221,5 +221,16 @@ impl Commands<'_> {
         } else {
             console::table(self.out, head, rows);
         }
+    }
+}
+
+/// What `/clear` does, and what it does not do.
+fn cleared(conversation: &Conversation) -> String {
+    let cleared = "the model is not told any more what was said";
+    if conversation.is_kept() {
+        let id = conversation.id();
+        format!("{cleared}; the file keeps it until `haft sessions rm {id}` deletes it")
+    } else {
+        cleared.to_owned()
     }
 }

@@ -1,6 +1,7 @@
 //! The file of one conversation.
 
-use std::fs::{self, File, OpenOptions};
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 use crate::content::Content;
-use crate::model::{ChatMessage, ModelResult};
+use crate::model::{ChatMessage, ModelCall, ModelResult};
 
 /// One line of a conversation's file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,6 +92,18 @@ impl Journal {
     }
 }
 
+/// Takes the file for as long as it is held, for whoever wants to delete it. What cannot be opened nobody goes on with.
+pub(super) fn take(path: &Path) -> io::Result<Option<File>> {
+    // Opening a pipe would wait for somebody.
+    let is_file = fs::metadata(path).is_ok_and(|it| it.is_file());
+    let Some(file) = is_file.then(|| File::open(path).ok()).flatten() else { return Ok(None) };
+    match file.try_lock() {
+        Err(busy @ TryLockError::WouldBlock) => Err(busy.into()),
+        // Where files cannot be locked, nobody could go on with it.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
 /// Opens the file for this program alone. What people say is nobody else's business.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
@@ -118,9 +131,34 @@ fn end_torn_line(file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// The first line and the messages since the conversation was last cleared. A line that a crash tore, be it in the
-/// middle of a letter, is passed over.
-pub(super) fn read(path: &Path) -> Result<(Line, Vec<(Timestamp, ChatMessage)>), StoreError> {
+/// What is in a conversation's file.
+pub(super) struct Written {
+    pub(super) first: Line,
+    /// Since the conversation was last cleared.
+    pub(super) messages: Vec<(Timestamp, ChatMessage)>,
+    /// How many lines since then cannot be read.
+    damaged: usize,
+}
+
+impl Written {
+    /// The messages. Whoever goes by them has to know that they are not all.
+    pub(super) fn messages(self, path: &Path) -> Vec<ChatMessage> {
+        let path = path.display();
+        match self.damaged {
+            0 => {}
+            1 => tracing::warn!("a line of the conversation in `{path}` is damaged and left out"),
+            count => {
+                tracing::warn!(
+                    "{count} lines of the conversation in `{path}` are damaged and left out"
+                );
+            }
+        }
+        self.messages.into_iter().map(|(_, message)| message).collect()
+    }
+}
+
+/// Reads a conversation. A line that a crash tore, be it in the middle of a letter, is left out.
+pub(super) fn read(path: &Path) -> Result<Written, StoreError> {
     let unreadable = |error: io::Error| unreadable(path, &error);
     if !fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(self::unreadable(path, &"it is no ordinary file"));
@@ -131,43 +169,58 @@ pub(super) fn read(path: &Path) -> Result<(Line, Vec<(Timestamp, ChatMessage)>),
     let Some(first @ Line::Session { .. }) = first else {
         return Err(self::unreadable(path, &"it does not begin as one"));
     };
-    let mut messages = Vec::new();
+    let mut written = Written { first, messages: Vec::new(), damaged: 0 };
     for line in lines {
         match serde_json::from_slice(&line.map_err(unreadable)?) {
-            Ok(Line::Message { at, message }) => messages.push((at, message)),
-            Ok(Line::Cleared { .. }) => messages.clear(),
-            Ok(Line::Session { .. }) | Err(_) => {}
+            Ok(Line::Message { at, message }) => written.messages.push((at, message)),
+            Ok(Line::Cleared { .. }) => {
+                written.messages.clear();
+                written.damaged = 0;
+            }
+            Ok(Line::Session { .. }) | Err(_) => written.damaged += 1,
         }
     }
-    Ok((first, messages))
+    Ok(written)
 }
 
 pub(super) fn unreadable(path: &Path, problem: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unreadable { path: path.display().to_string(), problem: problem.to_string() }
 }
 
-/// Calls that were never answered, because the program ended in the middle, would be refused by every model.
+/// A call without an answer, because the program ended in the middle, and an answer without its call, because its line
+/// is damaged, would be refused by every model.
 pub(super) fn answered(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
     let mut whole: Vec<ChatMessage> = Vec::with_capacity(messages.len() + 1);
-    let mut messages = messages.into_iter().peekable();
-    while let Some(message) = messages.next() {
-        let open = match &message {
-            ChatMessage::Assistant { calls, .. } if !calls.is_empty() => calls.clone(),
-            _ => Vec::new(),
+    let mut open: Vec<ModelCall> = Vec::new();
+    for message in messages {
+        let calls = std::mem::take(&mut open);
+        let (results, message) = match message {
+            ChatMessage::Tools { results } => (results, None),
+            ChatMessage::Assistant { calls, text, kept } => {
+                open.clone_from(&calls);
+                (Vec::new(), Some(ChatMessage::Assistant { calls, text, kept }))
+            }
+            user @ ChatMessage::User { .. } => (Vec::new(), Some(user)),
         };
-        whole.push(message);
-        let is_answered = matches!(messages.peek(), Some(ChatMessage::Tools { .. }));
-        if open.is_empty() || is_answered {
-            continue;
-        }
-        let lost = "it is not known what came of this call: the program ended";
-        let results = open.into_iter().map(|call| ModelResult {
-            call_id: call.id,
-            name: call.name,
-            content: vec![Content::text(lost)],
-            is_error: true,
-        });
-        whole.push(ChatMessage::Tools { results: results.collect() });
+        whole.extend(results_of(calls, results));
+        whole.extend(message);
     }
+    whole.extend(results_of(open, Vec::new()));
     whole
+}
+
+/// One answer for each call, those that there are first; nothing where there are no calls.
+fn results_of(calls: Vec<ModelCall>, mut results: Vec<ModelResult>) -> Option<ChatMessage> {
+    let asked: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+    results.retain(|result| asked.contains(result.call_id.as_str()));
+    let told: HashSet<String> = results.iter().map(|result| result.call_id.clone()).collect();
+    let lost = "it is not known what came of this call";
+    let missing = calls.into_iter().filter(|call| !told.contains(&call.id));
+    results.extend(missing.map(|call| ModelResult {
+        call_id: call.id,
+        name: call.name,
+        content: vec![Content::text(lost)],
+        is_error: true,
+    }));
+    (!results.is_empty()).then_some(ChatMessage::Tools { results })
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub(super) use journal::Journal;
-use journal::{Line, answered, read, unreadable};
+use journal::{Line, Written, answered, read, take, unreadable};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
@@ -102,7 +102,8 @@ impl SessionStore {
         Conversation::of(id, Vec::new(), Some(journal))
     }
 
-    /// Goes on with a conversation, by its id or the beginning of it.
+    /// Goes on with a conversation, by its id or the beginning of it. Lines that are damaged are left out, with a
+    /// WARNING.
     pub fn resume(&self, id: &str) -> Result<Conversation, StoreError> {
         self.resume_where(&self.find(id)?, |_| true)
     }
@@ -121,9 +122,8 @@ impl SessionStore {
             _ => unreadable(&path, &error),
         })?;
         // Read once it is ours: whoever had it until now may have said more.
-        let (_, messages) = read(&path)?;
-        let messages = messages.into_iter().map(|(_, message)| message).collect();
-        Ok(Conversation::of(id.to_owned(), answered(messages), Some(journal)))
+        let messages = answered(read(&path)?.messages(&path));
+        Ok(Conversation::of(id.to_owned(), messages, Some(journal)))
     }
 
     /// Whether there is a conversation of this id whose owner `is_meant` lets through.
@@ -136,7 +136,7 @@ impl SessionStore {
         if !self.ids().iter().any(|known| known == id) {
             return Err(unknown());
         }
-        match read(&self.path(id))?.0 {
+        match read(&self.path(id))?.first {
             Line::Session { owner, .. } if is_meant(owner.as_deref()) => Ok(()),
             _ => Err(unknown()),
         }
@@ -159,17 +159,18 @@ impl SessionStore {
         saved
     }
 
-    /// A conversation with everything that was said in it.
+    /// A conversation with everything that was said in it. Lines that are damaged are left out, with a WARNING.
     pub fn show(&self, id: &str) -> Result<(Saved, Vec<ChatMessage>), StoreError> {
         let path = self.path(&self.find(id)?);
-        let (_, messages) = read(&path)?;
-        Ok((saved(&path)?, messages.into_iter().map(|(_, message)| message).collect()))
+        Ok((saved(&path)?, read(&path)?.messages(&path)))
     }
 
-    /// Deletes a conversation.
+    /// Deletes a conversation that nobody goes on with.
     pub fn remove(&self, id: &str) -> Result<String, StoreError> {
         let id = self.find(id)?;
         let path = self.path(&id);
+        let in_use = |_| StoreError::InUse(id.clone());
+        let _ours = take(&path).map_err(in_use)?;
         fs::remove_file(&path).map_err(|error| unreadable(&path, &error))?;
         Ok(id)
     }
@@ -201,7 +202,7 @@ impl SessionStore {
 
 /// What a conversation's file says of it in short.
 fn saved(path: &Path) -> Result<Saved, StoreError> {
-    let (first, messages) = read(path)?;
+    let Written { first, messages, .. } = read(path)?;
     let Line::Session { id, created, model, .. } = first else {
         return Err(unreadable(path, &"it does not begin as one"));
     };
