@@ -99,9 +99,14 @@ async fn begin(
             Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing")
         );
     }
+    // The first key is made by whoever uses the service without one, who would lose the run.
+    let until = if caller.is_local() { Arc::default() } else { Arc::clone(&caller.ended) };
     let wanted = Wanted {
         input,
         caller: Arc::clone(&caller.name),
+        owner: Arc::clone(&caller.owner),
+        since: caller.since,
+        until,
         is_admin: caller.scope == Scope::Admin,
         session,
         system,
@@ -125,7 +130,7 @@ async fn begin(
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<RunList> {
     let runs = service.runs.list();
-    let visible = runs.iter().filter(|run| caller.may_see(Some(run.caller())));
+    let visible = runs.iter().filter(|run| caller.may_see(Some(run.owner())));
     JsonAnswer(RunList { runs: visible.map(|run| run.summary()).collect() })
 }
 
@@ -197,7 +202,7 @@ async fn cancel(
 }
 
 fn find(service: &Service, caller: &Caller, id: &str) -> Result<Arc<Run>, Problem> {
-    let run = service.runs.get(id).filter(|run| caller.may_see(Some(run.caller())));
+    let run = service.runs.get(id).filter(|run| caller.may_see(Some(run.owner())));
     run.ok_or_else(|| {
         Problem::not_found(format!("no run `{id}` is known"))
             .remedy("`GET /api/v1/runs` lists those that are")

@@ -14,6 +14,7 @@ use super::content::call_result;
 use super::page::{is_first, page};
 use super::requester::Behind;
 use super::{Gateway, INVALID_PARAMS, read, result};
+use crate::serve::name_of;
 
 /// Where a tool's `_meta` says how it is registered here.
 const REGISTRATION: &str = "haft/registration";
@@ -77,7 +78,7 @@ impl Gateway {
     ) -> Result<Box<RawValue>, RpcError> {
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)
-            .caller(peer.principal())
+            .caller(name_of(peer.principal()))
             .on_behalf_of(Arc::new(Behind(peer.clone())));
         if self.asks_people {
             call = call.asking_people();

@@ -389,11 +389,18 @@ impl Service {
 
 /// Event streams go on for as long as somebody listens, so they end with the server.
 fn end_with(response: Response, stop: &CancellationToken) -> Response {
-    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
-    if !is_stream || response.extensions().get::<EndsByItself>().is_some() {
+    if response.extensions().get::<EndsByItself>().is_some() {
         return response;
     }
-    let stopped = stop.clone().cancelled_owned();
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopped)))
+    end_stream(response, stop)
+}
+
+/// Ends an answer with `end` where it is an event stream. All others are whole when they begin.
+pub(super) fn end_stream(response: Response, end: &CancellationToken) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let ended = end.clone().cancelled_owned();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
 }
