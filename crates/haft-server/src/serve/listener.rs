@@ -100,6 +100,9 @@ pub enum ListenError {
     Tls(#[from] TlsError),
 }
 
+/// Where an address is chosen.
+const WHERE_TO_SAY: &str = "`--listen ADDRESS:PORT`, or `api.listen` in the configuration";
+
 impl ListenError {
     /// What to do next.
     pub fn remedy(&self) -> String {
@@ -110,12 +113,12 @@ impl ListenError {
                     .to_owned()
             }
             Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                "stop what listens there, or choose another port".to_owned()
+                format!("stop what listens there, or choose another port: {WHERE_TO_SAY}")
             }
             Self::Bind { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "choose a port from 1024 on".to_owned()
+                format!("choose a port from 1024 on: {WHERE_TO_SAY}")
             }
-            Self::Bind { .. } => "choose an address of this machine".to_owned(),
+            Self::Bind { .. } => format!("choose an address of this machine: {WHERE_TO_SAY}"),
             Self::Tls(error) => error.remedy(),
         }
     }
