@@ -153,7 +153,8 @@ async fn show(
 
 /// Follows a run.
 ///
-/// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `text.completed`,
+/// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `reasoning.delta`,
+/// `text.restarted` (the model is asked again, and what it said of this text so far is void), `text.completed`,
 /// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the
 /// end `turn.completed` or `turn.failed`. A client that was cut off sends `Last-Event-ID` and misses nothing.
 #[utoipa::path(
@@ -179,6 +180,8 @@ async fn events(
 }
 
 /// Breaks a run off.
+///
+/// The answer may still say `running`: it is being ended.
 #[utoipa::path(
     delete, path = "/api/v1/runs/{id}", tag = "runs",
     params(("id" = String, Path, description = "The run's id.")),
