@@ -26,6 +26,9 @@ use crate::tool::BoxFuture;
 use crate::tool::Tool;
 use crate::trace::TraceContext;
 
+/// How to agree at a terminal, where most calls without an agreement are made.
+pub(crate) const HOW_TO_AGREE: &str = "agree to it (`haft call --yes`)";
+
 /// A request to run a tool.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
@@ -35,6 +38,8 @@ pub struct ToolCall {
     pub(crate) session: Option<String>,
     pub(crate) request: Option<String>,
     pub(crate) approval: CallApproval,
+    /// What to do where that is missing.
+    pub(crate) how_to_agree: &'static str,
     /// Nothing where nobody outside may end the call.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
@@ -75,6 +80,7 @@ impl ToolCall {
             session: None,
             request: None,
             approval: CallApproval::default(),
+            how_to_agree: HOW_TO_AGREE,
             cancel: None,
             trace: None,
             listeners: Listeners::default(),
@@ -120,6 +126,13 @@ impl ToolCall {
         if self.approval == CallApproval::Missing {
             self.approval = CallApproval::AskPeople;
         }
+        self
+    }
+
+    /// Says how this caller can have a tool with `approval: ask` run, for the remedy where nobody agreed.
+    #[must_use]
+    pub fn how_to_agree(mut self, how: &'static str) -> Self {
+        self.how_to_agree = how;
         self
     }
 
@@ -230,7 +243,7 @@ impl Inner {
         snapshot.require_log(&call.tool)?;
         let tool = &*self.resolve(snapshot, call).await?;
         record.resolved(tool);
-        let permission = Policy::authorize(&tool.registered, call.approval)?;
+        let permission = Policy::authorize(&tool.registered, call)?;
         let arguments = read_arguments(call)?;
         check_input(tool, &arguments).await?;
         let context = record.context();

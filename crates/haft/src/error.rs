@@ -81,6 +81,8 @@ pub enum CallError {
     ApprovalNeeded {
         /// The tool that was called.
         tool: String,
+        /// How whoever called can have it run.
+        how: &'static str,
     },
     /// A person was asked to agree to the call and did not.
     #[error("a person refused the call of `{tool}`{}", because(reason.as_deref()))]
@@ -288,8 +290,8 @@ impl CallError {
             Self::InvalidOutput { tool, .. } => Some(format!(
                 "mend the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
             )),
-            Self::ApprovalNeeded { .. } => {
-                Some("agree to it (`haft call --yes`), or set `approval: auto` for the tool".into())
+            Self::ApprovalNeeded { how, .. } => {
+                Some(format!("{how}, or set `approval: auto` for the tool"))
             }
             Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
             Self::Unanswered { .. } => Some(

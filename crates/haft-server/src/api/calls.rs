@@ -185,6 +185,9 @@ fn no_arguments() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
+/// For tools with `approval: ask`.
+const HOW_TO_AGREE: &str = "ask a person and send `\"approved\": true` beside the arguments";
+
 impl BatchCall {
     fn prepare(
         self,
@@ -194,7 +197,8 @@ impl BatchCall {
     ) -> Result<ToolCall, Problem> {
         let Self { tool, arguments, session, request, approved } = self;
         let arguments: Box<str> = arguments.into();
-        let mut call = ToolCall::from_text(tool, arguments).caller(&*caller.name);
+        let mut call =
+            ToolCall::from_text(tool, arguments).caller(&*caller.name).how_to_agree(HOW_TO_AGREE);
         if let Some(session) = session {
             limit("session", &session, SESSION_CHARS_MAX)?;
             call = call.session(session);

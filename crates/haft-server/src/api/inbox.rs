@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::inbox::{Answer, AnswerError, Item};
+use haft::inbox::{Answer, AnswerError, Closing, Item};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -49,6 +49,17 @@ struct AnswerRequest {
     #[serde(default)]
     #[schema(required = false)]
     reason: Option<String>,
+}
+
+/// What became of a question, and the question as it was.
+#[derive(Debug, Serialize, ToSchema)]
+struct ClosedItem {
+    /// `answered` or `refused`.
+    #[schema(value_type = String)]
+    how: Closing,
+    #[serde(flatten)]
+    #[schema(value_type = InboxItemSchema)]
+    item: Item,
 }
 
 /// `null` is an answer; only what is left out is none.
@@ -95,7 +106,7 @@ async fn show(
     request_body = AnswerRequest,
     params(("id" = String, Path, description = "The question's id.")),
     responses(
-        (status = 200, description = "It is answered or refused; the question as it was.", body = InboxItemSchema),
+        (status = 200, description = "It is answered or refused, as `how` says; the question as it was.", body = ClosedItem),
         (status = 400, description = "The body is neither an answer nor a refusal, or both."),
         (status = 404, description = "No such question is open."),
         (status = 422, description = "The answer does not fit; the question stays open."),
@@ -106,11 +117,15 @@ async fn answer(
     caller: Caller,
     Path(id): Path<String>,
     Json(request): Json<AnswerRequest>,
-) -> Result<JsonAnswer<Item>, Problem> {
+) -> Result<JsonAnswer<ClosedItem>, Problem> {
     let answer = request.into_answer()?;
+    let how = match &answer {
+        Answer::Given(_) => Closing::Answered,
+        Answer::Refused { .. } => Closing::Refused,
+    };
     visible(&service, &caller, &id)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
-    answered.map(JsonAnswer).map_err(|error| problem(&error, &id))
+    answered.map(|item| JsonAnswer(ClosedItem { how, item })).map_err(|error| problem(&error, &id))
 }
 
 impl AnswerRequest {

@@ -99,9 +99,14 @@ async fn begin(
             Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing")
         );
     }
+    // The first key is made by whoever uses the service without one, who would lose the run.
+    let until = if caller.is_local() { Arc::default() } else { Arc::clone(&caller.ended) };
     let wanted = Wanted {
         input,
         caller: Arc::clone(&caller.name),
+        owner: Arc::clone(&caller.owner),
+        since: caller.since,
+        until,
         is_admin: caller.scope == Scope::Admin,
         session,
         system,
@@ -125,7 +130,7 @@ async fn begin(
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<RunList> {
     let runs = service.runs.list();
-    let visible = runs.iter().filter(|run| caller.may_see(Some(run.caller())));
+    let visible = runs.iter().filter(|run| caller.may_see(Some(run.owner())));
     JsonAnswer(RunList { runs: visible.map(|run| run.summary()).collect() })
 }
 
@@ -148,7 +153,8 @@ async fn show(
 
 /// Follows a run.
 ///
-/// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `text.completed`,
+/// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `reasoning.delta`,
+/// `text.restarted` (the model is asked again, and what it said of this text so far is void), `text.completed`,
 /// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the
 /// end `turn.completed` or `turn.failed`. A client that was cut off sends `Last-Event-ID` and misses nothing.
 #[utoipa::path(
@@ -174,6 +180,8 @@ async fn events(
 }
 
 /// Breaks a run off.
+///
+/// The answer may still say `running`: it is being ended.
 #[utoipa::path(
     delete, path = "/api/v1/runs/{id}", tag = "runs",
     params(("id" = String, Path, description = "The run's id.")),
@@ -197,7 +205,7 @@ async fn cancel(
 }
 
 fn find(service: &Service, caller: &Caller, id: &str) -> Result<Arc<Run>, Problem> {
-    let run = service.runs.get(id).filter(|run| caller.may_see(Some(run.caller())));
+    let run = service.runs.get(id).filter(|run| caller.may_see(Some(run.owner())));
     run.ok_or_else(|| {
         Problem::not_found(format!("no run `{id}` is known"))
             .remedy("`GET /api/v1/runs` lists those that are")

@@ -68,7 +68,7 @@ async fn message(
     }
     let endpoint = mount.endpoint(&caller, request.uri())?;
     let (headers, body) = read_body(request).await?;
-    Ok(respond(endpoint.post(&caller.name, &headers, &body).await))
+    Ok(respond(endpoint.post(&caller.owner, &headers, &body).await))
 }
 
 async fn events(
@@ -77,7 +77,7 @@ async fn events(
     request: Request,
 ) -> Result<Response, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.get(&caller.name, request.headers())))
+    Ok(respond(endpoint.get(&caller.owner, request.headers())))
 }
 
 async fn end(
@@ -86,7 +86,7 @@ async fn end(
     request: Request,
 ) -> Result<Response, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.delete(&caller.name, request.headers())))
+    Ok(respond(endpoint.delete(&caller.owner, request.headers())))
 }
 
 fn respond(reply: Reply) -> Response {

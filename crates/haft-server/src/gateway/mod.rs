@@ -34,6 +34,7 @@ use tokio_util::task::TaskTracker;
 
 pub use http::Mount;
 pub use hub::Hub;
+pub(crate) use tools::LATE_WAIT_MAX;
 pub use view::View;
 
 /// JSON-RPC: the method does not exist.

@@ -14,11 +14,16 @@ use super::content::call_result;
 use super::page::{is_first, page};
 use super::requester::Behind;
 use super::{Gateway, INVALID_PARAMS, read, result};
+use crate::serve::name_of;
 
 /// Where a tool's `_meta` says how it is registered here.
 const REGISTRATION: &str = "haft/registration";
 /// How long a list waits for servers that are being connected. What comes later is announced.
-const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
+pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// For tools with `approval: ask`, where the client is the only one there.
+const HOW_TO_AGREE: &str = "nobody can be asked over stdio: connect the client to `haft serve`, where people agree \
+                            in the inbox";
 
 #[derive(Deserialize)]
 pub(super) struct CallParams {
@@ -77,11 +82,10 @@ impl Gateway {
     ) -> Result<Box<RawValue>, RpcError> {
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)
-            .caller(peer.principal())
+            .caller(name_of(peer.principal()))
             .on_behalf_of(Arc::new(Behind(peer.clone())));
-        if self.asks_people {
-            call = call.asking_people();
-        }
+        call =
+            if self.asks_people { call.asking_people() } else { call.how_to_agree(HOW_TO_AGREE) };
         if !self.view.is_whole() {
             let view = self.view.clone();
             call = call.seeing(move |server, name| view.shows_tool(server, name));
@@ -103,11 +107,24 @@ impl Gateway {
             Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
             Some(_) => match refused_by_server(&envelope) {
                 Some(refusal) => Err(refusal),
+                None if !self.asks_people => result(&call_result(&told_how(envelope))),
                 None => result(&call_result(&envelope)),
             },
             None => result(&call_result(&envelope)),
         }
     }
+}
+
+/// The answer to a call that nobody could agree to, with what to do in its text: a client sees no more than that.
+fn told_how(mut envelope: Envelope) -> Envelope {
+    if let Some(error) = &mut envelope.error
+        && error.code == Code::Denied
+        && error.details.is_null()
+        && let Some(remedy) = &error.remedy
+    {
+        error.message = format!("{}; {remedy}", error.message);
+    }
+    envelope
 }
 
 /// A tool as clients see it: what its server says, and how it is registered here.

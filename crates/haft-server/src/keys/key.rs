@@ -11,6 +11,8 @@ use sha2::{Digest as _, Sha256};
 const RANDOM_BYTES: usize = 32;
 /// How many characters those are as base64url.
 const RANDOM_CHARS: usize = 43;
+/// How many hexadecimal digits of a hash tell a key from all others.
+const SHORT_CHARS: usize = 16;
 
 /// What a key permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
@@ -93,6 +95,13 @@ impl KeyDigest {
             *byte = u8::from_str_radix(&hex[2 * place..2 * place + 2], 16).ok()?;
         }
         Some(Self(bytes))
+    }
+
+    /// Enough of it to tell keys apart.
+    pub(super) fn short(self) -> String {
+        let mut hex = self.hex();
+        hex.truncate(SHORT_CHARS);
+        hex
     }
 
     /// 64 hexadecimal digits.

@@ -24,12 +24,22 @@ const NOTE_EVERY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Keyring {
     file: KeyFile,
-    keys: ArcSwap<Vec<KeyEntry>>,
+    keys: ArcSwap<Vec<Held>>,
+    /// Cancelled as soon as requests need a key.
+    open: Arc<CancellationToken>,
     /// Whether there has been a key since the start. Never taken back: deleting the file or revoking the
     /// last key must not open a server that was closed.
     is_closed: AtomicBool,
     looked: Mutex<Looked>,
     used: Mutex<Notes>,
+}
+
+/// A key, and what ends with it.
+#[derive(Debug)]
+struct Held {
+    key: KeyEntry,
+    id: Arc<str>,
+    ended: Arc<CancellationToken>,
 }
 
 /// What was found in the file.
@@ -49,14 +59,21 @@ enum Found {
 }
 
 /// Who a key belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Holder {
     /// The key's name.
     pub name: String,
+    /// What tells it from every other key, also from one that had or will have its name. No secret.
+    pub id: Arc<str>,
     /// What it permits.
     pub scope: Scope,
     /// The profile it is bound to.
     pub profile: Option<String>,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Cancelled when the key is revoked or permits something else. Shared, because each clone of a token
+    /// takes a lock.
+    pub ended: Arc<CancellationToken>,
 }
 
 impl Keyring {
@@ -73,7 +90,8 @@ impl Keyring {
         Ok(Self {
             file,
             is_closed: AtomicBool::new(!keys.is_empty()),
-            keys: ArcSwap::from_pointee(keys),
+            keys: ArcSwap::from_pointee(keys.into_iter().map(Held::new).collect()),
+            open: Arc::default(),
             looked: Mutex::new(Looked { at: Instant::now(), content, trouble: None }),
             used: Mutex::default(),
         })
@@ -112,15 +130,38 @@ impl Keyring {
     fn find(&self, digest: KeyDigest) -> Option<Holder> {
         let keys = self.keys.load();
         let mut found = u32::MAX;
-        for (place, key) in (0_u32..).zip(keys.iter()) {
-            let is_it: Choice = key.digest.0.ct_eq(&digest.0);
+        for (place, held) in (0_u32..).zip(keys.iter()) {
+            let is_it: Choice = held.key.digest.0.ct_eq(&digest.0);
             found.conditional_assign(&place, is_it);
         }
-        let key = keys.get(usize::try_from(found).ok()?)?;
+        let Held { key, id, ended } = keys.get(usize::try_from(found).ok()?)?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.insert(digest, Timestamp::now());
-        let (name, profile) = (key.name.clone(), key.profile.clone());
-        Some(Holder { name, scope: key.scope, profile })
+        Some(Holder {
+            name: key.name.clone(),
+            id: Arc::clone(id),
+            scope: key.scope,
+            profile: key.profile.clone(),
+            created: key.created,
+            ended: Arc::clone(ended),
+        })
+    }
+
+    /// Cancelled as soon as requests need a key: whoever came without one has had its time.
+    pub fn while_open(&self) -> Arc<CancellationToken> {
+        Arc::clone(&self.open)
+    }
+
+    /// Looks at the file now and then until `stop`, so that what a key holds open ends with it, also where no
+    /// request comes.
+    pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
+        let mut due = interval(LOOK_EVERY);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(due.tick()).await.is_some() {
+            let ring = Arc::clone(&self);
+            // A look that panics is as good as none.
+            let _ = tokio::task::spawn_blocking(move || ring.refresh()).await;
+        }
     }
 
     /// Writes down when keys were used, about once a minute, until `stop`, and then once more.
@@ -149,7 +190,8 @@ impl Keyring {
         if news.is_empty() {
             return Ok(());
         }
-        used::add(&self.file, &news, &self.keys.load()).inspect_err(|_| {
+        let keys: Vec<KeyEntry> = self.keys.load().iter().map(|held| held.key.clone()).collect();
+        used::add(&self.file, &news, &keys).inspect_err(|_| {
             // The next attempt has them too; what was noted meanwhile is later.
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             for (digest, time) in &news {
@@ -191,7 +233,7 @@ impl Keyring {
             Ok(keys) => self.publish(keys),
             Err(error) => {
                 // Somebody made keys, and which they are is not known: nobody is let in without one.
-                self.is_closed.store(true, Ordering::Release);
+                self.close();
                 tracing::error!(
                     "the keys are as they were before: {}; {}",
                     chain(&error),
@@ -209,9 +251,34 @@ impl Keyring {
             );
         }
         // Closed first: between the two, requests are refused and not let in.
-        self.is_closed.fetch_or(!keys.is_empty(), Ordering::AcqRel);
+        if !keys.is_empty() {
+            self.close();
+        }
         tracing::info!(keys = keys.len(), "read the keys again");
-        self.keys.store(Arc::new(keys));
+        let before = self.keys.load_full();
+        let held = keys.into_iter().map(|key| match before.iter().find(|held| held.key == key) {
+            Some(Held { key, id, ended }) => {
+                Held { key: key.clone(), id: Arc::clone(id), ended: Arc::clone(ended) }
+            }
+            None => Held::new(key),
+        });
+        let held = Arc::new(held.collect::<Vec<Held>>());
+        self.keys.store(Arc::clone(&held));
+        for old in before.iter().filter(|old| !held.iter().any(|held| held.key == old.key)) {
+            old.ended.cancel();
+        }
+    }
+
+    fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.open.cancel();
+    }
+}
+
+impl Held {
+    fn new(key: KeyEntry) -> Self {
+        let id = key.digest.short().into();
+        Self { key, id, ended: Arc::default() }
     }
 }
 

@@ -14,6 +14,7 @@ use haft::agent::{
 use haft::inbox::Closing;
 use haft::model::{self, ModelError, ModelFailure};
 use haft::{Runtime, ToolFailure};
+use jiff::Timestamp;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use questions::Questions;
 pub(crate) use run::Told;
 pub use run::{Run, RunSummary};
 
+use crate::gateway::LATE_WAIT_MAX;
 use crate::shares::{NoShare, Share, Shares};
 
 /// How many runs may go on at once, altogether.
@@ -48,6 +50,12 @@ pub struct Wanted {
     pub input: String,
     /// Who wants it, as the log has it.
     pub caller: Arc<str>,
+    /// Whose it will be: the same with what tells a key from others of its name.
+    pub owner: Arc<str>,
+    /// Since when there is this caller.
+    pub since: Timestamp,
+    /// Ends the run when it is cancelled.
+    pub until: Arc<CancellationToken>,
     /// Whether the caller may go on with conversations of others.
     pub is_admin: bool,
     /// The conversation to go on with.
@@ -86,6 +94,22 @@ pub enum NoRun {
     Stopping,
 }
 
+impl Wanted {
+    /// Whether the conversation to go on with is the caller's, which its file says is `owner`'s. A file that
+    /// was written when names were enough is the key's if it is not older than that.
+    fn owns(&self, owner: &str) -> bool {
+        let is_newer =
+            || self.session.as_deref().and_then(began).is_some_and(|it| it >= self.since);
+        *owner == *self.owner || *owner == *self.caller && is_newer()
+    }
+}
+
+/// When a conversation began: its id says so.
+fn began(session: &str) -> Option<Timestamp> {
+    let (secs, _) = uuid::Uuid::parse_str(session).ok()?.get_timestamp()?.to_unix();
+    Timestamp::from_second(i64::try_from(secs).ok()?).ok()
+}
+
 impl Default for Runs {
     fn default() -> Self {
         Self {
@@ -106,7 +130,8 @@ impl Runs {
         let config = runtime.config();
         let model = model::open(&config.agent).map_err(NoRun::Model)?;
         let store = SessionStore::of(&config);
-        let owned = |owner: Option<&str>| wanted.is_admin || owner == Some(&*wanted.caller);
+        let owned =
+            |owner: Option<&str>| wanted.is_admin || owner.is_some_and(|it| wanted.owns(it));
         if let Some(id) = &wanted.session {
             store.require(id, owned)?;
         }
@@ -121,14 +146,14 @@ impl Runs {
         let mut settings = AgentSettings::from(&*config.agent);
         wanted.caller.as_ref().clone_into(&mut settings.caller);
         settings.approves_all = wanted.approved;
-        settings.system = wanted.system.or(settings.system);
+        settings.system = wanted.system.clone().or(settings.system);
         settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
         let conversation = match &wanted.session {
             Some(id) => store.resume_where(id, owned)?,
-            None => store.begin(agent.model().name(), &wanted.caller),
+            None => store.begin(agent.model().name(), &wanted.owner),
         };
-        let run = self.enter(conversation.id(), &wanted.caller, agent.model().name())?;
+        let run = self.enter(Run::new(conversation.id(), &wanted, agent.model().name()))?;
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
         let said = said.content;
         self.tasks.spawn(async move { go(task, place, agent, conversation, said, stop).await });
@@ -157,18 +182,18 @@ impl Runs {
     }
 
     /// Enters a run, which then has its conversation for itself.
-    fn enter(&self, session: &str, caller: &Arc<str>, model: &str) -> Result<Arc<Run>, NoRun> {
+    fn enter(&self, run: Run) -> Result<Arc<Run>, NoRun> {
         let mut known = self.lock();
         // Closed since: reading what the input mentions takes time.
         if self.tasks.is_closed() {
             return Err(NoRun::Stopping);
         }
         let is_running = |run: &&Arc<Run>| run.is_running();
-        if known.values().filter(is_running).any(|run| run.session() == session) {
-            return Err(NoRun::InUse(session.to_owned()));
+        if known.values().filter(is_running).any(|it| it.session() == run.session()) {
+            return Err(NoRun::InUse(run.session().to_owned()));
         }
         forget(&mut known, ENDED_MAX - 1);
-        let run = Arc::new(Run::new(session, caller, model));
+        let run = Arc::new(run);
         known.insert(run.id().to_owned(), Arc::clone(&run));
         Ok(run)
     }
@@ -234,6 +259,12 @@ async fn course(
         questions.catch_up();
         run.tell(&event);
     };
+    // The model can call only what it is told of, and servers that start late may not be known yet.
+    tokio::select! {
+        _ = timeout(LATE_WAIT_MAX, agent.runtime().discover_late()) => {}
+        () = cancel.cancelled() => {}
+        () = stop.cancelled() => {}
+    }
     let mut turn = std::pin::pin!(agent.turn(conversation, said, &tell, &cancel));
     let turn = loop {
         tokio::select! {
@@ -282,9 +313,21 @@ mod tests {
         let settings = AgentSettings::from(&*config.agent);
         let runtime = Runtime::start(config).await.unwrap();
         let agent = Agent::new(runtime, Arc::new(Crashing), settings);
-        let (runs, caller) = (Runs::default(), Arc::from("key:ada"));
+        let (runs, caller) = (Runs::default(), Arc::<str>::from("key:ada"));
         let conversation = Conversation::new();
-        let run = runs.enter(conversation.id(), &caller, "crashing").unwrap();
+        let wanted = Wanted {
+            input: "?".to_owned(),
+            caller: Arc::clone(&caller),
+            owner: Arc::clone(&caller),
+            since: Timestamp::UNIX_EPOCH,
+            until: Arc::default(),
+            is_admin: false,
+            session: None,
+            system: None,
+            max_steps: None,
+            approved: false,
+        };
+        let run = runs.enter(Run::new(conversation.id(), &wanted, "crashing")).unwrap();
         let place = runs.places.take(caller).unwrap();
         let stop = CancellationToken::new();
         go(Arc::clone(&run), place, agent, conversation, vec![haft::Content::text("?")], stop)

@@ -11,6 +11,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::Wanted;
+
 /// How many events are kept for whoever comes late, and how much they may be together. Beyond, pieces of
 /// texts are not kept: the whole texts are.
 const EVENTS_MAX: usize = 20_000;
@@ -21,6 +23,7 @@ pub struct Run {
     id: String,
     session: String,
     caller: Arc<str>,
+    owner: Arc<str>,
     model: String,
     started: Timestamp,
     pub(super) cancel: CancellationToken,
@@ -99,14 +102,15 @@ pub struct RunSummary {
 }
 
 impl Run {
-    pub(super) fn new(session: &str, caller: &Arc<str>, model: &str) -> Self {
+    pub(super) fn new(session: &str, wanted: &Wanted, model: &str) -> Self {
         Self {
             id: uuid::Uuid::now_v7().to_string(),
             session: session.to_owned(),
-            caller: Arc::clone(caller),
+            caller: Arc::clone(&wanted.caller),
+            owner: Arc::clone(&wanted.owner),
             model: model.to_owned(),
             started: Timestamp::now(),
-            cancel: CancellationToken::new(),
+            cancel: wanted.until.child_token(),
             course: Mutex::default(),
             count: watch::Sender::new(0),
         }
@@ -123,8 +127,13 @@ impl Run {
     }
 
     /// Who wanted it.
-    pub fn caller(&self) -> &str {
+    pub(super) fn caller(&self) -> &str {
         &self.caller
+    }
+
+    /// Whose it is: who wanted it, and which of the keys that ever had this name.
+    pub fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// Whether it goes on.

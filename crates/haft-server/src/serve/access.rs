@@ -9,6 +9,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
 use super::listener::{Connection, ListenError};
@@ -24,14 +26,24 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// What everybody is called as long as there is no key.
 const LOCAL: &str = "local";
 
+/// Between the name of a key and what tells it from others. No name has it.
+const OWNER_MARK: &str = "#";
+
 const HOW_TO_CREATE: &str = "create a key with `haft keys create --scope admin --name me` and send it \
                              as `X-API-Key`";
 
 /// Who makes a request. Handlers take it as an argument.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Caller {
-    /// `key:` and the key's name, or `local` where no key is needed.
+    /// `key:` and the key's name, or `local` where no key is needed. What people see.
     pub name: Arc<str>,
+    /// The same with what tells the key from others that had or will have its name. Whose something is that
+    /// outlives a key is told by this.
+    pub owner: Arc<str>,
+    /// When its key was made.
+    pub since: Timestamp,
+    /// Cancelled when the caller may no longer do what it could when it came.
+    pub ended: Arc<CancellationToken>,
     /// What the caller may do.
     pub scope: Scope,
     /// The profile of the gateway that its key is bound to.
@@ -39,13 +51,23 @@ pub struct Caller {
 }
 
 impl Caller {
-    fn local() -> Self {
-        Self { name: LOCAL.into(), scope: Scope::Call, profile: None }
+    fn local(ended: Arc<CancellationToken>) -> Self {
+        Self {
+            name: LOCAL.into(),
+            owner: LOCAL.into(),
+            since: Timestamp::UNIX_EPOCH,
+            ended,
+            scope: Scope::Call,
+            profile: None,
+        }
     }
 
     fn holder(holder: &Holder) -> Self {
         Self {
             name: ["key:", &holder.name].concat().into(),
+            owner: ["key:", &holder.name, OWNER_MARK, &holder.id].concat().into(),
+            since: holder.created,
+            ended: Arc::clone(&holder.ended),
             scope: holder.scope,
             profile: holder.profile.as_deref().map(Into::into),
         }
@@ -57,11 +79,12 @@ impl Caller {
     }
 
     /// Whether something that belongs to `owner` is the caller's business. An admin's is everything, and
-    /// without keys so is that of whoever reaches the server.
+    /// without keys so is that of whoever reaches the server. What ends with its key has only a name.
     pub fn may_see(&self, owner: Option<&str>) -> bool {
+        let is_own = |owner: &str| *owner == *self.owner || *owner == *self.name;
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => self.is_local() || owner == Some(&*self.name),
+            Scope::Call => self.is_local() || owner.is_some_and(is_own),
         }
     }
 
@@ -107,6 +130,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// The name in what [`Caller::owner`] holds.
+pub(crate) fn name_of(owner: &str) -> &str {
+    owner.split_once(OWNER_MARK).map_or(owner, |(name, _)| name)
+}
+
 /// Whether the server may listen here: beyond this machine only with a key.
 pub fn may_listen(address: SocketAddr, keys: &Keyring) -> Result<(), ListenError> {
     if address.ip().to_canonical().is_loopback() || !keys.is_empty() {
@@ -140,7 +168,7 @@ impl Access {
                 Presented::Nothing | Presented::Unclear(_) => None,
             };
             if !self.keys.is_closed() {
-                return Ok(Some(Caller::local()));
+                return Ok(Some(Caller::local(self.keys.while_open())));
             }
             if let Some(holder) = holder {
                 return Ok(Some(Caller::holder(&holder)));

@@ -16,6 +16,7 @@ use tracing::Instrument as _;
 use super::access::{Access, admin_only, admin_to_write};
 use super::extract::BODY_BYTES_MAX;
 use super::guard::{Guard, GuardSettings};
+use super::listener::end_stream;
 use super::problem::Problem;
 use super::request_id::RequestId;
 use crate::keys::Keyring;
@@ -120,17 +121,33 @@ async fn through(State(gate): State<Arc<Gate>>, mut request: Request, next: Next
 
 impl Gate {
     async fn pass(&self, mut request: Request, next: Next) -> Result<Response, Problem> {
-        if let Some(caller) = self.access.identify(&request)? {
-            caller.require_path(request.uri().path())?;
-            request.extensions_mut().insert(caller);
+        let Some(caller) = self.access.identify(&request)? else {
+            return answer(request, next).await;
+        };
+        caller.require_path(request.uri().path())?;
+        let ended = Arc::clone(&caller.ended);
+        request.extensions_mut().insert(caller);
+        // Dropped with what it waits for: a call that takes long is cancelled, as when its client goes away.
+        tokio::select! {
+            biased;
+            answer = answer(request, next) => answer.map(|answer| end_stream(answer, &ended)),
+            () = ended.cancelled() => Err(no_longer()),
         }
-        // What a handler leaves half done when it panics is its own; nothing of ours is shared with it.
-        let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-        answer.map_err(|panic| {
-            tracing::error!("a request ended in a panic: {}", text(&*panic));
-            Problem::internal()
-        })
     }
+}
+
+async fn answer(request: Request, next: Next) -> Result<Response, Problem> {
+    // What a handler leaves half done when it panics is its own; nothing of ours is shared with it.
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answer.map_err(|panic| {
+        tracing::error!("a request ended in a panic: {}", text(&*panic));
+        Problem::internal()
+    })
+}
+
+fn no_longer() -> Problem {
+    Problem::unauthorized("the keys were changed, and the request may not go on")
+        .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one")
 }
 
 fn text(panic: &(dyn Any + Send)) -> &str {

@@ -100,6 +100,9 @@ pub enum ListenError {
     Tls(#[from] TlsError),
 }
 
+/// Where an address is chosen.
+const WHERE_TO_SAY: &str = "`--listen ADDRESS:PORT`, or `api.listen` in the configuration";
+
 impl ListenError {
     /// What to do next.
     pub fn remedy(&self) -> String {
@@ -110,12 +113,12 @@ impl ListenError {
                     .to_owned()
             }
             Self::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                "stop what listens there, or choose another port".to_owned()
+                format!("stop what listens there, or choose another port: {WHERE_TO_SAY}")
             }
             Self::Bind { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "choose a port from 1024 on".to_owned()
+                format!("choose a port from 1024 on: {WHERE_TO_SAY}")
             }
-            Self::Bind { .. } => "choose an address of this machine".to_owned(),
+            Self::Bind { .. } => format!("choose an address of this machine: {WHERE_TO_SAY}"),
             Self::Tls(error) => error.remedy(),
         }
     }
@@ -389,11 +392,18 @@ impl Service {
 
 /// Event streams go on for as long as somebody listens, so they end with the server.
 fn end_with(response: Response, stop: &CancellationToken) -> Response {
-    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_stream = kind.is_some_and(|kind| kind.starts_with(b"text/event-stream"));
-    if !is_stream || response.extensions().get::<EndsByItself>().is_some() {
+    if response.extensions().get::<EndsByItself>().is_some() {
         return response;
     }
-    let stopped = stop.clone().cancelled_owned();
-    response.map(|body| Body::from_stream(body.into_data_stream().take_until(stopped)))
+    end_stream(response, stop)
+}
+
+/// Ends an answer with `end` where it is an event stream. All others are whole when they begin.
+pub(super) fn end_stream(response: Response, end: &CancellationToken) -> Response {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let ended = end.clone().cancelled_owned();
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
 }

@@ -14,6 +14,7 @@ mod request_id;
 mod share;
 mod tls;
 
+pub(crate) use access::name_of;
 pub use access::{Caller, may_listen};
 pub use extract::{BODY_BYTES_MAX, Json, Path, Query};
 pub(crate) use extract::{is_json, read_body};

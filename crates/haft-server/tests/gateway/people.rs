@@ -121,7 +121,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
     assert_eq!(result["isError"], true);
     insta::assert_snapshot!(
         result["content"][0]["text"].as_str().unwrap(),
-        @r#"the client that made the call was asked and gave no answer: the answer does not fit: expected one of ["a","b"]"#
+        @r#"the client that made the call was asked and gave no usable answer: the answer does not fit: expected one of ["a","b"]"#
     );
 }
 
@@ -146,8 +146,8 @@ fn without_an_answer_the_call_says_why() {
     insta::assert_snapshot!(texts.join("\n"), @r"
     a person refused to answer
     a person refused to answer: the question was closed without an answer
-    the client that made the call was asked and gave no answer: its answer cannot be read: missing field `action` at line 1 column 9
-    the client that made the call was asked and gave no answer: no window
+    the client that made the call was asked and gave no usable answer: its answer cannot be read: missing field `action` at line 1 column 9
+    the client that made the call was asked and gave no usable answer: no window
     ");
 }
 

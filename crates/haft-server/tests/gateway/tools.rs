@@ -125,3 +125,20 @@ fn a_call_that_the_client_cancels_is_cancelled_at_its_server() {
     let answer = client.ask(&json!(7), "tools/call", &json!({"name": "echo", "arguments": {}}));
     assert!(answer.get("result").is_some(), "{answer}");
 }
+
+/// Where nobody can be asked to agree, the client hears where people can be.
+#[test]
+fn a_call_that_nobody_can_agree_to_says_where_somebody_could() {
+    let workspace = workspace(&json!({}));
+    let config =
+        r#"{"registry": {"dir": "tools"}, "tools": [{"name": "greet", "approval": "ask"}]}"#;
+    workspace.write("haft.json", config);
+    let mut client = Client::connect(&workspace);
+    let denied = client.call("greet", &json!({"name": "you"}));
+    assert_eq!(denied["isError"], true);
+    assert_eq!(
+        denied["content"][0]["text"],
+        "`greet` runs only when a person agrees to the call (`approval: ask`); nobody can be asked over stdio: \
+         connect the client to `haft serve`, where people agree in the inbox, or set `approval: auto` for the tool"
+    );
+}

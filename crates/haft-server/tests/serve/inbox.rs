@@ -48,7 +48,9 @@ async fn an_answer_resumes_the_call() {
         let item = open(&served, 1).await.remove(0);
         assert_eq!(served.get(&path(&item)).await.json(), item);
         let answered = served.post(&path(&item), r#"{"answer": "blue"}"#).await;
-        assert_eq!((answered.status, answered.json()), (200, item.clone()));
+        let mut closed = item.clone();
+        closed["how"] = json!("answered");
+        assert_eq!((answered.status, answered.json()), (200, closed));
         // The first answer counts.
         let late = served.post(&path(&item), r#"{"answer": "red"}"#).await;
         assert_eq!(late.status, 404, "{}", late.text);
@@ -76,6 +78,7 @@ async fn a_call_without_an_answer_ends_with_its_reason() {
     let asked = json!({"question": "Anybody?"});
     let (refused, (said, _)) = tokio::join!(ask(&served, asked), say(&served, body));
     assert_eq!((said.status, refused.status), (200, 200));
+    assert_eq!(said.json()["how"], "refused");
     let error = &refused.json()["error"];
     assert_eq!(error["code"], "Denied");
     assert_eq!(error["message"], "a person refused to answer: ask Bob");
@@ -100,6 +103,24 @@ async fn questions_are_answered_in_any_order() {
         tokio::join!(ask(&served, json!({"question": "one"})), second, answering);
     assert_eq!(first.json()["data"]["answer"], "first");
     assert_eq!(second.json()["data"]["answer"], "second");
+}
+
+/// Nothing is no answer to a question without a schema; one whose schema has `null` takes it.
+#[tokio::test]
+async fn nothing_is_an_answer_only_where_a_schema_says_so() {
+    let served = Served::open(workspace(""));
+    let answering = async {
+        let (empty, item) = say(&served, json!({"answer": null})).await;
+        assert_eq!(empty.status, 422, "{}", empty.text);
+        assert_eq!(empty.json()["detail"], "the answer does not fit: there is none");
+        assert_eq!(served.post(&path(&item), r#"{"answer": ""}"#).await.status, 200);
+    };
+    let (answer, ()) = tokio::join!(ask(&served, json!({"question": "Anything?"})), answering);
+    assert_eq!(answer.json()["data"], json!({"answer": ""}));
+    let asked = json!({"question": "Anything?", "schema": {"type": ["null", "string"]}});
+    let (answer, (said, _)) =
+        tokio::join!(ask(&served, asked), say(&served, json!({"answer": null})));
+    assert_eq!((said.status, answer.json()["data"].clone()), (200, json!({"answer": null})));
 }
 
 /// An answer that does not fit is refused with what is wrong, and the question stays.

@@ -27,6 +27,7 @@ mod page;
 mod problems;
 mod readme;
 mod request_ids;
+mod revoked;
 mod run_access;
 mod run_docs;
 mod run_questions;

@@ -117,6 +117,19 @@ async fn the_tools_of_every_server_reach_the_model() {
     assert_eq!(served.log()[0]["status"], "success");
 }
 
+/// Proves S1-13: a server that starts only when it is needed is asked for its tools before the model is.
+#[tokio::test]
+async fn the_tools_of_a_late_server_reach_the_model() {
+    let model = ModelServer::openai([Step::text("Seen.")]);
+    let mut late = fixture(&json!({"tools": ["progress"]}), "deny");
+    late["start"] = json!("lazy");
+    let servers = json!({"late": late, "gone": {"command": "no-such-program", "start": "lazy"}});
+    let served = Served::open(workspace(&model, &format!("servers: {servers}\n")));
+    assert_eq!(run(&served, "What is there?").await["text"], "Seen.");
+    let offered = model.last_request().tool_names();
+    assert!(offered.contains(&"progress".to_owned()), "{offered:?}");
+}
+
 /// Proves S3-EC-9: a server that may asks the configured model; with `ask` a person agrees first.
 #[tokio::test]
 async fn a_server_asks_the_model_of_the_service() {

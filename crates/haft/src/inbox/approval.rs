@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{Ask, Inbox, Kind, NoAnswer};
+use crate::call::HOW_TO_AGREE;
 use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
 use crate::registry::RegisteredTool;
@@ -78,7 +79,7 @@ impl Inbox {
                 | NoAnswer::Formless
                 | NoAnswer::Client { .. }
                 | NoAnswer::Schema { .. },
-            ) => Err(CallError::ApprovalNeeded { tool: name() }),
+            ) => Err(CallError::ApprovalNeeded { tool: name(), how: HOW_TO_AGREE }),
             Err(full @ NoAnswer::Full { .. }) => {
                 let (message, remedy) = (full.to_string(), full.remedy());
                 let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };

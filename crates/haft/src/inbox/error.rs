@@ -29,7 +29,7 @@ pub enum NoAnswer {
     )]
     Formless,
     /// Only the client that made the call could be asked, and it failed.
-    #[error("the client that made the call was asked and gave no answer: {problem}")]
+    #[error("the client that made the call was asked and gave no usable answer: {problem}")]
     Client {
         /// What went wrong there.
         problem: String,

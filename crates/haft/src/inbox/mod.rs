@@ -255,7 +255,10 @@ impl Inbox {
             let violations = vec![Violation { pointer: String::new(), problem }];
             return Err(AnswerError::Invalid { violations });
         }
-        let Some(schema) = schema else { return Ok(()) };
+        let Some(schema) = schema else {
+            // Nothing at all is no answer, unless a schema says so.
+            return if value.is_null() { Err(AnswerError::missing()) } else { Ok(()) };
+        };
         let checked = schema.check_bounded(value, value.to_string().len()).await;
         checked.map_err(|violations| AnswerError::Invalid { violations })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub(crate) use gate::Gate;
 use gate::Slot;
 
-use crate::call::CallApproval;
+use crate::call::{CallApproval, ToolCall};
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::Defaults;
 use crate::error::{CallError, human};
@@ -75,13 +75,13 @@ impl Policy {
     /// Whether the caller may call the tool at all.
     pub(crate) fn authorize(
         tool: &RegisteredTool,
-        approval: CallApproval,
+        call: &ToolCall,
     ) -> Result<Permission, CallError> {
-        match (tool.effective.approval.value, approval) {
+        match (tool.effective.approval.value, call.approval) {
             (Approval::Auto, _) | (Approval::Ask, CallApproval::Given) => Ok(Permission::Given),
             (Approval::Ask, CallApproval::AskPeople) => Ok(Permission::AskPeople),
             (Approval::Ask, CallApproval::Missing) => {
-                Err(CallError::ApprovalNeeded { tool: tool.name.clone() })
+                Err(CallError::ApprovalNeeded { tool: tool.name.clone(), how: call.how_to_agree })
             }
         }
     }

@@ -95,6 +95,7 @@ async fn serve(
 
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
     background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
     let serving = listener.serve(api::router(&service, &guard, gateway.routes()), stop.clone());
