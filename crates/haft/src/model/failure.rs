@@ -173,6 +173,11 @@ impl Failures {
 
     /// There is no connection.
     pub(super) fn unreachable(&self, cause: &str) -> ModelError {
+        let remedy = if self.model.starts_with("ollama::") {
+            "start it with `ollama serve`, or write where it runs as `agent.base_url`"
+        } else {
+            "look at `agent.base_url` (`--base-url`) and whether the service runs"
+        };
         ModelError {
             kind: ModelFailure::Passing { retry_after: None },
             message: format!(
@@ -181,12 +186,7 @@ impl Failures {
                 self.address,
                 self.shown(cause)
             ),
-            remedy: Some(match self.model.starts_with("ollama::") {
-                true => "start it with `ollama serve`, or write where it runs as `agent.base_url`"
-                    .to_owned(),
-                false => "look at `agent.base_url` (`--base-url`) and whether the service runs"
-                    .to_owned(),
-            }),
+            remedy: Some(remedy.to_owned()),
         }
     }
 

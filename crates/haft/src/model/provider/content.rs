@@ -72,7 +72,7 @@ fn is_base64(data: &str) -> bool {
     let bytes = data.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     !bytes.is_empty()
-        && data.len() % 4 == 0
+        && data.len().is_multiple_of(4)
         && data.len() - bytes.len() <= 2
         && bytes.bytes().all(is_digit)
 }
