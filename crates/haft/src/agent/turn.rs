@@ -14,8 +14,8 @@ use super::event::AgentEvent;
 use super::repeat::Repeats;
 use crate::content::Content;
 use crate::model::{
-    ChatMessage, ModelCall, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTool,
-    ModelTurn, StopReason, Usage,
+    ChatMessage, ModelCall, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelResult,
+    ModelTool, ModelTurn, StopReason, Usage,
 };
 
 /// How often the conversation is made shorter where the model still finds it too long.
@@ -144,7 +144,12 @@ impl Agent {
             conversation
                 .push(ChatMessage::Assistant { text: text.clone(), calls: calls.clone(), kept })
                 .await;
-            if calls.is_empty() || is_cut(&calls, &stop) {
+            let is_cut = is_cut(&calls, &stop);
+            if is_cut {
+                let results = calls.iter().map(cut_off).collect();
+                conversation.push(ChatMessage::Tools { results }).await;
+            }
+            if calls.is_empty() || is_cut {
                 let end = match stop {
                     StopReason::Length => TurnEnd::Length,
                     StopReason::Refused => TurnEnd::Refused,
@@ -251,6 +256,17 @@ impl Agent {
 fn is_cut(calls: &[ModelCall], stop: &StopReason) -> bool {
     let is_whole = |call: &ModelCall| serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
     *stop == StopReason::Length && calls.last().is_some_and(|call| !is_whole(call))
+}
+
+/// Every call has an answer, also one that was never made.
+fn cut_off(call: &ModelCall) -> ModelResult {
+    let reason = "not called: your answer was too long and ended before its last call was whole";
+    ModelResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: vec![Content::text(reason)],
+        is_error: true,
+    }
 }
 
 /// The words of a message.

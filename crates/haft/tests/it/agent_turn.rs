@@ -277,6 +277,8 @@ async fn a_call_that_was_cut_off_is_not_made() {
         assert!(stage.messages("one", "tools/call").is_empty());
         let told = say(&agent, &mut conversation, "Once more.").await;
         assert_eq!(told.text(), "Again.");
+        let result = model.last_request().last_result();
+        assert!(result.starts_with("not called: your answer was too long"), "{result}");
     }
 }
 
