@@ -35,6 +35,7 @@ pub struct ToolCall {
     pub(crate) tool: String,
     pub(crate) arguments: String,
     pub(crate) caller: Option<String>,
+    pub(crate) owner: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) request: Option<String>,
     pub(crate) approval: CallApproval,
@@ -77,6 +78,7 @@ impl ToolCall {
             tool: tool.into(),
             arguments: arguments.into(),
             caller: None,
+            owner: None,
             session: None,
             request: None,
             approval: CallApproval::default(),
@@ -95,6 +97,14 @@ impl ToolCall {
     #[must_use]
     pub fn caller(mut self, caller: impl Into<String>) -> Self {
         self.caller = Some(caller.into());
+        self
+    }
+
+    /// Says whose the call is, where a caller's name may pass on to somebody else. An agreement for good holds for
+    /// them.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
         self
     }
 

@@ -16,7 +16,7 @@ pub fn offered(original: &str) -> String {
         return name;
     }
     let kept = &name[..NAME_CHARS_MAX - HASH_CHARS - 1];
-    format!("{kept}-{}", hash(original))
+    format!("{kept}-{}", hash(original, HASH_CHARS))
 }
 
 /// `server__tool`.
@@ -26,12 +26,13 @@ pub fn prefixed(server: &str, tool: &str) -> String {
 
 /// A name that differs from another tool's of the same server.
 pub fn distinct(original: &str) -> String {
-    offered(&format!("{original}-{}", hash(original)))
+    offered(&format!("{original}-{}", hash(original, HASH_CHARS)))
 }
 
-fn hash(text: &str) -> String {
+/// The first hexadecimal digits of a text's hash.
+pub(crate) fn hash(text: &str, chars: usize) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    let bytes = digest.iter().take(HASH_CHARS / 2);
+    let bytes = digest.iter().take(chars / 2);
     bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 

@@ -43,6 +43,7 @@ pub struct CallContext {
     pub execution_id: String,
     /// Who asked: a key's name, `cli`, a program's own name.
     pub caller: Option<String>,
+    pub(crate) owner: Option<String>,
     /// The session or run the call belongs to.
     pub session: Option<String>,
     /// What tools of one session share.

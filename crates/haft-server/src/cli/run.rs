@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use haft::Content;
 use haft::agent::{AgentEvent, Turn, TurnEnd, mentioned};
 use haft::model::ModelError;
 use serde_json::{Value, json};
@@ -81,17 +82,20 @@ async fn answer(
     args: &RunArgs,
     format: OutputFormat,
     opened: &mut Opened,
-    prompt: &str,
+    prompt: &Prompt,
 ) -> anyhow::Result<ExitCode> {
     let runtime = opened.runtime().clone();
-    let said = opened.toolbox.until_end(mentioned(&runtime, prompt)).await.ok_or(Interrupted)?;
+    let mentioned = mentioned(&runtime, &prompt.said);
+    let said = opened.toolbox.until_end(mentioned).await.ok_or(Interrupted)?;
     let said =
         said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;
+    let mut said = said.content;
+    said.extend(prompt.piped.as_ref().map(Content::text));
     let output = Output::new(global, format, args.quiet);
     let tell = |event: AgentEvent| output.note(&event);
     let cancel = CancellationToken::new();
     let Opened { toolbox, agent, conversation, inbox, denied } = opened;
-    let turn = agent.turn(conversation, said.content, &tell, &cancel);
+    let turn = agent.turn(conversation, said, &tell, &cancel);
     let turn = if People::are_there() {
         let people = People::attend(inbox, Lines::open(None), Paint::stderr(global.color));
         toolbox.cancelling(&cancel, people.while_working(&cancel, turn)).await
@@ -135,28 +139,35 @@ async fn answer(
     }
 }
 
+/// What is asked.
+struct Prompt {
+    said: String,
+    /// What it is about. An `@` in it means nothing: it may be anybody's text.
+    piped: Option<String>,
+}
+
 /// What is asked: the argument, standard input, or both.
-fn prompt(argument: Option<&str>) -> anyhow::Result<String> {
+fn prompt(argument: Option<&str>) -> anyhow::Result<Prompt> {
     let is_piped = !std::io::stdin().is_terminal();
-    let prompt = match argument {
-        None | Some("-") if is_piped => standard_input()?,
+    let (said, piped) = match argument {
+        None | Some("-") if is_piped => (standard_input()?, None),
         None | Some("-") => {
             let remedy = "write `haft run \"...\"`, or pipe a text in; `haft chat` is for talking";
             return Err(Failure::new(EXIT_CONFIG, "there is nothing to do", remedy).into());
         }
         Some(text) if is_piped => match standard_input()?.trim_end() {
-            "" => text.to_owned(),
-            input => format!("{text}\n\n<stdin>\n{input}\n</stdin>"),
+            "" => (text.to_owned(), None),
+            input => (text.to_owned(), Some(format!("<stdin>\n{input}\n</stdin>"))),
         },
-        Some(text) => text.to_owned(),
+        Some(text) => (text.to_owned(), None),
     };
-    if prompt.trim().is_empty() {
+    if said.trim().is_empty() && piped.is_none() {
         let remedy = "write `haft run \"...\"`, or pipe a text in";
         return Err(
             Failure::new(EXIT_CONFIG, "there is nothing to do: the text is empty", remedy).into()
         );
     }
-    Ok(prompt)
+    Ok(Prompt { said, piped })
 }
 
 /// All of standard input. A pipe that nobody closes is waited for, and the person is told.

@@ -83,6 +83,7 @@ impl Gateway {
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)
             .caller(name_of(peer.principal()))
+            .owner(peer.principal())
             .on_behalf_of(Arc::new(Behind(peer.clone())));
         call =
             if self.asks_people { call.asking_people() } else { call.how_to_agree(HOW_TO_AGREE) };

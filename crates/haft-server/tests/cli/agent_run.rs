@@ -15,7 +15,7 @@ fn echo(times: usize) -> ModelServer {
 /// What is asked comes from the argument, from standard input, or from both.
 #[test]
 fn a_request_is_given_as_argument_or_piped_in() {
-    let model = echo(5);
+    let model = echo(6);
     let workspace = only(&model, "");
     let said = |args: &[&str], stdin: &str| {
         let finished = asking(&workspace, args).stdin(stdin).run();
@@ -26,6 +26,9 @@ fn a_request_is_given_as_argument_or_piped_in() {
     assert_eq!(said(&["-"], "from a pipe\n"), "from a pipe");
     let both = said(&["review this"], "+ a line\n- another\n");
     assert_eq!(both, "review this\n\n<stdin>\n+ a line\n- another\n</stdin>");
+    // What is piped in may be anybody's text, so nothing is read because of it.
+    let mail = said(&["sum up"], "see @files:file:///etc/passwd and @x://y\n");
+    assert_eq!(mail, "sum up\n\n<stdin>\nsee @files:file:///etc/passwd and @x://y\n</stdin>");
     assert_eq!(said(&["one", "--system", "Be brief."], ""), "one");
     assert_eq!(model.last_request().system().unwrap().lines().next(), Some("Be brief."));
 }

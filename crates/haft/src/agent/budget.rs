@@ -36,6 +36,21 @@ impl Budget {
         self.all.saturating_sub(self.fixed)
     }
 
+    /// There is no room for anything that was said.
+    fn no_room(&self) -> ModelError {
+        ModelError {
+            kind: ModelFailure::TooLong,
+            message: format!(
+                "the tools and the system text alone have about {} tokens, and the model is sent at most {}",
+                self.fixed, self.all
+            ),
+            remedy: Some(
+                "lower `agent.tools_max`, or raise `agent.context_tokens` if the model can read more"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// Half of what was sent, for a model that can read less than it was said to.
     pub(super) fn halved(&self, messages: &[ChatMessage]) -> usize {
         let sent = self.fixed + messages.iter().map(cost).sum::<usize>();
@@ -61,8 +76,11 @@ pub(super) fn fit(
     messages: &[ChatMessage],
     budget: &Budget,
 ) -> Result<Vec<ChatMessage>, ModelError> {
-    let mut fitted = messages.to_vec();
     let limit = budget.left();
+    if limit == 0 {
+        return Err(budget.no_room());
+    }
+    let mut fitted = messages.to_vec();
     let mut total: usize = fitted.iter().map(cost).sum();
     let newest = fitted.iter().rposition(|it| matches!(it, ChatMessage::Tools { .. }));
     let is_current = newest.is_some_and(|at| at + 1 == fitted.len());
@@ -106,17 +124,20 @@ fn shorten_newest(messages: &mut [ChatMessage], limit: usize, total: &mut usize)
 /// Leaves out the oldest turns, whole ones, and says so. The last thing a person said always stays.
 fn drop_turns(messages: &mut Vec<ChatMessage>, limit: usize, total: &mut usize) {
     let is_user = |message: &ChatMessage| matches!(message, ChatMessage::User { .. });
+    let note = |dropped: usize| {
+        ChatMessage::user(format!("[{dropped} earlier messages are left out here]"))
+    };
     let mut dropped = 0;
-    while *total > limit {
+    // The note has to fit too.
+    while *total + if dropped > 0 { cost(&note(dropped)) } else { 0 } > limit {
         let Some(next) = messages.iter().skip(1).position(is_user) else { break };
         let gone: usize = messages.drain(..=next).map(|message| cost(&message)).sum();
         dropped += next + 1;
         *total -= gone.min(*total);
     }
     if dropped > 0 {
-        let note = ChatMessage::user(format!("[{dropped} earlier messages are left out here]"));
-        *total += cost(&note);
-        messages.insert(0, note);
+        *total += cost(&note(dropped));
+        messages.insert(0, note(dropped));
     }
 }
 
@@ -225,6 +246,17 @@ mod tests {
         let ChatMessage::User { content } = &fitted[0] else { panic!("{:?}", fitted[0]) };
         assert!(content[0].as_text().contains("earlier messages are left out"));
         assert_eq!(fitted.last(), messages.last());
+    }
+
+    #[test]
+    fn whatever_the_limit_the_note_about_old_turns_fits_too() {
+        let messages: Vec<ChatMessage> = (0..20)
+            .map(|turn| ChatMessage::user(format!("{turn} {}", "word ".repeat(20))))
+            .collect();
+        for limit in 60..400 {
+            let fitted = fit(&messages, &budget(limit)).unwrap();
+            assert!(fitted.iter().map(cost).sum::<usize>() <= limit, "{limit}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A conversation: what was said, and where it is kept.
 
+use std::borrow::Cow;
+
 use super::store::Journal;
-use crate::content::Message;
+use crate::content::{Content, Message};
 use crate::model::ChatMessage;
 
 /// What was said so far. Every message is written to its file, if it has one, before the next thing happens.
@@ -10,6 +12,10 @@ pub struct Conversation {
     messages: Vec<ChatMessage>,
     journal: Option<Journal>,
     problem: Option<String>,
+    /// How many tokens the model turned out to read, where that is less than it was said to.
+    tokens_max: Option<usize>,
+    /// The pictures of so many messages are not shown to the model, which refused one of them.
+    unseen: usize,
 }
 
 impl Conversation {
@@ -19,7 +25,7 @@ impl Conversation {
     }
 
     pub(super) fn of(id: String, messages: Vec<ChatMessage>, journal: Option<Journal>) -> Self {
-        Self { id, messages, journal, problem: None }
+        Self { id, messages, journal, problem: None, tokens_max: None, unseen: 0 }
     }
 
     /// Its id; the log keeps it as the session of every call.
@@ -65,6 +71,37 @@ impl Conversation {
             self.journal = None;
         }
         self.messages.clear();
+        self.unseen = 0;
+    }
+
+    /// The messages as the model may see them.
+    pub(super) fn sent(&self) -> Cow<'_, [ChatMessage]> {
+        if self.unseen == 0 {
+            return Cow::Borrowed(&self.messages);
+        }
+        let mut messages = self.messages.clone();
+        for message in messages.iter_mut().take(self.unseen) {
+            pictures(message).for_each(leave_out);
+        }
+        Cow::Owned(messages)
+    }
+
+    /// How many tokens the model is sent: so many as `said`, unless it turned out to read less.
+    pub(super) fn tokens_max(&self, said: usize) -> usize {
+        self.tokens_max.unwrap_or(said).min(said)
+    }
+
+    /// The model reads no more than this.
+    pub(super) fn reads_at_most(&mut self, tokens: usize) {
+        self.tokens_max = Some(tokens);
+    }
+
+    /// Shows the model no picture of what was said so far. Whether there was any that it saw.
+    pub(super) fn hide_pictures(&mut self) -> bool {
+        let seen = self.messages.iter_mut().skip(self.unseen);
+        let had_some = seen.flat_map(pictures).next().is_some();
+        self.unseen = self.messages.len();
+        had_some
     }
 
     /// What went wrong with keeping it, said once.
@@ -79,11 +116,35 @@ impl Default for Conversation {
     }
 }
 
+/// The pictures of a message.
+fn pictures(message: &mut ChatMessage) -> impl Iterator<Item = &mut Content> {
+    let blocks: Vec<&mut Content> = match message {
+        ChatMessage::User { content } => content.iter_mut().collect(),
+        ChatMessage::Tools { results } => {
+            results.iter_mut().flat_map(|result| &mut result.content).collect()
+        }
+        ChatMessage::Assistant { .. } => Vec::new(),
+    };
+    blocks.into_iter().filter(|block| match block {
+        Content::Image { .. } => true,
+        Content::Resource { mime_type: Some(kind), data: Some(_), text: None, .. } => {
+            kind.starts_with("image/")
+        }
+        Content::Resource { .. } | Content::Text { .. } | Content::Audio { .. } => false,
+    })
+}
+
+fn leave_out(picture: &mut Content) {
+    let what = picture.as_text();
+    let what = what.trim_start_matches('[').trim_end_matches(']');
+    *picture = Content::text(format!("[left out, the model does not take it: {what}]"));
+}
+
 /// The messages of a server's prompt as messages of a conversation.
 pub fn from_prompt(messages: Vec<Message>) -> Vec<ChatMessage> {
     let converted = messages.into_iter().map(|Message { role, content }| {
         if role == "assistant" {
-            let texts: Vec<_> = content.iter().map(crate::content::Content::as_text).collect();
+            let texts: Vec<_> = content.iter().map(Content::as_text).collect();
             ChatMessage::Assistant { text: texts.join("\n"), calls: Vec::new(), kept: None }
         } else {
             ChatMessage::User { content }

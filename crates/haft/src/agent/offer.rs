@@ -38,9 +38,12 @@ impl Agent {
             ChatMessage::User { .. } | ChatMessage::Tools { .. } => &[],
         });
         // Half of the room at most: a long conversation must not keep new tools out.
-        let mut fitting: HashSet<String> = HashSet::from([ALWAYS.to_owned()]);
+        let mut fitting: HashSet<String> = HashSet::new();
+        if max > 1 && self.runtime.tool(ALWAYS).is_some() {
+            fitting.insert(ALWAYS.to_owned());
+        }
         for call in called {
-            if fitting.len() >= (max / 2).max(1) {
+            if fitting.len() >= max / 2 {
                 break;
             }
             if self.runtime.tool(&call.name).is_some() {
@@ -51,15 +54,23 @@ impl Agent {
             ChatMessage::User { content } => Some(text_of(content)),
             ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => None,
         });
-        let mut said: Vec<String> = said.take(SAID_MAX).collect();
-        said.reverse();
-        for ranked in self.runtime.select(&said.join("\n"), max).await {
-            if fitting.len() >= max {
+        let said: Vec<String> = said.take(SAID_MAX).collect();
+        // Half by what was said last, for what was said before may be much longer; then by both.
+        let last = said.first().map(String::as_str).unwrap_or_default();
+        let half = fitting.len() + (max - fitting.len()).div_ceil(2);
+        self.fill(&mut fitting, half, last).await;
+        self.fill(&mut fitting, max, &said.join("\n")).await;
+        fitting
+    }
+
+    /// Adds the tools that fit a request best until there are so many.
+    async fn fill(&self, fitting: &mut HashSet<String>, count: usize, request: &str) {
+        for ranked in self.runtime.select(request, count).await {
+            if fitting.len() >= count {
                 break;
             }
             fitting.insert(ranked.tool);
         }
-        fitting
     }
 }
 

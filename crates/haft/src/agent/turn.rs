@@ -18,8 +18,8 @@ use crate::model::{
     ModelTool, ModelTurn, StopReason, Usage,
 };
 
-/// How often the conversation is made shorter where the model still finds it too long.
-const SHORTENINGS_MAX: u32 = 3;
+/// How often the model is asked again with less where it does not take what it is sent.
+const AGAIN_MAX: u32 = 5;
 
 /// What came of a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,19 +176,20 @@ impl Agent {
         Ok(ended(last, TurnEnd::MaxSteps, self.settings.max_steps, usage))
     }
 
-    /// Asks the model, with less of the conversation where it finds it too long.
+    /// Asks the model, with less of the conversation where it finds it too long, and without pictures where it takes
+    /// none.
     async fn ask(
         &self,
-        conversation: &Conversation,
+        conversation: &mut Conversation,
         tools: &[ModelTool],
         tell: &Listener<'_>,
         cancel: &CancellationToken,
     ) -> Result<Heard, ModelError> {
         let system = self.system();
-        let mut tokens = self.settings.context_tokens;
-        for shortening in 0.. {
+        for again in 0.. {
+            let tokens = conversation.tokens_max(self.settings.context_tokens);
             let budget = Budget::new(tokens, &system, tools);
-            let messages = budget::fit(conversation.messages(), &budget)?;
+            let messages = budget::fit(&conversation.sent(), &budget)?;
             let request = ModelRequest {
                 system: Some(system.clone()),
                 messages,
@@ -196,17 +197,20 @@ impl Agent {
                 max_output_tokens: self.settings.max_output_tokens,
                 ..ModelRequest::default()
             };
-            match self.listen(request, tell, cancel).await {
-                Err(error)
-                    if error.kind == ModelFailure::TooLong && shortening < SHORTENINGS_MAX =>
-                {
-                    tokens = budget.halved(conversation.messages());
-                    let message =
-                        format!("{}; asking again with less of the conversation", error.message);
-                    tell(AgentEvent::Warning { message });
+            let error = match self.listen(request, tell, cancel).await {
+                Ok(heard) => return Ok(heard),
+                Err(error) if again >= AGAIN_MAX => return Err(error),
+                Err(error) => error,
+            };
+            let how = match error.kind {
+                ModelFailure::TooLong => {
+                    conversation.reads_at_most(budget.halved(&conversation.sent()));
+                    "with less of the conversation"
                 }
-                heard => return heard,
-            }
+                ModelFailure::Pictures if conversation.hide_pictures() => "without pictures",
+                _ => return Err(error),
+            };
+            tell(AgentEvent::Warning { message: format!("{}; asking again {how}", error.message) });
         }
         Err(budget::too_long())
     }

@@ -126,8 +126,16 @@ impl AgentConfig {
 }
 
 impl Config {
-    /// Takes another model than the files name, with the key that `environment` has for it.
+    /// Takes another model than the files name, with the key that `environment` has for it. The address and the key of
+    /// another provider are not for it.
     pub fn choose_model(&mut self, model: &str, environment: &HashMap<String, String>) {
+        let provider = |model: &str| model.split("::").next().map(ToOwned::to_owned);
+        let before = self.agent.model.as_ref().map(|model| provider(&model.value));
+        if before.is_some_and(|before| before != provider(model)) {
+            self.agent.base_url = None;
+            self.agent.api_key_env = None;
+            self.agent.api_key_file = None;
+        }
         self.agent.model = Some(Setting::default(model.to_owned()));
         self.take_keys(environment);
     }

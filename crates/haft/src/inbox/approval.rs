@@ -33,7 +33,7 @@ struct Kept {
 /// Who may call what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Agreed {
-    caller: Option<String>,
+    owner: Option<String>,
     session: Option<String>,
     server: Option<String>,
     tool: String,
@@ -48,7 +48,7 @@ impl Inbox {
         context: &CallContext,
     ) -> Result<(), CallError> {
         let agreed = Agreed {
-            caller: context.caller.clone(),
+            owner: context.owner.clone().or_else(|| context.caller.clone()),
             session: context.session.clone(),
             server: tool.source.server().map(ToOwned::to_owned),
             tool: tool.name.clone(),
@@ -96,7 +96,7 @@ impl Standing {
 
     /// Remembers, unless it is nobody in particular who may.
     fn keep(&self, agreed: Agreed) {
-        if agreed.caller.is_none() && agreed.session.is_none() {
+        if agreed.owner.is_none() && agreed.session.is_none() {
             return;
         }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

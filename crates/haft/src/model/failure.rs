@@ -23,6 +23,7 @@ const TOO_LONG: [&str; 14] = [
     "context length",
     "context window",
     "context size",
+    "exceed context limit",
     "prompt is too long",
     "input is too long",
     "too many tokens",
@@ -30,7 +31,6 @@ const TOO_LONG: [&str; 14] = [
     "reduce the length of the messages",
     "exceeds the maximum number of tokens",
     "request_too_large",
-    "string too long",
 ];
 
 /// Makes errors of what one service did.
@@ -98,6 +98,13 @@ impl Failures {
             _ if lower.contains("insufficient_quota") => return self.unpaid(status, &said),
             400..500 if status != 429 && is_too_long(&lower) => return self.too_long(&said),
             413 => return self.too_long(&said),
+            400 | 404 | 415 | 422 | 500 if is_about_pictures(status, &lower) => (
+                ModelFailure::Pictures,
+                format!(
+                    "the service of `{model}` does not take a picture in the conversation ({status}): {said}"
+                ),
+                Some("`agent.images: false` keeps pictures from the model".to_owned()),
+            ),
             404 => {
                 return setup(
                     format!("{} does not know the model `{model}` (404): {said}", self.address),
@@ -144,6 +151,7 @@ impl Failures {
         let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
         let status = match status.filter(|code| (400..600).contains(code)) {
             Some(status) => status,
+            None if is_too_long(&body.to_string().to_lowercase()) => 400,
             None if kinds.contains("authentication") || kinds.contains("permission") => 401,
             None if kinds.contains("rate_limit") || kinds.contains("exhausted") => 429,
             None if kinds.contains("overloaded") => 529,
@@ -294,7 +302,15 @@ fn setup(message: String, remedy: Option<String>) -> ModelError {
 }
 
 fn is_too_long(lower: &str) -> bool {
-    TOO_LONG.iter().any(|words| lower.contains(words))
+    // A string of another field, such as a name, is no matter of the conversation's length.
+    let is_long_content = lower.contains("string too long") && lower.contains("content");
+    is_long_content || TOO_LONG.iter().any(|words| lower.contains(words))
+}
+
+fn is_about_pictures(status: u16, lower: &str) -> bool {
+    let names = ["image", "picture", "vision", "multimodal"].iter().any(|it| lower.contains(it));
+    // A failure of the service may name anything.
+    names && (status < 500 || lower.contains("support"))
 }
 
 fn passing(headers: &HeaderMap) -> ModelFailure {

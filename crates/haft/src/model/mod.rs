@@ -153,6 +153,8 @@ pub enum ModelFailure {
     Rejected,
     /// The conversation is longer than the model can read.
     TooLong,
+    /// The model takes no pictures, or not the ones it was sent.
+    Pictures,
     /// What came back cannot be understood.
     Unreadable,
 }

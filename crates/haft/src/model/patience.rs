@@ -37,6 +37,7 @@ impl Patience {
             ModelFailure::Setup
             | ModelFailure::Rejected
             | ModelFailure::TooLong
+            | ModelFailure::Pictures
             | ModelFailure::Unreadable => return None,
         };
         if number >= self.retries || asked > self.wait_max {

@@ -52,6 +52,7 @@ impl<'a> CallRecord<'a> {
         let context = CallContext {
             execution_id: id.to_string(),
             caller: call.caller.clone(),
+            owner: call.owner.clone(),
             session: call.session.clone(),
             state: inner.sessions.state(call.session.as_deref()),
             trace: call.trace.clone(),
@@ -135,6 +136,10 @@ impl<'a> CallRecord<'a> {
         // An answer that was refused stays in the log.
         let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
         let execution_id = std::mem::take(&mut self.context.execution_id);
+        let error = error.map(|mut error| {
+            shorten(&mut error.message, output_bytes_max, &execution_id);
+            error
+        });
         let envelope = Envelope {
             tool: self.call.tool.clone(),
             status: status(error.as_ref()),
@@ -284,24 +289,33 @@ fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcom
 fn cut(mut content: Vec<Content>, bytes_max: usize, execution_id: &str) -> Vec<Content> {
     let mut left = bytes_max;
     for block in &mut content {
-        let Content::Text { text } = block else {
-            continue;
+        let text = match block {
+            Content::Text { text } | Content::Resource { text: Some(text), .. } => text,
+            Content::Image { .. }
+            | Content::Audio { .. }
+            | Content::Resource { text: None, .. } => {
+                continue;
+            }
         };
-        if text.len() <= left {
-            left -= text.len();
-            continue;
-        }
-        let total = text.len();
-        text.truncate(text.floor_char_boundary(left));
-        let gone = total - text.len();
-        let marker = format!(
-            "\n[{gone} of {total} bytes cut here; `haft log show {execution_id} --output` prints the whole\
-             \x20answer]"
-        );
-        text.push_str(&marker);
-        left = 0;
+        let whole = text.len();
+        shorten(text, left, execution_id);
+        left = left.saturating_sub(whole);
     }
     content
+}
+
+fn shorten(text: &mut String, bytes_max: usize, execution_id: &str) {
+    if text.len() <= bytes_max {
+        return;
+    }
+    let total = text.len();
+    text.truncate(text.floor_char_boundary(bytes_max));
+    let gone = total - text.len();
+    let marker = format!(
+        "\n[{gone} of {total} bytes cut here; `haft log show {execution_id} --output` prints the whole\
+         \x20answer]"
+    );
+    text.push_str(&marker);
 }
 
 fn as_json(arguments: &str) -> Cow<'_, RawValue> {

@@ -129,13 +129,17 @@ async fn mentioned_resources_are_handed_to_the_model() {
     let stage = Stage::new();
     let model = ModelServer::openai([Step::text("12")]);
     let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
-    let text = "How many apples does @note://plan say? Write to me@example.com or @nobody.";
+    let text = "How many apples does @note://plan say? Write to me@example.com or @nobody, not @note://plan.";
     let said = mentioned(agent.runtime(), text).await.unwrap();
     assert_eq!(said.read, ["notes:note://plan"]);
+    assert_eq!(stage.messages("notes", "resources/read").len(), 1);
     let cancel = CancellationToken::new();
     agent.turn(&mut Conversation::new(), said.content, &|_| {}, &cancel).await.unwrap();
     let sent = model.last_request().body["messages"].to_string();
-    assert!(sent.contains("Buy 12 apples.") && sent.contains("me@example.com"), "{sent}");
+    assert!(
+        sent.contains("[notes:note://plan]\\n\\nBuy 12 apples.") && sent.contains("me@example.com"),
+        "{sent}"
+    );
     let missing = mentioned(agent.runtime(), "@notes:note://gone").await.unwrap_err();
     assert!(!missing.to_string().is_empty());
     let unknown = mentioned(agent.runtime(), "what is in (@note://gone)?").await;

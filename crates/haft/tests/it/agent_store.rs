@@ -102,7 +102,7 @@ async fn what_damage_leaves_of_a_conversation_fits_together() {
 async fn conversations_are_listed_found_and_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = SessionStore::new(dir.path());
-    assert!(store.last().is_err() && store.list().is_empty());
+    assert!(store.last("me").is_err() && store.list().is_empty());
     let mut first = store.begin("m", "me");
     first.push(said("first")).await;
     let mut second = store.begin("m", "you");
@@ -110,7 +110,9 @@ async fn conversations_are_listed_found_and_deleted() {
     let then = jiff::Timestamp::now().as_millisecond();
     crate::support::until(|| jiff::Timestamp::now().as_millisecond() > then).await;
     first.push(said("again")).await;
-    assert_eq!(store.last().unwrap(), first.id());
+    assert_eq!(store.last("me").unwrap(), first.id());
+    assert_eq!(store.last("you").unwrap(), second.id());
+    assert!(matches!(store.last("somebody"), Err(StoreError::Empty)));
     let titles: Vec<String> = store.list().into_iter().map(|saved| saved.title).collect();
     assert_eq!(titles, ["first", "second"]);
     assert!(store.resume("0").is_err());

@@ -48,6 +48,21 @@ async fn of_a_large_toolbox_the_best_are_offered() {
     }
 }
 
+/// Proves S2-FR-004: what is said now decides, however long what was said before is; and with room for one tool it is
+/// the one that fits.
+#[tokio::test]
+async fn the_last_request_decides_which_tools_are_offered() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([Step::text("a log"), Step::text("sunny")]);
+    let settings = json!({"agent": {"tools_max": 1}, "builtin": {}});
+    let agent = agent(&stage, &model, [stage.stdio("one", many(200), json!({}))], settings).await;
+    let mut conversation = Conversation::new();
+    let log = "Polished widget number 3 again.\n".repeat(400);
+    say(&agent, &mut conversation, &log).await;
+    say(&agent, &mut conversation, "Now tell me the weather of Seoul.").await;
+    assert_eq!(model.last_request().tool_names(), ["get_weather"]);
+}
+
 /// Proves S2-FR-004: a small toolbox is offered whole.
 #[tokio::test]
 async fn a_small_toolbox_is_offered_whole() {
@@ -133,6 +148,37 @@ async fn calls_run_together_only_where_their_tools_allow_it() {
     assert_eq!((wide.most(), narrow.most()), (2, 1));
     let names: Vec<String> = model.last_request().results().into_iter().map(|it| it.text).collect();
     assert_eq!(names, ["done", "done", "done", "done"]);
+}
+
+/// Proves S3-EC-4: so does a long resource, and a long failure.
+#[tokio::test]
+async fn long_resources_and_failures_reach_the_model_with_a_mark() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([
+        Step::call("read_resource", json!({"uri": "note://long"})),
+        Step::call("fail", json!({})),
+        Step::text("seen"),
+    ]);
+    let scenario = json!({
+        "tools": [], "resources": [{"uri": "note://long", "name": "long", "text": "word ".repeat(1000)}],
+    });
+    let rest = with(
+        json!({"tools": [{"name": "fail"}], "defaults": {"output_bytes_max": 1000}}),
+        json!({"agent": section(&stage, &model, json!({}))}),
+    );
+    let fail = FunctionTool::new("fail", "d", json!({"type": "object"}), |_, _| async {
+        Ok(ToolOutput { is_error: true, ..ToolOutput::from_text("word ".repeat(1000)) })
+    });
+    let builder = stage.builder([stage.stdio("notes", scenario, json!({}))], rest).tool(fail);
+    let agent = agent_of(builder.start().await.unwrap());
+    ask(&agent, "go").await;
+    let seen = model.last_request().results();
+    assert_eq!(seen.len(), 2);
+    for (result, logged) in seen.iter().zip(stage.logged()) {
+        let text = &result.text;
+        assert!(text.contains("4000 of 5000 bytes cut") && text.contains(&logged.execution_id));
+        assert!(text.len() < 1200, "{text}");
+    }
 }
 
 /// Proves S3-EC-4: an answer that is too long reaches the model with a mark that says how much is missing and

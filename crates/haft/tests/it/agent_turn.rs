@@ -3,6 +3,7 @@
 use haft::agent::{AgentEvent, Conversation, TurnEnd};
 use haft::model::{ChatMessage, Usage};
 use serde_json::json;
+use testkit::model::Format;
 use testkit::{ModelServer, Step};
 use tokio_util::sync::CancellationToken;
 
@@ -44,8 +45,12 @@ async fn tools_of_servers_are_offered_and_called() {
         assert_eq!(turn.usage, Usage { input_tokens: 220, output_tokens: 16 });
         let offered = model.requests()[0].tool_names();
         let all: Vec<String> = agent.runtime().tools().into_iter().map(|tool| tool.name).collect();
-        assert!(all.len() > 5 && all.iter().all(|tool| offered.contains(tool)), "{offered:?}");
-        for builtin in ["code_execution", "web_search", "request_human_input"] {
+        // Under its own name, Anthropic would search by itself.
+        let search = if format == Format::Anthropic { "web_search_tool" } else { "web_search" };
+        let fitted = all.iter().map(|tool| if tool == "web_search" { search } else { tool });
+        let mut fitted = fitted.map(ToOwned::to_owned);
+        assert!(all.len() > 5 && fitted.all(|tool| offered.contains(&tool)), "{offered:?}");
+        for builtin in ["code_execution", search, "request_human_input"] {
             assert!(offered.iter().any(|tool| tool == builtin), "{offered:?}");
         }
         assert_eq!(stage.messages("one", "tools/call").len(), 1);
@@ -261,24 +266,96 @@ async fn a_conversation_that_is_too_long_is_shortened() {
     assert!(told.events.iter().any(|event| matches!(event, AgentEvent::Warning { .. })));
 }
 
+/// What a model turned out to read is kept in mind: the next request has no more than that at once.
+#[tokio::test]
+async fn how_much_a_model_reads_is_learned() {
+    let stage = Stage::new();
+    let too_long = r#"{"error": {"message": "maximum context length is 8192 tokens"}}"#;
+    let model = ModelServer::openai([
+        Step::call("big", json!({"bytes": 100_000})),
+        Step::status(400).with_body(too_long),
+        Step::status(400).with_body(too_long),
+        Step::text("one"),
+        Step::text("two"),
+    ]);
+    let server = stage.stdio("one", json!({"tools": ["big"]}), json!({}));
+    let agent = agent(&stage, &model, [server], json!({})).await;
+    let mut conversation = Conversation::new();
+    assert_eq!(say(&agent, &mut conversation, "go").await.text(), "one");
+    let told = say(&agent, &mut conversation, "and now?").await;
+    assert_eq!((told.text(), model.left()), ("two", 0));
+    assert!(!told.events.iter().any(|event| matches!(event, AgentEvent::Warning { .. })));
+}
+
+/// Tools that leave no room for anything are named as the reason, and what to do about it.
+#[tokio::test]
+async fn tools_that_leave_no_room_are_the_reason() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([]);
+    let scenario = json!({"tools": [
+        {"name": "wordy", "description": "word ".repeat(2000), "inputSchema": {"type": "object"}},
+    ]});
+    let settings = json!({"agent": {"context_tokens": 1000}});
+    let agent = agent(&stage, &model, [stage.stdio("one", scenario, json!({}))], settings).await;
+    let error = ask(&agent, "hi").await.turn.unwrap_err();
+    assert!(error.message.starts_with("the tools and the system text alone"), "{error}");
+    assert!(error.remedy.unwrap().contains("agent.tools_max"));
+}
+
+/// Proves S3-US3-2: a model that takes no pictures is told what was left out, and the conversation can be gone on
+/// with; a later picture is tried again.
+#[tokio::test]
+async fn a_picture_that_the_model_refuses_is_left_out() {
+    let stage = Stage::new();
+    let refused = r#"{"error": {"message": "image input is not supported"}}"#;
+    let shows = |asked: &testkit::model::AskedModel| {
+        Step::text(asked.body["messages"].to_string().contains("image_url").to_string())
+    };
+    let model = ModelServer::openai([
+        Step::call("every_content", json!({})),
+        Step::status(500).with_body(refused),
+        Step::by(shows),
+        Step::by(shows),
+        Step::call("every_content", json!({})),
+        Step::by(shows),
+    ]);
+    let server = stage.stdio("one", json!({"tools": ["every_content"]}), json!({}));
+    let agent = agent(&stage, &model, [server], json!({})).await;
+    let mut conversation = Conversation::new();
+    let told = say(&agent, &mut conversation, "look").await;
+    assert_eq!(told.text(), "false");
+    let warned = told.events.iter().any(|event| {
+        matches!(event, AgentEvent::Warning { message } if message.ends_with("asking again without pictures"))
+    });
+    assert!(warned, "{:?}", told.events);
+    let sent = model.last_request().body["messages"].to_string();
+    assert!(sent.contains("[left out, the model does not take it: image/png"), "{sent}");
+    assert_eq!(say(&agent, &mut conversation, "and now?").await.text(), "false");
+    assert_eq!(say(&agent, &mut conversation, "look again").await.text(), "true");
+}
+
 /// What the model had to leave unfinished is not called: the turn ends with the reason, and can be gone on with.
 #[tokio::test]
 async fn a_call_that_was_cut_off_is_not_made() {
     for (format, reason) in FORMATS.into_iter().zip(["length", "max_tokens"]) {
         let stage = Stage::new();
-        let cut = Step::call_raw("echo", "{\"message\": \"hel").stopped_by(reason);
-        let model = ModelServer::start(format, [cut, Step::text("Again.")]);
+        let model = ModelServer::start(format, []);
         let servers = [stage.stdio("one", json!({"tools": ["echo"]}), json!({}))];
         let agent = agent(&stage, &model, servers, json!({})).await;
-        let mut conversation = Conversation::new();
-        let told = say(&agent, &mut conversation, "Say hello.").await;
-        assert_eq!(told.turn.as_ref().unwrap().end, TurnEnd::Length, "{format:?}");
-        assert_eq!(told.calls(), []);
-        assert!(stage.messages("one", "tools/call").is_empty());
-        let told = say(&agent, &mut conversation, "Once more.").await;
-        assert_eq!(told.text(), "Again.");
-        let result = model.last_request().last_result();
-        assert!(result.starts_with("not called: your answer was too long"), "{result}");
+        // In the middle of its arguments, and before the first letter of them.
+        for written in ["{\"message\": \"hel", ""] {
+            let cut = Step::call_raw("echo", written).stopped_by(reason);
+            model.then([cut, Step::text("Again.")]);
+            let mut conversation = Conversation::new();
+            let told = say(&agent, &mut conversation, "Say hello.").await;
+            assert_eq!(told.turn.as_ref().unwrap().end, TurnEnd::Length, "{format:?} {written}");
+            assert_eq!(told.calls(), []);
+            assert!(stage.messages("one", "tools/call").is_empty());
+            let told = say(&agent, &mut conversation, "Once more.").await;
+            assert_eq!(told.text(), "Again.");
+            let result = model.last_request().last_result();
+            assert!(result.starts_with("not called: your answer was too long"), "{result}");
+        }
     }
 }
 

@@ -45,6 +45,21 @@ async fn a_person_agrees_once_or_for_good() {
     assert_eq!(held.total.load(std::sync::atomic::Ordering::SeqCst), 3);
 }
 
+/// An agreement for good is not for somebody else who has the name later.
+#[tokio::test]
+async fn an_agreement_holds_for_its_owner_and_not_for_the_name() {
+    let bench = Bench::new();
+    let (runtime, _held) = toolbox(&bench, "").await;
+    let _attending = runtime.inbox().attend();
+    let call =
+        |owner: &str| ToolCall::new("work", &json!({})).caller("zed").owner(owner).asking_people();
+    let (first, _) = answered(&runtime, call("zed#1"), given("always")).await;
+    assert_eq!(first.status, Status::Success);
+    assert_eq!(runtime.call(call("zed#1")).await.status, Status::Success);
+    let (later, _) = answered(&runtime, call("zed#2"), given("deny")).await;
+    assert_eq!(later.error.unwrap().code, Code::Denied);
+}
+
 /// Who refuses may say why, and the log keeps it. Nothing runs.
 #[tokio::test]
 async fn what_nobody_agrees_to_does_not_run() {

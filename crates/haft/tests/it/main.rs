@@ -68,6 +68,7 @@ mod mcp_support;
 mod model_answers;
 mod model_content;
 mod model_failures;
+mod model_history;
 mod model_hostile;
 mod model_setup;
 mod model_support;

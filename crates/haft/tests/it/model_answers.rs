@@ -192,6 +192,25 @@ async fn the_end_says_why() {
     }
 }
 
+/// The answer is whole where it says why it ends; what follows may be missing.
+#[tokio::test]
+async fn an_end_without_its_mark_is_an_end() {
+    let call = Step::call("get_weather", json!({"city": "Bern"})).costing(7, 3);
+    let server = ModelServer::openai([
+        Step::text("All of it.").costing(7, 3).without_mark(),
+        call.without_mark(),
+    ]);
+    let model = model(&server, "retries: 0");
+    let answer = turn(&model, question("?")).await;
+    assert_eq!((answer.text.as_str(), answer.stop), ("All of it.", StopReason::End));
+    assert_eq!(answer.usage, Usage { input_tokens: 7, output_tokens: 3 });
+    let answer = turn(&model, question("?")).await;
+    assert_eq!(
+        (answer.calls[0].arguments.as_str(), answer.stop),
+        (r#"{"city":"Bern"}"#, StopReason::Calls)
+    );
+}
+
 #[tokio::test]
 async fn a_service_that_does_not_stream_is_asked_for_the_whole() {
     for format in FORMATS {

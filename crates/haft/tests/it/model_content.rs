@@ -149,9 +149,6 @@ async fn messages_that_say_nothing_are_not_refused() {
     turn(&model(&server, ""), ModelRequest { messages, ..ModelRequest::default() }).await;
     assert_eq!(
         server.last_request().messages(),
-        [
-            json!({"role": "user", "content": "(empty message)"}),
-            json!({"role": "user", "content": "Hello?"})
-        ]
+        [json!({"role": "user", "content": "(empty message)\n\nHello?"})]
     );
 }

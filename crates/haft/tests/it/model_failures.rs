@@ -123,8 +123,20 @@ async fn what_does_not_pass_is_not_tried_again() {
     let context = r#"{"error": {"message": "maximum context length is 8192 tokens"}}"#;
     let prompt = r#"{"type": "error", "error": {"type": "invalid_request_error",
                      "message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#;
+    let reply = r#"{"error": {"message": "input length and `max_tokens` exceed context limit: 143291 + 64000 > 200000"}}"#;
+    let content = r#"{"error": {"message": "Invalid 'messages[1].content': string too long."}}"#;
+    let name =
+        r#"{"error": {"message": "Invalid 'messages[1].tool_calls[0].id': string too long."}}"#;
+    let picture =
+        r#"{"error": {"message": "image input is not supported - you may need an mmproj"}}"#;
+    let damaged = r#"{"error": {"message": "Could not process image"}}"#;
     for format in ALL {
         for (step, kind) in [
+            (Step::status(400).with_body(reply), ModelFailure::TooLong),
+            (Step::status(400).with_body(content), ModelFailure::TooLong),
+            (Step::status(400).with_body(name), ModelFailure::Rejected),
+            (Step::status(500).with_body(picture), ModelFailure::Pictures),
+            (Step::status(400).with_body(damaged), ModelFailure::Pictures),
             (Step::status(401), ModelFailure::Setup),
             (Step::status(403), ModelFailure::Setup),
             (Step::status(404), ModelFailure::Setup),
@@ -175,6 +187,10 @@ async fn an_error_in_the_middle_of_an_answer_counts_as_its_kind() {
     let error = failure(&model(&server, "retries: 1"), question("?")).await;
     assert_eq!(error.kind, ModelFailure::Rejected);
     assert!(error.message.ends_with("(400): No."), "{error}");
+    let long = "data: {\"error\": {\"message\": \"prompt exceeds the context window\"}}\n\n";
+    let server = ModelServer::openai([Step::body(long)]);
+    let error = failure(&model(&server, "retries: 1"), question("?")).await;
+    assert_eq!(error.kind, ModelFailure::TooLong);
 }
 
 #[tokio::test]

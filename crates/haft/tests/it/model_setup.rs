@@ -3,7 +3,7 @@
 use haft::model::{ModelError, ModelFailure};
 use testkit::{ModelServer, Step, Workspace};
 
-use crate::config_support::{errors, load};
+use crate::config_support::{errors, load, native};
 use crate::model_support::{KEY, failure, model, open_in, question, turn};
 
 fn refused(config: &str, environment: &[(&str, &str)]) -> ModelError {
@@ -85,6 +85,50 @@ async fn the_key_goes_where_the_format_has_it() {
     let request = server.last_request();
     assert_eq!(request.headers["x-api-key"], KEY);
     assert_eq!(request.path, "/v1/messages");
+}
+
+#[tokio::test]
+async fn ollama_gets_a_key_where_there_is_one() {
+    let server = ModelServer::ollama([Step::text("ok"), Step::text("ok")]);
+    let config = format!("{}  api_key_env: OLLAMA_KEY\n", server.config());
+    turn(&open_in(&config, &[("OLLAMA_KEY", KEY)]).unwrap(), question("?")).await;
+    assert_eq!(server.last_request().headers["authorization"], format!("Bearer {KEY}"));
+    turn(&model(&server, ""), question("?")).await;
+    assert_eq!(server.last_request().headers.get("authorization"), None);
+}
+
+/// Models of Gemini that do not think refuse to be asked for their thoughts.
+#[tokio::test]
+async fn gemini_is_not_asked_for_thoughts() {
+    let server = ModelServer::gemini([Step::text("ok")]);
+    turn(&model(&server, ""), question("?")).await;
+    assert_eq!(server.last_request().body.pointer("/generationConfig/thinkingConfig"), None);
+}
+
+/// Another provider's model on the command line is not asked at the address of the file, with the file's key.
+#[test]
+fn another_providers_model_has_its_own_address_and_key() {
+    let written =
+        "agent: {model: \"openai::own\", base_url: \"http://localhost:1/v1\", api_key_file: key}";
+    let mut config = native(written, &[]).unwrap();
+    let environment = [("ANTHROPIC_API_KEY".to_owned(), KEY.to_owned())].into();
+    config.choose_model("openai::other", &environment);
+    assert!(config.agent.base_url.is_some() && config.agent.api_key_file.is_some());
+    config.choose_model("anthropic::claude", &environment);
+    assert!(config.agent.base_url.is_none() && config.agent.api_key_file.is_none());
+    assert_eq!(config.agent.api_key.as_ref().map(haft::config::Secret::expose), Some(KEY));
+}
+
+/// A setting that the model's provider has no use for is said to do nothing.
+#[test]
+fn settings_without_use_are_told() {
+    for (provider, expected) in [("openai", 0), ("anthropic", 2), ("gemini", 1), ("ollama", 2)] {
+        let agent =
+            format!("agent: {{model: \"{provider}::m\", strict_schemas: true, audio: true}}");
+        let warnings = native(&agent, &[]).unwrap().warnings;
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
+        assert!(warnings.iter().all(|it| it.to_string().contains("does nothing with a model of")));
+    }
 }
 
 #[tokio::test]

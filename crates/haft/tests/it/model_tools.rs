@@ -90,6 +90,30 @@ async fn a_name_no_provider_takes_is_another_on_the_way() {
     }
 }
 
+/// A tool that is named like one of the provider's own is ours all the same: it has its schema and its description, and
+/// what the model calls comes back under its name.
+#[tokio::test]
+async fn a_name_that_the_provider_has_a_tool_of_its_own_for_means_ours() {
+    let own = ["web_search", "googleSearch", "codeExecution", "urlContext"];
+    for format in [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama] {
+        let all = Step::by(|asked| {
+            let names = asked.tool_names();
+            Step::calls(names.iter().map(|name| (name.as_str(), json!({"city": "Bern"}))))
+        });
+        let server = ModelServer::start(format, [all]);
+        let mut request = question("?");
+        let tool = |name: &str| ModelTool { name: name.to_owned(), ..weather() };
+        request.tools = own.iter().map(|name| tool(name)).collect();
+        let turn = turn(&model(&server, ""), request).await;
+        let called: Vec<&str> = turn.calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(called, own, "{format:?}");
+        let offered = server.last_request().tools();
+        assert!(
+            offered.len() == 4 && offered.iter().all(|it| it.description == "Tells the weather.")
+        );
+    }
+}
+
 fn assistant(call: ModelCall) -> ChatMessage {
     ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::step::{Answer, Call, End, pieces};
+use super::step::{Answer, Call, pieces};
 
 /// The answer as events of a stream, without the end of it where there is none.
 pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<String> {
@@ -34,7 +34,7 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
                            "input": {}});
         blocks.add(&begun, written.map(writes).collect());
     }
-    if answer.end != End::Proper {
+    if !answer.end.is_said() {
         return events;
     }
     events.push(event(&json!({"type": "message_delta",

@@ -66,7 +66,8 @@ impl AskedModel {
         }
     }
 
-    /// The tools it was offered, in order.
+    /// The tools it was offered, in order. Each has a schema: one without is the provider's own, and would be run
+    /// there.
     pub fn tools(&self) -> Vec<OfferedTool> {
         let tools = match self.format {
             Format::Gemini => &self.body["tools"][0]["functionDeclarations"],
@@ -79,6 +80,7 @@ impl AskedModel {
                 Format::Anthropic => (it, "input_schema"),
                 Format::Gemini => (it, "parametersJsonSchema"),
             };
+            assert!(it[schema].is_object(), "a tool of the provider's own: {it}");
             OfferedTool {
                 name: it["name"].as_str().unwrap_or_default().to_owned(),
                 description: it["description"].as_str().unwrap_or_default().to_owned(),

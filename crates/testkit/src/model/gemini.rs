@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::step::{Answer, End, pieces};
+use super::step::{Answer, pieces};
 
 /// The answer as lines of a stream, without the end of it where there is none.
 pub(super) fn stream(answer: &Answer) -> Vec<String> {
@@ -16,7 +16,7 @@ pub(super) fn stream(answer: &Answer) -> Vec<String> {
     if !answer.calls.is_empty() {
         lines.push(line(&json!(calls(answer)), &json!({}), answer));
     }
-    if answer.end == End::Proper {
+    if answer.end.is_said() {
         lines.push(line(&json!([{"text": ""}]), &json!({"finishReason": stop(answer)}), answer));
     }
     lines

@@ -241,7 +241,7 @@ impl Shared {
         };
         let said = stream::iter(lines).map(|line| Ok::<_, std::io::Error>(Bytes::from(line)));
         let body = match answer.end {
-            End::Proper | End::Early => Body::from_stream(said),
+            End::Proper | End::Unmarked | End::Early => Body::from_stream(said),
             End::Silent => Body::from_stream(said.chain(stream::pending())),
             End::Lost => {
                 // What was said goes out before the connection is lost, or nobody would hear it.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::step::{Answer, End, pieces};
+use super::step::{Answer, pieces};
 
 /// The answer as lines of a stream, without the end of it where there is none.
 pub(super) fn stream(model: &Value, answer: &Answer) -> Vec<String> {
@@ -17,7 +17,7 @@ pub(super) fn stream(model: &Value, answer: &Answer) -> Vec<String> {
     if !answer.calls.is_empty() {
         say(json!({"role": "assistant", "content": "", "tool_calls": calls(answer)}));
     }
-    if answer.end == End::Proper {
+    if answer.end.is_said() {
         lines.push(line(model, &json!({"role": "assistant", "content": ""}), &end(answer)));
     }
     lines

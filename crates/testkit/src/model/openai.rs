@@ -31,12 +31,14 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
             say(json!({"tool_calls": [more]}), Value::Null);
         }
     }
-    if answer.end != End::Proper {
+    if !answer.end.is_said() {
         return lines;
     }
     say(json!({}), json!(stop(answer)));
     lines.push(chunk(model, &json!([]), &usage(answer)));
-    lines.push("data: [DONE]\n\n".to_owned());
+    if answer.end == End::Proper {
+        lines.push("data: [DONE]\n\n".to_owned());
+    }
     lines
 }
 

@@ -61,8 +61,17 @@ pub(super) enum End {
     Lost,
     /// The body ends as if nothing were missing.
     Early,
+    /// Only the mark after the end is missing. OpenAI's format only; in others, nothing is.
+    Unmarked,
     /// Nothing comes any more.
     Silent,
+}
+
+impl End {
+    /// Whether the answer comes with its end.
+    pub(super) fn is_said(self) -> bool {
+        matches!(self, Self::Proper | Self::Unmarked)
+    }
 }
 
 impl Step {
@@ -171,6 +180,12 @@ impl Step {
     #[must_use]
     pub fn then_over(self) -> Self {
         self.with(|answer| answer.end = End::Early)
+    }
+
+    /// The mark that follows the end of a stream is left out, as some services that speak OpenAI's format do.
+    #[must_use]
+    pub fn without_mark(self) -> Self {
+        self.with(|answer| answer.end = End::Unmarked)
     }
 
     /// Nothing more comes, and the connection stays open.

@@ -116,11 +116,11 @@ fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
-    if let Some(url) = &args.base_url {
-        config.agent.base_url = Some(address(url)?);
-    }
     if let Some(model) = &args.model {
         config.choose_model(model, &options.environment);
+    }
+    if let Some(url) = &args.base_url {
+        config.agent.base_url = Some(address(url)?);
     }
     if let Some(system) = &args.system {
         config.agent.system = Some(Setting::default(system.clone()));
@@ -163,7 +163,7 @@ fn no_model(config: &Config, args: &AgentArgs) -> Result<Failure, Failure> {
 fn resumed(store: &SessionStore, args: &AgentArgs) -> Result<Option<String>, Failure> {
     match &args.resume {
         Some(id) => Ok(Some(id.clone())),
-        None if args.last => store.last().map(Some).map_err(|error| unknown(&error)),
+        None if args.last => store.last(CALLER).map(Some).map_err(|error| unknown(&error)),
         None => Ok(None),
     }
 }

@@ -157,18 +157,15 @@ impl Written {
     }
 }
 
+/// What a conversation's file begins with.
+pub(super) fn first(path: &Path) -> Result<Line, StoreError> {
+    begun(path).map(|(first, _)| first)
+}
+
 /// Reads a conversation. A line that a crash tore, be it in the middle of a letter, is left out.
 pub(super) fn read(path: &Path) -> Result<Written, StoreError> {
     let unreadable = |error: io::Error| unreadable(path, &error);
-    if !fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(self::unreadable(path, &"it is no ordinary file"));
-    }
-    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).split(b'\n');
-    let first = lines.next().transpose().map_err(unreadable)?;
-    let first = first.and_then(|line| serde_json::from_slice::<Line>(&line).ok());
-    let Some(first @ Line::Session { .. }) = first else {
-        return Err(self::unreadable(path, &"it does not begin as one"));
-    };
+    let (first, lines) = begun(path)?;
     let mut written = Written { first, messages: Vec::new(), damaged: 0 };
     for line in lines {
         match serde_json::from_slice(&line.map_err(unreadable)?) {
@@ -181,6 +178,20 @@ pub(super) fn read(path: &Path) -> Result<Written, StoreError> {
         }
     }
     Ok(written)
+}
+
+/// The first line, and those that follow.
+fn begun(path: &Path) -> Result<(Line, io::Split<BufReader<File>>), StoreError> {
+    let unreadable = |error: io::Error| unreadable(path, &error);
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(self::unreadable(path, &"it is no ordinary file"));
+    }
+    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).split(b'\n');
+    let first = lines.next().transpose().map_err(unreadable)?;
+    match first.and_then(|line| serde_json::from_slice::<Line>(&line).ok()) {
+        Some(first @ Line::Session { .. }) => Ok((first, lines)),
+        _ => Err(self::unreadable(path, &"it does not begin as one")),
+    }
 }
 
 pub(super) fn unreadable(path: &Path, problem: &dyn std::fmt::Display) -> StoreError {

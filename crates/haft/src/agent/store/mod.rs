@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub(super) use journal::Journal;
-use journal::{Line, Written, answered, read, take, unreadable};
+use journal::{Line, Written, answered, first, read, take, unreadable};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
@@ -42,6 +42,8 @@ pub struct Saved {
     pub updated: Timestamp,
     /// The model it began with.
     pub model: String,
+    /// Whose it is: `cli`, or a key's. Nothing where it was begun before that was written down.
+    pub owner: Option<String>,
     /// What was said first, in short.
     pub title: String,
     /// How many messages it has.
@@ -136,15 +138,17 @@ impl SessionStore {
         if !self.ids().iter().any(|known| known == id) {
             return Err(unknown());
         }
-        match read(&self.path(id))?.first {
+        match first(&self.path(id))? {
             Line::Session { owner, .. } if is_meant(owner.as_deref()) => Ok(()),
             _ => Err(unknown()),
         }
     }
 
-    /// The conversation in which something was said last.
-    pub fn last(&self) -> Result<String, StoreError> {
-        self.list().into_iter().next().map(|saved| saved.id).ok_or(StoreError::Empty)
+    /// The conversation of `owner` in which something was said last.
+    pub fn last(&self, owner: &str) -> Result<String, StoreError> {
+        let is_theirs = |saved: &Saved| saved.owner.as_deref().is_none_or(|it| it == owner);
+        let last = self.list().into_iter().find(is_theirs);
+        last.map(|saved| saved.id).ok_or(StoreError::Empty)
     }
 
     /// The conversations that are kept, the one used last first. A file that cannot be read is left out, with a
@@ -203,7 +207,7 @@ impl SessionStore {
 /// What a conversation's file says of it in short.
 fn saved(path: &Path) -> Result<Saved, StoreError> {
     let Written { first, messages, .. } = read(path)?;
-    let Line::Session { id, created, model, .. } = first else {
+    let Line::Session { id, created, model, owner } = first else {
         return Err(unreadable(path, &"it does not begin as one"));
     };
     let said = messages.iter().find_map(|(_, message)| match message {
@@ -217,6 +221,7 @@ fn saved(path: &Path) -> Result<Saved, StoreError> {
         created,
         updated: messages.last().map_or(created, |(at, _)| *at),
         model,
+        owner,
         title: line.chars().take(TITLE_CHARS).collect(),
         messages: messages.len(),
     })

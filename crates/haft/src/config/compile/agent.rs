@@ -172,6 +172,7 @@ pub(super) fn inbox(raw: Option<RawInbox>, problems: &mut Problems) -> InboxConf
 
 pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems) -> AgentConfig {
     let raw = raw.unwrap_or_else(|| RawAgent::empty(Place::whole("")));
+    warn_of_idle(&raw, problems);
     AgentConfig {
         model: raw.model.and_then(|at| model(at, problems)),
         base_url: raw.base_url.and_then(|at| http_address(at, MODEL, problems)),
@@ -189,6 +190,22 @@ pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems)
         images: pick(raw.images, true),
         audio: raw.audio.map(|at| explicit(at, |value| value)),
         strict_schemas: pick(raw.strict_schemas, false),
+    }
+}
+
+/// Settings that the model's provider has no use for.
+fn warn_of_idle(raw: &RawAgent, problems: &mut Problems) {
+    let provider = raw.model.as_ref().and_then(|model| model.value.text.split_once("::"));
+    let Some((provider, _)) = provider else { return };
+    let is_deaf = matches!(provider, "anthropic" | "ollama");
+    for (setting, name, is_idle, why) in [
+        (&raw.strict_schemas, "strict_schemas", provider != "openai", "it has no strict mode here"),
+        (&raw.audio, "audio", is_deaf, "it takes no sounds"),
+    ] {
+        if let Some(at) = setting.as_ref().filter(|at| at.value && is_idle) {
+            let problem = format!("`{name}` does nothing with a model of `{provider}`: {why}");
+            problems.warn(&at.place, problem, format!("remove `{name}`"));
+        }
     }
 }
 

@@ -49,8 +49,27 @@ impl Names {
     }
 }
 
-/// `[A-Za-z0-9_-]{1,64}`; for Gemini it begins with a letter or `_`.
+/// Names under which genai offers a tool of the provider's own in place of ours: the provider would run it, past the
+/// call path.
+const ANTHROPIC_OWN: [&str; 1] = ["web_search"];
+const GEMINI_OWN: [&str; 4] =
+    ["googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext"];
+
+fn is_providers_own(tool: &str, provider: Provider) -> bool {
+    match provider {
+        Provider::OpenAi | Provider::Ollama => false,
+        Provider::Anthropic => ANTHROPIC_OWN.contains(&tool),
+        Provider::Gemini => GEMINI_OWN.contains(&tool),
+        // Among them are services that speak one of the two formats.
+        Provider::Other(_) => ANTHROPIC_OWN.contains(&tool) || GEMINI_OWN.contains(&tool),
+    }
+}
+
+/// `[A-Za-z0-9_-]{1,64}`, none of the provider's own; for Gemini it begins with a letter or `_`.
 fn accepted(tool: &str, provider: Provider) -> String {
+    if is_providers_own(tool, provider) {
+        return format!("{tool}_tool");
+    }
     let begins_well = tool.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if provider == Provider::Gemini && !begins_well {
         return name::offered(&format!("_{tool}"));
@@ -78,5 +97,22 @@ mod tests {
         }
         assert_eq!(names.of_model("made.up"), "made.up");
         assert_eq!(Names::new(["2fast"].into_iter(), Provider::OpenAi).for_model("2fast"), "2fast");
+    }
+
+    #[test]
+    fn a_tool_is_never_taken_for_the_providers_own() {
+        let tools = ["web_search", "web_search_tool"];
+        let names = Names::new(tools.into_iter(), Provider::Anthropic);
+        let offered: Vec<String> = tools.iter().map(|tool| names.for_model(tool)).collect();
+        assert_ne!(offered[0], "web_search");
+        assert_eq!(offered[1], "web_search_tool");
+        for (tool, name) in tools.iter().zip(&offered) {
+            assert_eq!(names.of_model(name), **tool);
+        }
+        let search = |provider| Names::new(["web_search"].into_iter(), provider);
+        assert_eq!(search(Provider::OpenAi).for_model("web_search"), "web_search");
+        assert_eq!(search(Provider::Anthropic).for_model("web_search"), "web_search_tool");
+        let gemini = Names::new(["codeExecution"].into_iter(), Provider::Gemini);
+        assert_eq!(gemini.for_model("codeExecution"), "codeExecution_tool");
     }
 }

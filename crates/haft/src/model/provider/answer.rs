@@ -197,10 +197,13 @@ fn turn(said: Said, provider: Provider, offer: &Offer) -> ModelTurn {
     let mut ids = HashSet::new();
     let named = |call: ToolCall| (id_of(&call.call_id, &mut ids), call);
     let named: Vec<(String, ToolCall)> = said.calls.into_iter().map(named).collect();
+    // Where there was no room for more, nothing does not mean none.
+    let none = if matches!(said.stop, Some(GenaiStop::MaxTokens(_))) { "" } else { "{}" };
     let calls: Vec<ModelCall> = named
         .iter()
         .map(|(id, call)| {
-            let (name, arguments) = offer.call_of_model(&call.fn_name, text_of(&call.fn_arguments));
+            let arguments = text_of(&call.fn_arguments, none);
+            let (name, arguments) = offer.call_of_model(&call.fn_name, arguments);
             ModelCall { id: id.clone(), name, arguments }
         })
         .collect();
@@ -249,12 +252,12 @@ fn id_of(id: &str, seen: &mut HashSet<String>) -> String {
     id
 }
 
-/// Arguments as JSON text; what the model wrote where that is none. Nothing at all means none.
-fn text_of(arguments: &Value) -> String {
+/// Arguments as JSON text; what the model wrote where that is none, and `none` where it wrote nothing at all.
+fn text_of(arguments: &Value, none: &str) -> String {
     match arguments {
-        Value::String(text) if text.trim().is_empty() => "{}".to_owned(),
+        Value::String(text) if text.trim().is_empty() => none.to_owned(),
         Value::String(text) => text.clone(),
-        Value::Null => "{}".to_owned(),
+        Value::Null => none.to_owned(),
         other => other.to_string(),
     }
 }

@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use genai::chat::{ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, ToolCall};
+use genai::chat::{
+    ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StreamEnd, ToolCall, Usage,
+};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::SILENCES_MAX;
@@ -39,6 +42,15 @@ struct Seen {
     /// What it filled gaps with: the call after a gap, once for each number in it.
     copied: usize,
     gathered: NumberedCalls,
+    ending: Ending,
+}
+
+/// What an answer in OpenAI's format says of its end. Some services leave out the mark that follows it, and genai
+/// tells of no end without.
+#[derive(Default)]
+struct Ending {
+    reason: Option<String>,
+    usage: Option<Usage>,
 }
 
 /// Why a stream is heard no further.
@@ -91,6 +103,17 @@ impl Frames {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).gathered.take()
     }
 
+    /// The end of an answer in OpenAI's format that ended without its mark; nothing where the rest is missing.
+    pub(super) fn take_end(&self) -> Option<StreamEnd> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ending { reason, usage } = std::mem::take(&mut seen.ending);
+        Some(StreamEnd {
+            captured_stop_reason: Some(reason?.into()),
+            captured_usage: usage,
+            ..StreamEnd::default()
+        })
+    }
+
     fn count(&self) -> u64 {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).frames
     }
@@ -105,15 +128,21 @@ impl Frames {
         if seen.bytes > STREAM_BYTES_MAX {
             return Err("it has no end".to_owned());
         }
-        if self.is_numbered { seen.read_calls(data) } else { Ok(()) }
+        if self.is_numbered { seen.read(data) } else { Ok(()) }
     }
 }
 
 impl Seen {
     /// Reads a piece just as genai does, so that no spelling of it (escapes, a key that comes twice)
     /// says something else here than there. What is no JSON is told of by genai.
-    fn read_calls(&mut self, data: &str) -> Result<(), String> {
+    fn read(&mut self, data: &str) -> Result<(), String> {
         let Ok(frame) = serde_json::from_str::<Value>(data) else { return Ok(()) };
+        if let Some(reason) = frame.pointer("/choices/0/finish_reason").and_then(Value::as_str) {
+            self.ending.reason = Some(reason.to_owned());
+        }
+        if let Ok(usage) = Usage::deserialize(&frame["usage"]) {
+            self.ending.usage = Some(usage);
+        }
         let calls = frame.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             self.gathered.hear(call)?;

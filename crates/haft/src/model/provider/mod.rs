@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent};
+use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, StreamEnd};
 use genai::{Client, ServiceTarget};
 
 pub(super) use kind::Provider;
@@ -130,14 +130,22 @@ impl Service {
         request.max_output_tokens = request.max_output_tokens.or(self.max_output_tokens);
         let (target, key) = self.target.resolve(&self.client).await?;
         let address = self.target.shown.as_deref().unwrap_or(target.endpoint.base_url());
-        let failures = self.failures(address, key);
+        let failures = self.failures(address, key.clone());
         let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
         let chat = request::chat(&request, &offer, self.shows);
         let frames = Frames::new(self.target.provider);
-        let options = request::options(&request, self.is_verbatim)
+        let options = request::options(&request, self.target.provider, self.is_verbatim)
             .with_raw_frame_sink_arc(frames.clone())
             .with_stream_header_timeout(self.silence_max)
             .with_stream_read_timeout(self.silence_max);
+        let options = match (&key, self.target.provider) {
+            // Genai sends this provider no key.
+            (Some(key), Provider::Ollama) => {
+                let bearer = format!("Bearer {}", key.expose());
+                options.with_extra_headers(("Authorization".to_owned(), bearer))
+            }
+            _ => options,
+        };
         let plain = Plain { target: target.clone(), chat: chat.clone(), options: options.clone() };
         let asked = self.client.exec_chat_stream(target, chat, Some(&options)).await;
         let stream = asked.map_err(|error| failure::told(&failures, error))?.stream;
@@ -191,25 +199,27 @@ impl Listening {
                 Heard::Event(event) => return Ok(event),
                 Heard::Nothing => {}
                 Heard::TooMuch => return Err(self.failures.unreadable("it has no end")),
-                Heard::End(end) => {
-                    let gathered = std::mem::take(&mut self.gathered);
-                    let provider = self.service.target.provider;
-                    let turn =
-                        gathered.finish(*end, self.frames.take_calls(), provider, &self.offer);
-                    let turn = turn.map_err(|no_turn| match no_turn {
-                        NoTurn::BrokenOff => self.failures.broken_off(),
-                        NoTurn::NoCalls => {
-                            self.failures.unreadable("it wants to call tools, and names none")
-                        }
-                    })?;
-                    return Ok(ModelEvent::Done(Box::new(turn)));
-                }
+                Heard::End(end) => return self.finish(*end),
             }
+        }
+        if let Some(end) = self.frames.take_end() {
+            return self.finish(end);
         }
         match self.plain.take() {
             Some(plain) => self.ask_plainly(*plain).await,
             None => Err(self.failures.broken_off()),
         }
+    }
+
+    fn finish(&mut self, end: StreamEnd) -> Result<ModelEvent, ModelError> {
+        let gathered = std::mem::take(&mut self.gathered);
+        let provider = self.service.target.provider;
+        let turn = gathered.finish(end, self.frames.take_calls(), provider, &self.offer);
+        let turn = turn.map_err(|no_turn| match no_turn {
+            NoTurn::BrokenOff => self.failures.broken_off(),
+            NoTurn::NoCalls => self.failures.unreadable("it wants to call tools, and names none"),
+        })?;
+        Ok(ModelEvent::Done(Box::new(turn)))
     }
 
     async fn hear(&mut self) -> Result<Option<genai::Result<ChatStreamEvent>>, ModelError> {

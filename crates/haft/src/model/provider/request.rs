@@ -1,7 +1,7 @@
 //! A question as genai takes it.
 
 use genai::chat::{
-    ChatMessage as GenaiMessage, ChatOptions, ChatRequest, ContentPart, CustomPart,
+    ChatMessage as GenaiMessage, ChatOptions, ChatRequest, ChatRole, ContentPart, CustomPart,
     ReasoningEffort, Tool, ToolCall, ToolResponse,
 };
 use serde_json::{Map, Value, json};
@@ -11,7 +11,13 @@ use super::kept::Kept;
 use super::kind::Provider;
 use crate::model::adapt::Offer;
 use crate::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
+use crate::name::hash;
 
+/// How long the id of a call may be: what OpenAI takes.
+const CALL_ID_CHARS_MAX: usize = 40;
+const CALL_HASH_CHARS: usize = 32;
+/// Between two texts of one message.
+const BETWEEN_TEXTS: &str = "\n\n";
 /// What stands in the place of a message of a person that says nothing.
 const NOTHING_SAID: &str = "(empty message)";
 /// Under this name goes back what a model wrote as arguments and is no JSON object: providers want
@@ -23,10 +29,10 @@ pub(super) fn chat(request: &ModelRequest, offer: &Offer, shows: Shows) -> ChatR
     let mut messages = Vec::new();
     for message in &request.messages {
         match message {
-            ChatMessage::User { content } => messages.push(user(content, shows)),
+            ChatMessage::User { content } => say(&mut messages, user(content, shows)),
             ChatMessage::Assistant { text, calls, kept } => {
                 let kept = kept.as_ref().and_then(|kept| Kept::read(kept, shows.provider));
-                let parts = assistant(text, calls, kept.unwrap_or_default(), offer);
+                let parts = assistant(text, calls, kept.unwrap_or_default(), offer, shows.provider);
                 // A message without anything in it is refused.
                 if !parts.is_empty() {
                     messages.push(GenaiMessage::assistant(parts));
@@ -56,11 +62,16 @@ pub(super) fn chat(request: &ModelRequest, offer: &Offer, shows: Shows) -> ChatR
 }
 
 /// How it is to be answered.
-pub(super) fn options(request: &ModelRequest, is_verbatim: bool) -> ChatOptions {
+pub(super) fn options(
+    request: &ModelRequest,
+    provider: Provider,
+    is_verbatim: bool,
+) -> ChatOptions {
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_content(true)
-        .with_capture_reasoning_content(true)
+        // Gemini is asked for its thoughts then, and models of its that have none refuse the request.
+        .with_capture_reasoning_content(provider != Provider::Gemini)
         .with_capture_tool_calls(true);
     options.max_tokens = request.max_output_tokens;
     options.temperature = request.temperature;
@@ -73,16 +84,54 @@ pub(super) fn options(request: &ModelRequest, is_verbatim: bool) -> ChatOptions 
     options
 }
 
-fn user(content: &[crate::content::Content], shows: Shows) -> GenaiMessage {
+fn user(content: &[crate::content::Content], shows: Shows) -> Vec<ContentPart> {
     let mut parts: Vec<ContentPart> =
         shows.blocks(content).into_iter().map(Block::into_part).collect();
     if parts.is_empty() {
         parts.push(ContentPart::from_text(NOTHING_SAID));
     }
-    GenaiMessage::user(parts)
+    parts
 }
 
-fn assistant(text: &str, calls: &[ModelCall], kept: Kept, offer: &Offer) -> Vec<ContentPart> {
+/// Adds what a person says. What they say before and after, with no answer between, is one message: some models take
+/// two in a row for a fault. So are texts in a row: some services take a single one only, or run them together.
+fn say(messages: &mut Vec<GenaiMessage>, more: Vec<ContentPart>) {
+    let mut parts = match messages.pop_if(|last| last.role == ChatRole::User) {
+        Some(last) => last.content.into_parts(),
+        None => Vec::new(),
+    };
+    for part in more {
+        match (parts.last_mut(), part) {
+            (Some(ContentPart::Text(before)), ContentPart::Text(text)) => {
+                before.push_str(BETWEEN_TEXTS);
+                before.push_str(&text);
+            }
+            (_, part) => parts.push(part),
+        }
+    }
+    messages.push(GenaiMessage::user(parts));
+}
+
+/// The id of a call as the provider takes it, which need not be the one that gave it: a conversation may go on with
+/// another model.
+fn call_id(id: &str, provider: Provider) -> String {
+    let is_counted = id.starts_with("call#");
+    let is_plain = id.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'));
+    let is_taken = match provider {
+        Provider::Gemini | Provider::Ollama => true,
+        Provider::OpenAi => id.len() <= CALL_ID_CHARS_MAX && !is_counted,
+        Provider::Anthropic | Provider::Other(_) => id.len() <= CALL_ID_CHARS_MAX && is_plain,
+    };
+    if is_taken { id.to_owned() } else { format!("call_{}", hash(id, CALL_HASH_CHARS)) }
+}
+
+fn assistant(
+    text: &str,
+    calls: &[ModelCall],
+    kept: Kept,
+    offer: &Offer,
+    provider: Provider,
+) -> Vec<ContentPart> {
     let Kept { parts, signatures, .. } = kept;
     let mut content = parts;
     if !text.trim().is_empty() {
@@ -90,7 +139,7 @@ fn assistant(text: &str, calls: &[ModelCall], kept: Kept, offer: &Offer) -> Vec<
     }
     content.extend(calls.iter().map(|call| {
         ContentPart::ToolCall(ToolCall {
-            call_id: call.id.clone(),
+            call_id: call_id(&call.id, provider),
             fn_name: offer.name_for_model(&call.name),
             fn_arguments: arguments(&call.arguments),
             thought_signatures: signatures.get(&call.id).cloned(),
@@ -118,7 +167,8 @@ fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offe
     for result in results {
         let (text, more) = split(result, shows);
         let name = offer.name_for_model(&result.name);
-        let answer = ToolResponse::new(result.call_id.as_str(), text).with_fn_name(name);
+        let id = call_id(&result.call_id, shows.provider);
+        let answer = ToolResponse::new(id, text).with_fn_name(name);
         answers.push(ContentPart::ToolResponse(answer));
         attached.extend(more);
     }
@@ -129,7 +179,7 @@ fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offe
         messages.push(GenaiMessage::tool(answers));
     }
     if !attached.is_empty() {
-        messages.push(GenaiMessage::user(attached));
+        say(messages, attached);
     }
 }
 
@@ -137,7 +187,8 @@ fn tools(messages: &mut Vec<GenaiMessage>, results: &[ModelResult], offer: &Offe
 fn anthropic_result(result: &ModelResult, shows: Shows) -> ContentPart {
     let blocks = shows.blocks(&result.content).into_iter();
     let content: Vec<Value> = blocks.map(Block::into_anthropic).collect();
-    let mut data = json!({"type": "tool_result", "tool_use_id": result.call_id});
+    let id = call_id(&result.call_id, shows.provider);
+    let mut data = json!({"type": "tool_result", "tool_use_id": id});
     if !content.is_empty() {
         data["content"] = Value::Array(content);
     }
@@ -164,7 +215,8 @@ fn split(result: &ModelResult, shows: Shows) -> (String, Vec<ContentPart>) {
         texts.push(format!("[{what}, shown below as attachment {number} of this result]"));
         attached.push(ContentPart::from_text(format!(
             "Attachment {number} of the result of `{}` (call {}):",
-            result.name, result.call_id
+            result.name,
+            call_id(&result.call_id, shows.provider)
         )));
         attached.push(block.into_part());
     }
