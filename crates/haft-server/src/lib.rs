@@ -11,6 +11,7 @@ mod progress;
 mod runs;
 pub mod serve;
 mod shares;
+mod stderr;
 pub mod telemetry;
 
 use std::process::ExitCode;

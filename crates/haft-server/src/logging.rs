@@ -17,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::console::Paint;
-use crate::progress::AboveLine;
+use crate::stderr::AboveLast;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,7 +50,7 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
         LogLevel::Error => LevelFilter::ERROR,
     };
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(|| AboveLine)
+        .with_writer(|| AboveLast)
         // The colours are ours; what colours of its own the crate has is not built in.
         .with_ansi(false)
         .fmt_fields(SpanFields)

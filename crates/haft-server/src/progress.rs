@@ -1,19 +1,14 @@
 //! One line on a terminal that says which servers are being waited for. Nothing elsewhere.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft::ServerState;
 use haft::text::printable;
 
 use crate::console;
-
-/// Goes to the start of the line and empties it.
-const ERASE: &str = "\r\u{1b}[K";
-
-/// The line that stands on stderr. Log lines have to go around it.
-static LINE: Mutex<String> = Mutex::new(String::new());
+use crate::stderr::show_progress;
 
 /// Who is being connected. Clones share it.
 #[derive(Clone)]
@@ -51,7 +46,7 @@ impl Progress {
             | ServerState::Stopped => {}
         }
         if !waiting.is_over {
-            show(&waiting.line());
+            show_progress(&waiting.line());
         }
     }
 
@@ -59,7 +54,7 @@ impl Progress {
     pub(crate) fn end(&self) {
         let Some(waiting) = &self.0 else { return };
         waiting.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
-        show("");
+        show_progress("");
     }
 }
 
@@ -73,35 +68,5 @@ impl Waiting {
         let line = format!("connecting {left} of {all}: {}", printable(&names));
         // A line that reaches the edge would become two, and only one is taken back.
         console::fit(&line, console::stderr_width().saturating_sub(1))
-    }
-}
-
-fn show(line: &str) {
-    let mut shown = LINE.lock().unwrap_or_else(PoisonError::into_inner);
-    if *shown != line {
-        line.clone_into(&mut shown);
-        // A terminal that is gone needs no progress.
-        let _ = write!(std::io::stderr().lock(), "{ERASE}{line}");
-    }
-}
-
-/// Writes log lines to stderr: above the line that shows progress, if there is one.
-pub(crate) struct AboveLine;
-
-impl Write for AboveLine {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        let line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut stderr = std::io::stderr().lock();
-        if line.is_empty() {
-            return stderr.write(text);
-        }
-        stderr.write_all(ERASE.as_bytes())?;
-        stderr.write_all(text)?;
-        stderr.write_all(line.as_bytes())?;
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        std::io::stderr().flush()
     }
 }

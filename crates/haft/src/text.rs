@@ -19,9 +19,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Like [`printable`], but lines and tabs stay: for blocks of text on a terminal.
+/// Like [`printable`], but lines and tabs stay, and what running text needs in many languages, such as the joiners of
+/// Persian, Hindi and emoji: for blocks of text on a terminal.
 pub fn printable_block(text: &str) -> Cow<'_, str> {
-    let hidden = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\t');
+    let hidden =
+        |c: char| is_deceptive(c) && !matches!(c, '\n' | '\t' | '\u{ad}' | '\u{200c}'..='\u{200f}');
     if !text.chars().any(hidden) {
         return Cow::Borrowed(text);
     }
@@ -80,6 +82,12 @@ mod tests {
         assert_eq!(printable("x\u{61c}y"), "x\\u{61c}y");
         assert_eq!(printable("서울 weather"), "서울 weather");
         assert_eq!(printable_block("a\nb\u{1b}[31m"), "a\nb\\u{1b}[31m");
+        for text in ["می\u{200c}خواهم", "👨\u{200d}👩\u{200d}👧", "क्\u{200d}ष", "co\u{ad}op"]
+        {
+            assert_eq!(printable_block(text), text);
+            assert_ne!(printable(text), text);
+        }
+        assert_eq!(printable_block("x\u{202e}y\u{200b}"), "x\\u{202e}y\\u{200b}");
         assert_eq!(
             printable_json("{\n\"a\u{202e}\u{e0041}\u{9b}\": 1}"),
             "{\n\"a\\u202e\\udb40\\udc41\\u009b\": 1}"

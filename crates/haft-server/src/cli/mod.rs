@@ -213,7 +213,10 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { mut global, command } = Cli::parse();
+    if let Command::Run(args) = &command {
+        global.json |= args.is_for_programs();
+    }
     let is_brief = command.is_one_shot() && std::io::stderr().is_terminal();
     let level = match &command {
         // What is only worth knowing would bury what the agent does, wherever it is read.

@@ -74,7 +74,7 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
 }
 
 /// What has to be filled in, and in brackets what can be.
-fn argument_names(prompt: &PromptInfo) -> String {
+pub(super) fn argument_names(prompt: &PromptInfo) -> String {
     let shown = prompt.arguments.iter().map(|argument| {
         if argument.required { argument.name.clone() } else { format!("[{}]", argument.name) }
     });

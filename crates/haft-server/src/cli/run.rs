@@ -52,6 +52,11 @@ impl RunArgs {
     pub(super) fn is_quiet(&self) -> bool {
         self.quiet
     }
+
+    /// Whether a program reads what is printed.
+    pub(super) fn is_for_programs(&self) -> bool {
+        self.output_format != OutputFormat::Text
+    }
 }
 
 /// What `haft run` prints.

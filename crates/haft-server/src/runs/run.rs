@@ -211,7 +211,11 @@ impl Run {
         );
         let is_last =
             matches!(event, AgentEvent::TurnCompleted { .. } | AgentEvent::TurnFailed { .. });
-        let data = serde_json::to_value(event).unwrap_or_default();
+        let mut data = serde_json::to_value(event).unwrap_or_default();
+        if matches!(event, AgentEvent::TurnStarted { .. }) {
+            // Who begins a run as a stream sees no headers.
+            data["run"] = json!(self.id);
+        }
         let name = data["type"].as_str().unwrap_or("event").to_owned();
         let told = Told { name, data: data.to_string() };
         if is_last {

@@ -7,6 +7,7 @@ use testkit::fixture::Fixture;
 use testkit::{DEADLINE, ModelServer, Step, eventually};
 
 use crate::agent_support::{CTRL_C, CTRL_D, FORMATS, Terminal, answer, asking, only, toolbox_with};
+use crate::run;
 
 fn asked_back(options: &Value) -> [Step; 2] {
     let arguments = json!({"question": "Which city?", "options": options});
@@ -126,6 +127,22 @@ fn without_a_person_calls_that_need_approval_are_denied() {
     }
 }
 
+/// A tool says in its own entry that a person has to agree.
+#[test]
+fn tools_json_can_ask_for_approval() {
+    let model = ModelServer::openai([]);
+    let workspace = toolbox_with(&model, "");
+    let tools = workspace.read("tools/tools.json").unwrap();
+    let asking =
+        tools.replacen("\"type\": \"local\"", "\"type\": \"local\", \"approval\": \"ask\"", 1);
+    assert_ne!(asking, tools);
+    workspace.write("tools/tools.json", asking);
+    let finished = run(&workspace, &["call", "greet", "name=Ada"]);
+    assert_eq!(finished.code, 1);
+    assert!(finished.stderr.contains("runs only when a person agrees"), "{}", finished.stderr);
+    assert_eq!(run(&workspace, &["call", "greet", "name=Ada", "--yes"]).code, 0);
+}
+
 /// At a terminal a person allows one call, all of them, or none.
 #[test]
 fn a_person_at_the_terminal_approves_calls() {
@@ -156,6 +173,54 @@ fn a_person_at_the_terminal_approves_calls() {
     let told = asked(&["d", "a"]);
     assert!(told[0].contains("refused") || told[0].contains("denied"), "{told:?}");
     assert_eq!(told[1], r#"{"n":2}"#);
+}
+
+/// One agreement for good is enough for calls that were made together; a number, which stands for nothing here, is no
+/// agreement at all.
+#[test]
+fn calls_made_together_are_agreed_to_once_and_never_by_number() {
+    let together = || Step::calls([("echo", json!({"n": 1})), ("echo", json!({"n": 2}))]);
+    let model = ModelServer::openai([together(), Step::text("both")]);
+    let workspace =
+        toolbox_with(&model, "tools: [{name: echo, approval: ask, parallel_capable: true}]");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
+    terminal.see("[d]eny? ");
+    terminal.enter("2");
+    terminal.see("the answer does not fit");
+    terminal.see("[d]eny? ");
+    terminal.enter("w");
+    terminal.see("both");
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    assert_eq!(left.screen.matches("May `echo` run?").count(), 1, "{}", left.screen);
+}
+
+/// What is told while somebody types stands above their line, which is there again below.
+#[test]
+fn what_is_told_while_somebody_types_stands_above() {
+    const ONCE_THERE: &str = "import os, time\n\ndef run(args):\n    while not os.path.exists('go'):\n        \
+                              time.sleep(0.01)\n    return {'greeting': 'Hello!'}\n";
+    let together = Step::calls([("greet", json!({"name": "Ada"})), ("echo", json!({"n": 2}))]);
+    let model = ModelServer::openai([together, Step::text("both")]);
+    let settings = "tools: [{name: echo, approval: ask, parallel_capable: true}]";
+    let workspace = toolbox_with(&model, settings);
+    workspace.write("tools/greet.py", ONCE_THERE);
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
+    terminal.see("[d]eny? ");
+    terminal.press("de");
+    terminal.see("e");
+    workspace.write("go", "");
+    terminal.see("< greet, ");
+    let told = terminal.see("\n");
+    assert!(told.contains("Hello!") && !told.contains("[d]eny?"), "{told}");
+    terminal.see("[d]eny? de");
+    terminal.enter("ny");
+    terminal.see("both");
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    let denied =
+        model.last_request().results().into_iter().filter(|it| it.text.contains("refused"));
+    assert_eq!(denied.count(), 1, "{}", left.screen);
 }
 
 /// What is typed for a question that is over answers no other: least of all whether a call may be made.
@@ -247,6 +312,34 @@ fn what_was_typed_ahead_waits_for_the_next_prompt() {
     assert_eq!(said, ["w", "a"], "{}", left.screen);
 }
 
+/// Several lines that were typed during an answer are said one after the other, and what was begun is there to be gone
+/// on with.
+#[test]
+fn lines_typed_during_an_answer_are_all_said() {
+    let (call, go) = waiting_call();
+    let model = ModelServer::openai([call, Step::text("echoed")]);
+    model.then([Step::text("heard one"), Step::text("heard two"), Step::text("heard three")]);
+    let workspace = toolbox_with(&model, "");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" chat");
+    terminal.see("> ");
+    terminal.enter("go");
+    eventually("the model is asked", || (model.requests().len() == 1).then_some(()));
+    terminal.press("one\rtwo\rthr");
+    terminal.see("two\r\nthr");
+    go.send(()).unwrap();
+    terminal.see("heard two");
+    terminal.see("> ");
+    terminal.see("thr");
+    terminal.enter("ee");
+    terminal.see("heard three");
+    terminal.see("> ");
+    terminal.press(CTRL_D);
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
+    let said: Vec<String> = model.requests()[2..].iter().map(|it| it.last_user_text()).collect();
+    assert_eq!(said, ["one", "two", "three"], "{}", left.screen);
+}
+
 /// Ctrl-D at a question ends nothing but the input for it, and the model is told so.
 #[test]
 fn ctrl_d_at_a_question_is_no_answer() {
@@ -269,8 +362,9 @@ fn a_form_is_filled_in_field_by_field() {
         "type": "object", "required": ["name", "nights"],
         "properties": {
             "name": {"type": "string", "title": "Full name", "description": "As in \u{202e}the\u{9b} passport"},
-            "nights": {"type": "integer"},
+            "nights": {"type": "integer", "minimum": 1},
             "room": {"type": "string", "enum": ["single", "double"], "default": "double"},
+            "meals": {"type": "array", "items": {"type": "string", "enum": ["breakfast", "lunch"]}},
             "note": {"type": "string"},
         },
     });
@@ -287,17 +381,26 @@ fn a_form_is_filled_in_field_by_field() {
     terminal.enter("two");
     terminal.see("that does not fit: a whole number");
     terminal.see("nights (");
+    terminal.enter("0");
+    terminal.see("that does not fit: the value is less than the minimum of 1");
+    terminal.see("nights (");
     terminal.enter("2");
     terminal.see("  2. double");
     terminal.see("room (one of these; empty for double): ");
     terminal.enter("1");
+    terminal.see("meals (some of these, with commas between; empty to leave it out): ");
+    terminal.enter("lunch, 1");
     terminal.see("note (text; empty to leave it out): ");
     terminal.enter("");
     terminal.see("\"answer\"");
     let left = terminal.left();
     assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
     let shown: String = left.screen.split_whitespace().collect();
-    assert!(shown.contains(r#""name":"Ada","nights":2,"room":"single"}"#), "{}", left.screen);
+    assert!(
+        shown.contains(r#""name":"Ada","nights":2,"room":"single","meals":["lunch","breakfast"]}"#),
+        "{}",
+        left.screen
+    );
     assert!(!left.screen.contains(['\u{202e}', '\u{9b}']), "{}", left.screen);
 }
 

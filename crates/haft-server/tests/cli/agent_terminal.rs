@@ -256,6 +256,21 @@ fn what_was_typed_is_remembered() {
     assert_eq!(model.last_request().last_user_text(), "remember this");
 }
 
+/// Who wants nothing kept finds nothing of what they typed.
+#[test]
+fn without_a_session_nothing_is_remembered() {
+    let model = ModelServer::openai([Step::text("one")]);
+    let workspace = only(&model, "");
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" chat --no-session");
+    terminal.see("> ");
+    terminal.enter("a secret");
+    terminal.see("one");
+    terminal.see("> ");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.left().code, 0);
+    assert_eq!(workspace.read(".haft/sessions/history"), None);
+}
+
 /// Ctrl-C is heard where a question is over before anybody answered it.
 #[test]
 fn ctrl_c_is_heard_after_a_question_nobody_answered() {

@@ -60,6 +60,24 @@ fn warnings_are_shown_and_do_not_fail() {
     insta::assert_snapshot!(transcript(&workspace, &finished));
 }
 
+/// A model that could not be asked is found before anybody asks it.
+#[test]
+fn a_model_that_cannot_be_asked_is_a_warning() {
+    let mut text = String::new();
+    for agent in [
+        "{model: gpt-5}",
+        "{model: 'opnai::gpt-5'}",
+        "{model: 'openai::gpt-5', api_key_env: MY_KEY}",
+    ] {
+        let workspace = Workspace::with(&[("haft.yaml", &format!("agent: {agent}\n"))]);
+        text += &transcript(&workspace, &run(&workspace, &["check"]));
+        let report: Value =
+            serde_json::from_str(&run(&workspace, &["check", "--json"]).stdout).unwrap();
+        assert_eq!(report["problems"][0]["severity"], "warning", "{report}");
+    }
+    insta::assert_snapshot!(text);
+}
+
 /// Proves S0-86 for programs: the same as JSON.
 #[test]
 fn the_check_is_readable_by_programs() {

@@ -42,6 +42,8 @@ async fn events_tell_the_course_of_a_run() {
             "turn.completed",
         ];
         assert_eq!(names(&events), course, "{format:?}");
+        let run = events[0].data["run"].as_str().unwrap();
+        assert!(location.ends_with(&format!("/{run}")), "{location} is not of {run}");
         let ids: Vec<String> = (1..=events.len()).map(|id| id.to_string()).collect();
         assert_eq!(events.iter().map(|event| event.id.clone()).collect::<Vec<_>>(), ids);
         assert!(events.iter().all(|event| event.data["type"] == *event.name), "{events:?}");

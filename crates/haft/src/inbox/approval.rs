@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::{Ask, Inbox, Kind, NoAnswer};
+use super::{Answer, Ask, Closing, Inbox, Kind, NoAnswer, Open};
 use crate::call::HOW_TO_AGREE;
 use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
@@ -32,7 +32,7 @@ struct Kept {
 
 /// Who may call what.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Agreed {
+pub(super) struct Agreed {
     owner: Option<String>,
     session: Option<String>,
     server: Option<String>,
@@ -61,16 +61,13 @@ impl Inbox {
             .tool(&tool.name)
             .arguments(arguments.raw())
             .context(context);
+        ask.agreed = Some(agreed.clone());
         if let Some(server) = &agreed.server {
             ask = ask.server(server);
         }
         let name = || tool.name.clone();
         match self.ask(ask).await {
-            Ok(answer) if answer == ALLOW => Ok(()),
-            Ok(answer) if answer == ALWAYS => {
-                self.0.standing.keep(agreed);
-                Ok(())
-            }
+            Ok(answer) if answer == ALLOW || answer == ALWAYS => Ok(()),
             Ok(_) => Err(CallError::Refused { tool: name(), reason: None }),
             Err(NoAnswer::Refused { reason }) => Err(CallError::Refused { tool: name(), reason }),
             Err(NoAnswer::Expired { after }) => Err(CallError::Unanswered { tool: name(), after }),
@@ -89,16 +86,45 @@ impl Inbox {
     }
 }
 
+/// Whether an answer holds for more than its question.
+pub(super) fn is_for_good(answer: &Answer) -> bool {
+    matches!(answer, Answer::Given(answer) if answer == ALWAYS)
+}
+
+impl Inbox {
+    /// Remembers an agreement, which holds for what waits already too.
+    pub(super) fn agree_for_good(&self, agreed: Agreed) {
+        if !agreed.is_somebodys() {
+            return;
+        }
+        self.0.standing.keep(agreed.clone());
+        let is_same = |open: &Open| open.agreed.as_ref() == Some(&agreed);
+        let same: Vec<String> = {
+            let open = self.lock();
+            open.values().filter(|it| is_same(it)).map(|it| it.item.id.clone()).collect()
+        };
+        for id in same {
+            if let Some(open) = self.close(&id, Closing::Answered) {
+                // Whoever asked may have stopped waiting in this very moment.
+                drop(open.answer.send(Answer::Given(ALLOW.into())));
+            }
+        }
+    }
+}
+
+impl Agreed {
+    /// Whether it is somebody in particular who may.
+    fn is_somebodys(&self) -> bool {
+        self.owner.is_some() || self.session.is_some()
+    }
+}
+
 impl Standing {
     fn holds(&self, agreed: &Agreed) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).agreed.contains(agreed)
     }
 
-    /// Remembers, unless it is nobody in particular who may.
     fn keep(&self, agreed: Agreed) {
-        if agreed.owner.is_none() && agreed.session.is_none() {
-            return;
-        }
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !kept.agreed.insert(agreed.clone()) {
             return;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::approval::Agreed;
 use crate::requester::Origin;
 use crate::tool::CallContext;
 
@@ -72,6 +73,8 @@ pub struct Ask {
     pub(super) caller: Option<String>,
     pub(super) session: Option<String>,
     pub(super) within: Option<Duration>,
+    /// What `always` would mean.
+    pub(super) agreed: Option<Agreed>,
 }
 
 impl Ask {
@@ -89,6 +92,7 @@ impl Ask {
             caller: None,
             session: None,
             within: None,
+            agreed: None,
         }
     }
 

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::config::agent::InboxConfig;
 use crate::error::Violation;
 use crate::schema::Schema;
-use approval::Standing;
+use approval::{Agreed, Standing};
 pub(crate) use error::because;
 pub use error::{AnswerError, NoAnswer};
 pub use item::{Answer, Ask, Closing, InboxEvent, Item, Kind};
@@ -65,6 +65,7 @@ struct Open {
     item: Item,
     schema: Option<Arc<Schema>>,
     bytes: usize,
+    agreed: Option<Agreed>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -158,8 +159,12 @@ impl Inbox {
             Answer::Given(_) => Closing::Answered,
             Answer::Refused { .. } => Closing::Refused,
         };
-        let Open { item, answer: tell, .. } = self.close(id, how).ok_or(AnswerError::Unknown)?;
+        let closed = self.close(id, how).ok_or(AnswerError::Unknown)?;
+        let Open { item, agreed, answer: tell, .. } = closed;
         tracing::info!(id, by, how = ?how, "a question to a person was answered");
+        if let Some(agreed) = agreed.filter(|_| approval::is_for_good(&answer)) {
+            self.agree_for_good(agreed);
+        }
         // Whoever asked may have stopped waiting in this very moment.
         drop(tell.send(answer));
         Ok(item)
@@ -210,6 +215,7 @@ impl Inbox {
         let timeout_max =
             settings.as_ref().map_or(TIMEOUT_DEFAULT, |settings| settings.config.timeout.value);
         let after = ask.within.map_or(timeout_max, |within| within.min(timeout_max));
+        let agreed = ask.agreed.clone();
         let item = item(ask, after);
         let bytes = size(&item);
         let (tell, answer) = oneshot::channel();
@@ -229,7 +235,10 @@ impl Inbox {
         if let Some(reason) = reason {
             return Err(NoAnswer::Full { reason });
         }
-        open.insert(item.id.clone(), Open { item: item.clone(), schema, bytes, answer: tell });
+        open.insert(
+            item.id.clone(),
+            Open { item: item.clone(), schema, bytes, agreed, answer: tell },
+        );
         // Nobody listens where nobody subscribed.
         drop(self.0.news.send(InboxEvent::Asked(item.clone())));
         drop(open);
@@ -327,6 +336,7 @@ fn item(ask: Ask, after: Duration) -> Item {
         caller,
         session,
         within: _,
+        agreed: _,
     } = ask;
     let asked = Timestamp::now();
     let wait = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);

@@ -45,6 +45,26 @@ async fn a_person_agrees_once_or_for_good() {
     assert_eq!(held.total.load(std::sync::atomic::Ordering::SeqCst), 3);
 }
 
+/// An agreement for good holds for what waits already, and for nobody else's.
+#[tokio::test]
+async fn an_agreement_for_good_holds_for_what_waits_already() {
+    let bench = Bench::new();
+    let (runtime, _held) = toolbox(&bench, "").await;
+    let _attending = runtime.inbox().attend();
+    let calls = async { tokio::join!(runtime.call(work("one")), runtime.call(work("one"))) };
+    let person = async {
+        let items = open(runtime.inbox(), 3).await;
+        let ours = items.iter().find(|item| item.session.as_deref() == Some("one")).unwrap();
+        runtime.inbox().answer(&ours.id, given("always"), "ada").await.unwrap();
+        let left = open(runtime.inbox(), 1).await.remove(0);
+        assert_eq!(left.session.as_deref(), Some("two"));
+        runtime.inbox().answer(&left.id, given("deny"), "ada").await.unwrap();
+    };
+    let ((first, second), other, ()) = tokio::join!(calls, runtime.call(work("two")), person);
+    assert_eq!((first.status, second.status), (Status::Success, Status::Success));
+    assert_eq!(other.error.unwrap().code, Code::Denied);
+}
+
 /// An agreement for good is not for somebody else who has the name later.
 #[tokio::test]
 async fn an_agreement_holds_for_its_owner_and_not_for_the_name() {

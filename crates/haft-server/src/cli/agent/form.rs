@@ -1,7 +1,8 @@
-//! A form: an object that a schema asks for, filled in field by field.
+//! A form: what a schema asks for, an object field by field or a single value.
 
 use std::fmt::Write as _;
 
+use haft::schema::Schema;
 use haft::text::{printable, printable_block, printable_json};
 use serde_json::{Map, Value};
 
@@ -12,6 +13,15 @@ const FIELDS_MAX: usize = 50;
 #[derive(Debug, PartialEq)]
 pub(super) struct Form {
     pub(super) fields: Vec<Field>,
+    shape: Shape,
+}
+
+/// What the fields are together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Object,
+    /// The only field is the answer itself.
+    Value,
 }
 
 /// One value of a form.
@@ -23,6 +33,7 @@ pub(super) struct Field {
     wanted: Wanted,
     default: Option<Value>,
     is_required: bool,
+    schema: Value,
 }
 
 #[derive(Debug, PartialEq)]
@@ -32,6 +43,7 @@ enum Wanted {
     Integer,
     Boolean,
     OneOf(Vec<Choice>),
+    SomeOf(Vec<Choice>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -49,11 +61,17 @@ pub(super) enum Entered {
     Refused,
     /// It does not fit: what is expected.
     Wrong(&'static str),
+    /// It is of the right kind and does not fit all the same: why.
+    Unfit(String),
 }
 
 impl Form {
-    /// The form of a schema; none where it asks for anything but an object of plain values.
+    /// The form of a schema; none where it asks for anything but a plain value or an object of them.
     pub(super) fn of(schema: &Value) -> Option<Self> {
+        if schema.get("properties").is_none() {
+            let answer = Field::of("your answer", schema, true)?;
+            return Some(Self { fields: vec![answer], shape: Shape::Value });
+        }
         let properties = schema["properties"].as_object()?;
         if schema["type"] != "object" || !(1..=FIELDS_MAX).contains(&properties.len()) {
             return None;
@@ -61,28 +79,48 @@ impl Form {
         let is_required = |name: &str| {
             schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
         };
-        let fields = properties.iter().map(|(name, schema)| {
-            Some(Field {
-                name: name.clone(),
-                title: schema["title"].as_str().map(ToOwned::to_owned),
-                description: schema["description"].as_str().map(ToOwned::to_owned),
-                wanted: Wanted::of(schema)?,
-                default: schema.get("default").cloned(),
-                is_required: is_required(name),
-            })
-        });
-        Some(Self { fields: fields.collect::<Option<_>>()? })
+        let fields =
+            properties.iter().map(|(name, schema)| Field::of(name, schema, is_required(name)));
+        Some(Self { fields: fields.collect::<Option<_>>()?, shape: Shape::Object })
+    }
+
+    /// What to say before it is filled in; nothing where that goes without saying.
+    pub(super) fn how(&self) -> &'static str {
+        match self.shape {
+            Shape::Object => "field by field; Ctrl-D refuses",
+            Shape::Value => "",
+        }
+    }
+
+    /// The answer, once every field has been asked for.
+    pub(super) fn answer(&self, mut filled: Map<String, Value>) -> Value {
+        match (self.shape, self.fields.first()) {
+            (Shape::Value, Some(only)) => filled.remove(&only.name).unwrap_or_default(),
+            (Shape::Value | Shape::Object, _) => Value::Object(filled),
+        }
     }
 }
 
 impl Field {
+    fn of(name: &str, schema: &Value, is_required: bool) -> Option<Self> {
+        Some(Self {
+            name: name.to_owned(),
+            title: schema["title"].as_str().map(ToOwned::to_owned),
+            description: schema["description"].as_str().map(ToOwned::to_owned),
+            wanted: Wanted::of(schema)?,
+            default: schema.get("default").cloned(),
+            is_required,
+            schema: schema.clone(),
+        })
+    }
+
     /// What is shown before the field is asked for; nothing where its name says it all.
     pub(super) fn explained(&self) -> String {
         let mut text = String::new();
         if let Some(description) = &self.description {
             let _ = writeln!(text, "  {}", printable_block(description));
         }
-        if let Wanted::OneOf(choices) = &self.wanted {
+        if let Wanted::OneOf(choices) | Wanted::SomeOf(choices) = &self.wanted {
             for (at, choice) in choices.iter().enumerate() {
                 let _ = writeln!(text, "  {}. {}", at + 1, printable(&choice.title));
             }
@@ -99,6 +137,7 @@ impl Field {
             Wanted::Integer => "whole number",
             Wanted::Boolean => "yes or no",
             Wanted::OneOf(_) => "one of these",
+            Wanted::SomeOf(_) => "some of these, with commas between",
         };
         let empty = match &self.default {
             Some(Value::String(text)) => format!("empty for {}", printable(text)),
@@ -131,26 +170,38 @@ impl Field {
                 _ => Err("yes or no"),
             },
             Wanted::OneOf(choices) => chosen(choices, line).ok_or("one of these, or its number"),
+            Wanted::SomeOf(choices) => {
+                let each = line.split(',').map(|name| chosen(choices, name.trim()));
+                each.collect::<Option<Value>>().ok_or("some of these, or their numbers")
+            }
         };
-        value.map_or_else(Entered::Wrong, Entered::Value)
+        match value {
+            Ok(value) => self.fit(value),
+            Err(expected) => Entered::Wrong(expected),
+        }
+    }
+
+    /// What fits goes into the form; else the person hears it while the field is before them.
+    fn fit(&self, value: Value) -> Entered {
+        // Where it stands alone a schema may lack what it refers to; the whole answer is checked in any case.
+        let Ok(schema) = Schema::compile(&self.schema) else { return Entered::Value(value) };
+        match schema.check(&value) {
+            Ok(()) => Entered::Value(value),
+            Err(violations) => {
+                let problems: Vec<String> = violations.into_iter().map(|it| it.problem).collect();
+                Entered::Unfit(problems.join("; "))
+            }
+        }
     }
 }
 
 impl Wanted {
     fn of(schema: &Value) -> Option<Self> {
-        if let Some(values) = schema["enum"].as_array() {
-            let names = &schema["enumNames"];
-            let choices = values.iter().enumerate();
-            return Some(Self::OneOf(
-                choices.map(|(at, value)| Choice::new(value, names[at].as_str())).collect(),
-            ));
-        }
-        if let Some(values) = schema["oneOf"].as_array() {
-            let choices =
-                values.iter().map(|it| Some(Choice::new(it.get("const")?, it["title"].as_str())));
-            return Some(Self::OneOf(choices.collect::<Option<_>>()?));
+        if let Some(choices) = Choice::all(schema) {
+            return Some(Self::OneOf(choices));
         }
         match schema["type"].as_str()? {
+            "array" => Choice::all(&schema["items"]).map(Self::SomeOf),
             "string" => Some(Self::Text),
             "number" => Some(Self::Number),
             "integer" => Some(Self::Integer),
@@ -161,6 +212,17 @@ impl Wanted {
 }
 
 impl Choice {
+    /// The choices of a schema, in whatever way it has them.
+    fn all(schema: &Value) -> Option<Vec<Self>> {
+        if let Some(values) = schema["enum"].as_array() {
+            let names = &schema["enumNames"];
+            let choices = values.iter().enumerate();
+            return Some(choices.map(|(at, it)| Self::new(it, names[at].as_str())).collect());
+        }
+        let values = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array())?;
+        values.iter().map(|it| Some(Self::new(it.get("const")?, it["title"].as_str()))).collect()
+    }
+
     fn new(value: &Value, title: Option<&str>) -> Self {
         let own = || value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
         Self { value: value.clone(), title: title.map_or_else(own, ToOwned::to_owned) }
@@ -178,9 +240,6 @@ fn chosen(choices: &[Choice], line: &str) -> Option<Value> {
     let choice = choices.iter().find(is_named).or_else(numbered);
     choice.map(|choice| choice.value.clone())
 }
-
-/// The values of a form that is filled in.
-pub(super) type Filled = Map<String, Value>;
 
 #[cfg(test)]
 mod tests {
@@ -211,6 +270,27 @@ mod tests {
         let titled = json!({"oneOf": [{"const": 1, "title": "One"}, {"const": 2}]});
         assert_eq!(one(titled.clone(), "2"), value(json!(2)));
         assert!(matches!(one(titled, "3"), Entered::Wrong(_)));
+        let adult = json!({"type": "integer", "minimum": 18});
+        let unfit = "the value is less than the minimum of 18".to_owned();
+        assert_eq!(one(adult, "12"), Entered::Unfit(unfit));
+        let colours = json!({"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["red", "blue", "green"]}});
+        assert_eq!(one(colours.clone(), "red, 3"), value(json!(["red", "green"])));
+        assert!(matches!(one(colours.clone(), "red, pink"), Entered::Wrong(_)));
+        assert!(matches!(one(colours, "1, 2, 3"), Entered::Unfit(_)));
+        let titled = json!({"type": "array", "items": {"anyOf": [{"const": "r", "title": "Red"}]}});
+        assert_eq!(one(titled, "Red"), value(json!(["r"])));
+    }
+
+    #[test]
+    fn a_plain_value_is_asked_for_as_such() {
+        let form = Form::of(&json!({"type": "integer", "maximum": 9})).unwrap();
+        assert_eq!(
+            form.fields[0].prompt(),
+            "your answer (whole number; required, empty to refuse): "
+        );
+        assert_eq!(form.fields[0].read("7"), Entered::Value(json!(7)));
+        let filled = Map::from_iter([(form.fields[0].name.clone(), json!(7))]);
+        assert_eq!((form.how(), form.answer(filled)), ("", json!(7)));
     }
 
     #[test]
@@ -226,8 +306,8 @@ mod tests {
     #[test]
     fn what_is_no_form_stays_json() {
         for schema in [
-            json!({"type": "string"}),
             json!({"type": "object"}),
+            json!({"type": "array", "items": {"type": "string"}}),
             json!({"type": "object", "properties": {}}),
             json!({"type": "object", "properties": {"a": {"type": "object"}}}),
             json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array"}}}),

@@ -16,8 +16,10 @@ use rustix::process::{getpid, kill_process};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use rustyline::error::{ReadlineError, Signal};
 use rustyline::history::FileHistory;
-use rustyline::{Behavior, Config, Editor};
+use rustyline::{Behavior, Config, Editor, ExternalPrinter as _};
 use tokio::sync::oneshot;
+
+use crate::stderr;
 
 /// How many lines are remembered.
 const HISTORY_MAX: usize = 1000;
@@ -125,8 +127,9 @@ impl Drop for Mode {
 
 fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &AtomicBool) {
     // Where the answer goes into a file, the question does not.
-    let is_at_terminal = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
-    let behavior = if is_at_terminal { Behavior::PreferTerm } else { Behavior::Stdio };
+    let is_terminal = std::io::stdin().is_terminal();
+    let is_answer_elsewhere = is_terminal && !std::io::stdout().is_terminal();
+    let behavior = if is_answer_elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
     let config = Config::builder().behavior(behavior).max_history_size(HISTORY_MAX);
     let config = config.map(rustyline::config::Builder::build);
     let editor = config.and_then(Editor::<(), FileHistory>::with_config);
@@ -140,6 +143,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         // The first time there is none.
         let _ = editor.load_history(file);
     }
+    let above = above(&mut editor);
     let mut left: Option<Said> = None;
     let mut ahead = VecDeque::new();
     for Request { prompt, meant, answer } in requests {
@@ -147,10 +151,17 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             continue;
         }
         let kept = match meant {
-            Meant::Prompt => left.take().or_else(|| ahead.pop_front().map(Said::Line)),
+            Meant::Prompt => {
+                if left.is_none() && ahead.is_empty() && is_terminal {
+                    typed_ahead(&mut ahead);
+                }
+                left.take().or_else(|| ahead.pop_front().map(Said::Line))
+            }
             Meant::Question => {
                 left = None;
                 typed_ahead(&mut ahead);
+                // A terminal that is gone is noticed by whoever reads.
+                let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
                 None
             }
             Meant::SameQuestion => None,
@@ -160,6 +171,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         }
         let said = kept.unwrap_or_else(|| {
             is_reading.store(true, Ordering::SeqCst);
+            let _editing = above.clone().map(stderr::while_editing);
             let said = read(&mut editor, &prompt);
             is_reading.store(false, Ordering::SeqCst);
             said
@@ -180,9 +192,24 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
     }
 }
 
-/// What was typed and nobody read. Whole lines wait for the next prompt, the rest is dropped: nothing of it answers a
-/// question that is shown only now, least of all whether a call may be made. The editor has none of it: with its line it
-/// drops what it read beyond.
+/// What takes lines to be shown above the one that is edited; nothing where there is no terminal. A thread hands them
+/// to the editor: it takes one only while it reads, and nobody else shall wait for that.
+fn above(editor: &mut Editor<(), FileHistory>) -> Option<Sender<String>> {
+    let mut printer = editor.create_external_printer().ok()?;
+    let (send, lines) = channel::<String>();
+    std::thread::spawn(move || {
+        for line in lines {
+            if printer.print(line).is_err() {
+                return;
+            }
+        }
+    });
+    Some(send)
+}
+
+/// The whole lines that were typed and nobody read, which wait for the next prompts. Nothing of what was typed answers a
+/// question that is shown only now, least of all whether a call may be made. The editor gets none of it: it drops what
+/// it reads beyond its own line.
 fn typed_ahead(ahead: &mut VecDeque<String>) {
     let stdin = std::io::stdin();
     // Between lines the terminal hands over whole ones, and counts no others: the read does not wait.
@@ -193,8 +220,6 @@ fn typed_ahead(ahead: &mut VecDeque<String>) {
         // What came in the moment after a line was read still has its other end of line.
         ahead.extend(text.split_terminator(['\n', '\r']).map(ToOwned::to_owned));
     }
-    // A terminal that is gone is noticed by whoever reads.
-    let _ = tcflush(&stdin, QueueSelector::IFlush);
 }
 
 fn read(editor: &mut Editor<(), FileHistory>, prompt: &str) -> Said {

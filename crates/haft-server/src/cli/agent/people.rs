@@ -5,11 +5,11 @@ use std::io::IsTerminal;
 
 use haft::inbox::{Answer, AnswerError, Attendance, Inbox, Item, Kind};
 use haft::text::{printable, printable_block, printable_json};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-use super::form::{Entered, Filled, Form};
+use super::form::{Entered, Form};
 use super::lines::{Lines, Said};
 use crate::console::Paint;
 
@@ -124,7 +124,7 @@ impl People {
 
     /// Asks for the fields of a form, one after the other.
     async fn fill(&self, form: &Form, cancel: &CancellationToken) -> Result<Answer, Answer> {
-        let mut filled = Filled::new();
+        let mut filled = Map::new();
         let mut is_first = true;
         for field in &form.fields {
             let explained = field.explained();
@@ -146,10 +146,13 @@ impl People {
                     Entered::LeftOut => break,
                     Entered::Refused => return Err(Answer::Refused { reason: None }),
                     Entered::Wrong(expected) => eprintln!("that does not fit: {expected}, please"),
+                    Entered::Unfit(problem) => {
+                        eprintln!("that does not fit: {}", printable(&problem));
+                    }
                 }
             }
         }
-        Ok(Answer::Given(Value::Object(filled)))
+        Ok(Answer::Given(form.answer(filled)))
     }
 
     /// Waits until a question is answered elsewhere, withdrawn or expired.
@@ -181,20 +184,24 @@ fn refused(reason: &str) -> Answer {
 
 fn shown(paint: Paint, item: &Item, form: Option<&Form>) -> String {
     let asker = match (&item.server, &item.tool) {
-        (Some(server), None) => format!("`{}` asks: ", printable(server)),
+        // What else it says of a server is in the question.
+        (Some(server), None) if item.kind != Kind::Sampling => {
+            format!("`{}` asks: ", printable(server))
+        }
         _ => String::new(),
     };
     let mut text = format!("{}{}", paint.bold(&asker), printable_block(&item.question));
     if let Some(arguments) = &item.arguments {
         let _ = write!(text, "\n  {}", printable(arguments.get()));
     }
-    if item.kind != Kind::Approval {
+    if is_listed(item) {
         for (at, option) in item.options.iter().enumerate() {
             let _ = write!(text, "\n  {}. {}", at + 1, printable(option));
         }
     }
     match (&item.schema, form) {
-        (Some(_), Some(_)) => text.push_str(&paint.dim("\n  field by field; Ctrl-D refuses")),
+        (Some(_), Some(form)) if form.how().is_empty() => {}
+        (Some(_), Some(form)) => text.push_str(&paint.dim(&format!("\n  {}", form.how()))),
         (Some(schema), None) => {
             let schema = schema.to_string();
             let hint = format!("\n  as JSON that fits {}", printable_json(&schema));
@@ -203,6 +210,14 @@ fn shown(paint: Paint, item: &Item, form: Option<&Form>) -> String {
         (None, _) => {}
     }
     text
+}
+
+/// Whether the answers that there are have numbers; else the prompt has their letters.
+fn is_listed(item: &Item) -> bool {
+    match item.kind {
+        Kind::Question | Kind::Elicitation => true,
+        Kind::Approval | Kind::Sampling => false,
+    }
 }
 
 fn hint(item: &Item, lasts: Lasts) -> &'static str {
@@ -222,8 +237,8 @@ fn read(item: &Item, line: &str) -> Answer {
         (Kind::Approval | Kind::Sampling, "d" | "n" | "no" | "") => given("deny"),
         (Kind::Question | Kind::Elicitation, "") => Answer::Refused { reason: None },
         (_, line) => {
-            let numbered =
-                line.parse::<usize>().ok().and_then(|at| item.options.get(at.checked_sub(1)?));
+            let number = line.parse::<usize>().ok().filter(|_| is_listed(item));
+            let numbered = number.and_then(|at| item.options.get(at.checked_sub(1)?));
             if let Some(option) = numbered {
                 return given(option);
             }

@@ -7,6 +7,7 @@ use haft::agent::AgentEvent;
 use haft::text::{printable, printable_block};
 
 use crate::console::{self, Paint};
+use crate::stderr;
 
 /// How much is shown of arguments and answers.
 const SHOWN_CHARS: usize = 160;
@@ -68,23 +69,25 @@ impl Printer {
                 let message = message.as_deref().map(brief).unwrap_or_default();
                 self.line(&format!("  {} {progress}{total} {message}", printable(tool)));
             }
-            AgentEvent::ToolCompleted { is_error: true, text, execution_id, .. } => {
+            AgentEvent::ToolCompleted { is_error: true, tool, text, execution_id, .. } => {
                 let id = execution_id.as_deref().map(|id| format!(" (execution {id})"));
-                eprintln!(
-                    "{} {}{}",
+                stderr::line(&format!(
+                    "{} {}: {}{}",
                     self.paint.bad("!"),
+                    printable(tool),
                     brief(text),
                     self.paint.dim(&id.unwrap_or_default())
-                );
+                ));
             }
-            AgentEvent::ToolCompleted { text, duration_ms, .. } => {
-                self.line(&format!("< {} ms: {}", duration_ms, brief(text)));
+            AgentEvent::ToolCompleted { tool, text, duration_ms, .. } => {
+                self.line(&format!("< {}, {duration_ms} ms: {}", printable(tool), brief(text)));
             }
             AgentEvent::Restarted { reason } => {
-                self.line(&format!("[asking again: {}]", printable(reason)));
+                self.line(&format!("[{}]", printable(reason)));
             }
             AgentEvent::Warning { message } => {
-                eprintln!("{}: {}", self.paint.level("WARNING").to_lowercase(), printable(message));
+                let level = self.paint.level("WARNING").to_lowercase();
+                stderr::line(&format!("{level}: {}", printable(message)));
             }
             AgentEvent::TurnStarted { .. }
             | AgentEvent::StepStarted { .. }
@@ -97,7 +100,7 @@ impl Printer {
     }
 
     fn line(&self, text: &str) {
-        eprintln!("{}", self.paint.dim(text));
+        stderr::line(&self.paint.dim(text));
     }
 }
 

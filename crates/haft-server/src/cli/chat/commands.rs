@@ -4,11 +4,12 @@ use haft::agent::{Conversation, from_prompt, mentioned};
 use haft::model::ChatMessage;
 use haft::record::{Filter, read};
 use haft::text::printable;
-use haft::{Content, PromptInfo, ResourceInfo, Runtime};
+use haft::{Content, ResourceInfo, Runtime};
 use serde_json::value::to_raw_value;
 
 use super::super::arguments;
 use super::super::log::row;
+use super::super::prompts::argument_names;
 use super::super::servers::state;
 use super::super::tools::source;
 use crate::console::{self, Paint};
@@ -20,7 +21,7 @@ const HELP: &str = "\
 /tools [TEXT]          the tools, or those with TEXT in name or description
 /servers               the servers and how each is doing
 /prompts               the prompts of the servers
-/prompt NAME KEY=VALUE say what a prompt says
+/prompt NAME KEY=VALUE say what a prompt says; KEY='two words'
 /resources             the resources of the servers; @URI in a message hands one to the model
 /log                   the calls of this conversation
 /clear                 begin anew: the model is not told what was said; the file keeps it
@@ -123,22 +124,21 @@ impl Commands<'_> {
         let prompts = self.runtime.prompts();
         let rows: Vec<Vec<String>> = prompts
             .into_iter()
-            .map(|PromptInfo { server, name, description, arguments, .. }| {
-                let names: Vec<String> = arguments.into_iter().map(|it| it.name).collect();
-                vec![name, server, names.join(" "), description]
+            .map(|prompt| {
+                let names = argument_names(&prompt);
+                vec![prompt.name, prompt.server, names, prompt.description]
             })
             .collect();
         self.table(&["PROMPT", "SERVER", "ARGUMENTS", "DESCRIPTION"], &rows, "no prompts");
     }
 
     async fn prompt(self, rest: &str) -> Next {
-        let mut words = rest.split_whitespace();
-        let Some(name) = words.next() else {
+        let words = words(rest);
+        let Some((name, words)) = words.split_first() else {
             console::line("which one? /prompts shows them; /prompt NAME KEY=VALUE");
             return Next::Nothing;
         };
-        let words: Vec<String> = words.map(ToOwned::to_owned).collect();
-        match self.filled(name, &words).await {
+        match self.filled(name, words).await {
             Ok(messages) => self.put(messages).await,
             Err(error) => {
                 let remedy = "/prompts shows what there is";
@@ -224,6 +224,32 @@ impl Commands<'_> {
     }
 }
 
+/// The words of a line, as a shell tells them apart: what stands in quotes is one, or part of one. A quote without its
+/// other half is a letter.
+fn words(line: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_inside = false;
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        let quoted = matches!(first, '"' | '\'').then(|| after.split_once(first)).flatten();
+        let (piece, left) = match quoted {
+            Some((piece, left)) => (piece, left),
+            None if first.is_whitespace() => {
+                (is_inside, rest) = (false, after);
+                continue;
+            }
+            None => (&rest[..first.len_utf8()], after),
+        };
+        match words.last_mut().filter(|_| is_inside) {
+            Some(word) => word.push_str(piece),
+            None => words.push(piece.to_owned()),
+        }
+        (is_inside, rest) = (true, left);
+    }
+    words
+}
+
 /// What `/clear` does, and what it does not do.
 fn cleared(conversation: &Conversation) -> String {
     let cleared = "the model is not told any more what was said";
@@ -232,5 +258,23 @@ fn cleared(conversation: &Conversation) -> String {
         format!("{cleared}; the file keeps it until `haft sessions rm {id}` deletes it")
     } else {
         cleared.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn words_are_told_apart_as_a_shell_does() {
+        for (line, expected) in [
+            ("", &[][..]),
+            ("  a  b\tc ", &["a", "b", "c"]),
+            (r#"city="New York" state=NY"#, &["city=New York", "state=NY"]),
+            (r#"'a b' "" it's"#, &["a b", "", "it's"]),
+            (r#"say="'" 5" tall"#, &["say='", "5\"", "tall"]),
+        ] {
+            assert_eq!(words(line), expected, "{line}");
+        }
     }
 }

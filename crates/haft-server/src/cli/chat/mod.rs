@@ -4,6 +4,7 @@ mod commands;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use haft::Content;
@@ -17,6 +18,9 @@ use crate::console::{self, Paint};
 
 /// What a person typed, in the folder of conversations.
 const HISTORY: &str = "history";
+
+/// How soon after the first a second Ctrl-C at the prompt leaves.
+const TWICE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -44,27 +48,29 @@ pub(super) fn run(global: &Global, args: &ChatArgs) -> anyhow::Result<ExitCode> 
 
 async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> {
     let config = opened.runtime().config();
-    let history =
-        std::io::stdin().is_terminal().then(|| SessionStore::of(&config).dir().join(HISTORY));
+    // Who wants nothing kept wants no lines kept either.
+    let is_kept = std::io::stdin().is_terminal() && opened.conversation.is_kept();
+    let history = is_kept.then(|| SessionStore::of(&config).dir().join(HISTORY));
     let lines = Lines::open(history);
     let (out, err) = (Paint::stdout(global.color), Paint::stderr(global.color));
     greet(err, opened);
     let people = People::are_there().then(|| People::attend(&opened.inbox, lines.clone(), err));
-    let mut is_leaving = false;
+    let mut interrupted: Option<Instant> = None;
     loop {
         let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
         let Some(said) = opened.toolbox.until_end(lines.read(prompt)).await else { break };
         let line = match said {
             Said::Line(line) => line,
             Said::Closed => break,
-            Said::Interrupted if is_leaving => break,
+            // Later it is meant for another line, which somebody typed meanwhile.
+            Said::Interrupted if interrupted.is_some_and(|at| at.elapsed() < TWICE_MAX) => break,
             Said::Interrupted => {
                 eprintln!("{}", err.dim("Ctrl-C once more, Ctrl-D or /exit leaves"));
-                is_leaving = true;
+                interrupted = Some(Instant::now());
                 continue;
             }
         };
-        is_leaving = false;
+        interrupted = None;
         let content = match understood(opened, line.trim(), out, err).await {
             Next::Nothing => continue,
             Next::Leave => break,

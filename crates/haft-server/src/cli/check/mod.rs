@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::Config;
-use haft::config::{ConfigError, Severity};
+use haft::config::model::Origin;
+use haft::config::{ConfigError, Place, Problem, Severity};
 use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
@@ -24,7 +25,7 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = load::load(global);
+    let loaded = load::load(global).map(with_model);
     if !global.json {
         let config = loaded?;
         summarize(global, &config);
@@ -49,6 +50,25 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
             Ok(ExitCode::from(EXIT_CONFIG))
         }
     }
+}
+
+/// A model that could not be asked is worth a warning: everything else works without.
+fn with_model(mut config: Config) -> Config {
+    if let Some(model) = &config.agent.model
+        && let Err(error) = haft::model::open(&config.agent)
+    {
+        let place = match &model.origin {
+            Origin::Explicit(place) | Origin::ServerDefault(_, place) => place.clone(),
+            Origin::Implied(_) | Origin::Format(_) | Origin::Default => Place::whole("agent.model"),
+        };
+        config.warnings.push(Problem {
+            severity: Severity::Warning,
+            place,
+            problem: error.message,
+            remedy: error.remedy.unwrap_or_default(),
+        });
+    }
+    config
 }
 
 fn report(config: &Config) -> Value {

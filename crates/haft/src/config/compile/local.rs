@@ -44,7 +44,13 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     let program = program(&name.value, &raw, problems);
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
-        ..tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, None, raw.on_limit)
+        ..tool::settings(
+            raw.max_instances,
+            raw.timeout,
+            raw.parallel_capable,
+            raw.approval,
+            raw.on_limit,
+        )
     };
     Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Layer;
 use crate::config::At;
-use crate::config::choices::{LocalRuntime, OnLimit};
+use crate::config::choices::{Approval, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawTool;
@@ -48,6 +48,8 @@ record! {
         timeout("timeout"): Span,
         /// What a call does when a limit is reached.
         on_limit("on_limit"): OnLimit,
+        /// Whether a person has to agree to each call.
+        approval("approval"): Approval,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
         /// How the tool is run.
@@ -180,6 +182,7 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         timeout: tool.timeout,
         parallel_capable: tool.parallel_capable,
         on_limit: tool.on_limit,
+        approval: tool.approval,
         examples: tool.examples,
         ..RawTool::empty(tool.place)
     }

@@ -132,6 +132,13 @@ fn spelling(message: String, remedy: String) -> ModelError {
 
 /// What was probably meant. Genai takes what it does not know for a model of Ollama.
 fn suggestion(model: &str) -> String {
+    // One colon, or a slash as other tools have it.
+    if let Some((provider, name)) = model.split_once([':', '/'])
+        && AdapterKind::from_lower_str(provider).is_some()
+    {
+        let name = if name.is_empty() { "NAME" } else { name };
+        return format!("{provider}{BETWEEN}{name}");
+    }
     let provider = match AdapterKind::from_model(model) {
         Ok(AdapterKind::OpenAI | AdapterKind::OpenAIResp) => "openai",
         Ok(AdapterKind::Ollama) | Err(_) => {
@@ -155,6 +162,10 @@ mod tests {
             ("gpt-5", "write `openai::gpt-5`"),
             ("claude-opus-4-5", "write `anthropic::claude-opus-4-5`"),
             ("gemini-3-pro", "write `gemini::gemini-3-pro`"),
+            ("openai:gpt-5", "write `openai::gpt-5`"),
+            ("anthropic/claude-opus-4-5", "write `anthropic::claude-opus-4-5`"),
+            ("ollama:", "write `ollama::NAME`"),
+            ("qwen3:8b", "write `openai::qwen3:8b` or `ollama::qwen3:8b`"),
             ("llama3", "write `openai::llama3` or `ollama::llama3`"),
             ("antropic::claude", "write `anthropic::claude`"),
         ] {
