@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
+use crate::stderr::say;
 use clap::ValueEnum;
 use haft::text::{printable, printable_block};
 use terminal_size::{Height, Width};
@@ -112,16 +113,16 @@ pub(crate) fn bytes(bytes: &[u8]) {
 
 /// Prints an error with its cause and what to do next.
 pub(crate) fn error(paint: Paint, message: &str, remedy: Option<&str>) {
-    eprintln!("{} {}", paint.bad("error:"), printable_block(message));
+    say!("{} {}", paint.bad("error:"), printable_block(message));
     if let Some(remedy) = remedy {
-        eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
+        say!("  {} {}", paint.good("help:"), printable_block(remedy));
     }
 }
 
 /// Prints a warning with what to do next.
 pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
-    eprintln!("{} {}", paint.level("WARNING").to_lowercase() + ":", printable_block(message));
-    eprintln!("  {} {}", paint.good("help:"), printable_block(remedy));
+    say!("{} {}", paint.level("WARNING").to_lowercase() + ":", printable_block(message));
+    say!("  {} {}", paint.good("help:"), printable_block(remedy));
 }
 
 /// A table with aligned columns; the last column is cut at the terminal's edge.

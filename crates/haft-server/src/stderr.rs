@@ -41,6 +41,12 @@ impl Drop for Editing {
     }
 }
 
+/// Prints a line to stderr as `eprintln!` does, which panics where stderr is gone: nobody loses an answer because of that.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::stderr::line(&format!($($text)*)) };
+}
+pub(crate) use say;
+
 /// Writes a line.
 pub(crate) fn line(text: &str) {
     // Whoever closed stderr wants to know nothing.

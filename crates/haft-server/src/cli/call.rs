@@ -17,6 +17,7 @@ use super::{
 };
 use crate::console::{self, Paint};
 use crate::gateway::Hub;
+use crate::stderr::say;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -140,10 +141,10 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
                 let tail = tail.as_str().unwrap_or_default().trim_end();
                 // Some messages have it already.
                 if !tail.is_empty() && !error.message.contains(tail) {
-                    eprintln!("{}", paint.dim(&haft::text::printable_block(tail)));
+                    say!("{}", paint.dim(&haft::text::printable_block(tail)));
                 }
             }
-            eprintln!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
+            say!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
         }
         (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
             Ok(text) => console::line(&haft::text::printable_block(&text)),
@@ -152,7 +153,7 @@ fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
         },
         (None, None) if envelope.content.is_empty() => {
             // Said beside the answer, which is empty for whoever reads it in a pipe.
-            eprintln!("{}", paint.dim("(no content)"));
+            say!("{}", paint.dim("(no content)"));
         }
         (None, None) => {
             for block in &envelope.content {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::console::{self, Paint};
 use crate::keys::{KeyError, KeyFile, Scope};
+use crate::stderr::say;
 
 /// Where the keys lie when there is no configuration.
 const FILE_WITHOUT_CONFIG: &str = ".haft/keys.json";
@@ -106,10 +107,8 @@ fn create(
     }
     console::line(key.expose());
     let bound = profile.map(|profile| format!(" for the profile `{profile}`")).unwrap_or_default();
-    eprintln!(
-        "created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}"
-    );
-    eprintln!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
+    say!("created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}");
+    say!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
     Ok(())
 }
 

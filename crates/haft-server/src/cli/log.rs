@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::console::{self, Paint};
 use crate::moment;
+use crate::stderr::say;
 use haft::json_text;
 
 /// How often `--follow` looks for new entries.
@@ -182,7 +183,7 @@ fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Resu
         return Ok(());
     }
     if calls.is_empty() && with_head {
-        eprintln!("no calls match");
+        say!("no calls match");
     }
     let paint = Paint::stdout(global.color);
     for call in calls {

@@ -18,6 +18,7 @@ use super::{
     print_json,
 };
 use crate::console;
+use crate::stderr::say;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -72,7 +73,7 @@ pub(super) fn run(global: &Global, args: &LoginArgs) -> anyhow::Result<ExitCode>
         let opening = if args.no_browser { Opening::Nothing } else { Opening::Browser };
         let limit = Duration::from_secs(args.timeout);
         let browser = Loopback::bind(limit, opening, |url| {
-            eprintln!("Open this address to sign in:\n\n  {}\n", printable(url.as_str()));
+            say!("Open this address to sign in:\n\n  {}\n", printable(url.as_str()));
         });
         let signing_in = async {
             let tokens = StoredTokens::new(login, TokenStore::new(&folder), tasks)?;

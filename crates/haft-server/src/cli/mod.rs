@@ -42,6 +42,7 @@ use serde_json::json;
 
 use crate::console::{self, Color, Paint};
 use crate::logging::{self, LogFormat, LogLevel};
+use crate::stderr::say;
 use haft::json_text;
 
 /// Something went wrong while running.
@@ -337,7 +338,7 @@ fn report_problems(paint: Paint, error: &ConfigError) {
         }
     }
     let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();
-    eprintln!("the configuration has {}; nothing was started", count(errors, "error"));
+    say!("the configuration has {}; nothing was started", count(errors, "error"));
 }
 
 /// `1 error`, `2 errors`.

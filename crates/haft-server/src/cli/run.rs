@@ -18,6 +18,7 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, print_json,
 };
 use crate::console::{self, Paint};
+use crate::stderr::say;
 
 /// When a person is told that the program waits for standard input.
 const WAITING_AFTER: Duration = Duration::from_secs(2);
@@ -180,9 +181,7 @@ fn standard_input() -> anyhow::Result<String> {
     let (done, waiting) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         if waiting.recv_timeout(WAITING_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            eprintln!(
-                "waiting for the end of standard input; `< /dev/null` says that there is none"
-            );
+            say!("waiting for the end of standard input; `< /dev/null` says that there is none");
         }
     });
     let mut text = String::new();

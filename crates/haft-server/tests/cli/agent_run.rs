@@ -266,3 +266,15 @@ fn wrong_flags_are_named_as_flags() {
     assert!(finished.stderr.contains("openai:"), "{}", finished.stderr);
     assert!(!finished.stderr.contains("HAFT__"), "{}", finished.stderr);
 }
+
+/// Where nobody can be told of the calls, the answer is there all the same.
+#[test]
+fn a_lost_stderr_loses_no_answer() {
+    let model = ModelServer::openai(greeting());
+    let workspace = toolbox_with(&model, "");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "exec \"$0\" run 'Greet Ada' 2> /dev/full", env!("CARGO_BIN_EXE_haft")]);
+    let output = command.current_dir(workspace.path()).output().unwrap();
+    assert!(output.status.success(), "{:?}", output.status);
+    assert!(!output.stdout.is_empty());
+}

@@ -55,6 +55,26 @@ fn code_in_the_sandbox_writes_only_where_it_may() {
     }
 }
 
+/// Settings of the kernel are not the code's to change, also where it runs as root.
+#[test]
+fn code_in_the_sandbox_changes_nothing_of_the_kernel() {
+    let code = "for path in ['/proc/sys/kernel/threads-max', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger']:\n    \
+                try:\n        open(path, 'a').close(); print('open:', path)\n    \
+                except OSError:\n        pass\nprint('tried')\n";
+    assert_eq!(printed(&workspace(""), "python", code), "tried\n");
+}
+
+/// Whatever code does to its folder, it is known to have run; and what says so is not shown.
+#[test]
+fn code_in_the_sandbox_may_empty_its_folder() {
+    let code = "rm -rf ./* ./.[!.]*; echo gone; echo why >&2";
+    let answer = call(&workspace(""), &json!({"language": "shell", "code": code}));
+    assert_eq!(
+        (&answer["data"]["stdout"], &answer["data"]["stderr"]),
+        (&json!("gone\n"), &json!("why\n"))
+    );
+}
+
 /// Nobody outside can be reached, unless `network` says so.
 #[test]
 fn code_in_the_sandbox_has_no_network_unless_it_may() {

@@ -2,11 +2,17 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::resources::{lists, owner};
 use crate::backend::mcp::Resources;
 use crate::content::Content;
 use crate::error::ToolFailure;
 use crate::runtime::Runtime;
+
+/// How many resources a text may mention, and how much they may be together.
+const MENTIONED_MAX: usize = 20;
+const MENTIONED_BYTES_MAX: usize = 4 << 20;
 
 /// What a person said, with what it mentions.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +28,7 @@ pub struct Mentioned {
 pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolFailure> {
     let mut content = vec![Content::text(text)];
     let mut read = Vec::new();
-    let mut listed = None;
+    let (mut listed, mut bytes) = (None, 0);
     let words = text.split_whitespace().map(|word| word.trim_start_matches(['(', '"', '\'']));
     for word in words.filter_map(|word| word.strip_prefix('@')) {
         // What ends a sentence may end a URI only by chance.
@@ -32,13 +38,37 @@ pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolF
         if read.contains(&name) {
             continue;
         }
+        if read.len() >= MENTIONED_MAX {
+            return Err(too_much(format!("more than {MENTIONED_MAX} resources are mentioned")));
+        }
         let blocks = runtime.read_resource(&server, &uri).await?;
+        bytes += blocks.iter().map(size).sum::<usize>();
+        if bytes > MENTIONED_BYTES_MAX {
+            return Err(too_much(format!(
+                "what is mentioned has more than {MENTIONED_BYTES_MAX} bytes with `{name}`"
+            )));
+        }
         // Else a model could not tell which of several is which.
         content.push(Content::text(format!("[{name}]")));
         content.extend(blocks);
         read.push(name);
     }
     Ok(Mentioned { content, read })
+}
+
+fn too_much(message: String) -> ToolFailure {
+    let remedy = "mention less at once, or let the model read it with `read_resource`";
+    ToolFailure::Execution { message, remedy: Some(remedy.to_owned()), details: Value::Null }
+}
+
+fn size(block: &Content) -> usize {
+    match block {
+        Content::Text { text } => text.len(),
+        Content::Image { data, .. } | Content::Audio { data, .. } => data.len(),
+        Content::Resource { text, data, .. } => {
+            text.as_ref().map_or(0, String::len) + data.as_ref().map_or(0, String::len)
+        }
+    }
 }
 
 /// What the servers list, once somebody asked for it.

@@ -17,6 +17,7 @@ use crate::model::{
     ChatMessage, ModelCall, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelResult,
     ModelTool, ModelTurn, StopReason, Usage,
 };
+use crate::text::printable;
 
 /// How often the model is asked again with less where it does not take what it is sent.
 const AGAIN_MAX: u32 = 5;
@@ -150,6 +151,9 @@ impl Agent {
                 conversation.push(ChatMessage::Tools { results }).await;
             }
             if calls.is_empty() || is_cut {
+                if let Some(reason) = unexplained(&text, &stop) {
+                    return Err(self.stopped(reason));
+                }
                 let end = match stop {
                     StopReason::Length => TurnEnd::Length,
                     StopReason::Refused => TurnEnd::Refused,
@@ -174,6 +178,18 @@ impl Agent {
             }
         }
         Ok(ended(last, TurnEnd::MaxSteps, self.settings.max_steps, usage))
+    }
+
+    fn stopped(&self, reason: &str) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Rejected,
+            message: format!(
+                "`{}` said nothing and stopped: {}",
+                self.model.name(),
+                printable(reason)
+            ),
+            remedy: Some("ask again, or in other words".to_owned()),
+        }
     }
 
     /// Asks the model, with less of the conversation where it finds it too long, and without pictures where it takes
@@ -253,6 +269,18 @@ impl Agent {
                 }
             }
         }
+    }
+}
+
+/// Why a model said nothing, where it is for none of the usual reasons.
+fn unexplained<'s>(text: &str, stop: &'s StopReason) -> Option<&'s str> {
+    match stop {
+        StopReason::Other(reason) if text.trim().is_empty() => Some(reason),
+        StopReason::Other(_)
+        | StopReason::End
+        | StopReason::Calls
+        | StopReason::Length
+        | StopReason::Refused => None,
     }
 }
 

@@ -98,7 +98,7 @@ impl Inbox {
         if !self.is_attended() {
             return Err(NoAnswer::Unattended);
         }
-        let (_, waiting) = self.put(ask)?;
+        let (_, waiting) = self.put(ask).await?;
         self.wait(waiting).await
     }
 
@@ -109,7 +109,7 @@ impl Inbox {
         ask: Ask,
         other: impl AsyncFnOnce(&Item) -> Result<(), NoAnswer>,
     ) -> Result<Value, NoAnswer> {
-        let (item, waiting) = self.put(ask)?;
+        let (item, waiting) = self.put(ask).await?;
         let mut waiting = std::pin::pin!(self.wait(waiting));
         tokio::select! {
             biased;
@@ -208,9 +208,14 @@ impl Inbox {
     }
 
     /// Puts a question in, and tells everybody.
-    fn put(&self, ask: Ask) -> Result<(Item, Waiting), NoAnswer> {
-        let schema = ask.schema.as_ref().map(Schema::compile).transpose();
-        let schema = schema.map_err(|problem| NoAnswer::Schema { problem })?.map(Arc::new);
+    async fn put(&self, ask: Ask) -> Result<(Item, Waiting), NoAnswer> {
+        let schema = match &ask.schema {
+            Some(schema) => {
+                let compiled = Schema::compile_bounded(schema).await;
+                Some(compiled.map_err(|problem| NoAnswer::Schema { problem })?)
+            }
+            None => None,
+        };
         let settings = self.0.settings.load_full();
         let timeout_max =
             settings.as_ref().map_or(TIMEOUT_DEFAULT, |settings| settings.config.timeout.value);

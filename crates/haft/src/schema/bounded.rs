@@ -16,6 +16,10 @@ pub const CHECK_TIME_MAX: Duration = Duration::from_secs(1);
 const CHECKS_MAX: usize = 4;
 /// Texts longer than this are checked beside the caller where a pattern looks at them.
 pub(super) const PATTERN_BYTES_MAX: usize = 16 * 1024;
+/// So many parts of a schema times bytes of a value are checked at once; more of it beside the caller.
+pub(super) const WORK_MAX: usize = 5_000_000;
+/// Schemas longer than this are read beside the caller, and so are those with patterns.
+const READ_BYTES_MAX: usize = 4 * 1024;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
@@ -31,32 +35,43 @@ impl Schema {
             return self.check(value);
         }
         self.check_depth(value)?;
-        let Some(running) = Running::start() else {
-            return Err(refused("checks of other calls take too long"));
-        };
-        let (done, answer) = oneshot::channel();
         let (schema, value) = (Arc::clone(self), value.clone());
-        let work = move || {
-            let _running = running;
-            // Nobody listens any more where the time was up.
-            let _ = done.send(schema.check(&value));
-        };
-        if std::thread::Builder::new().name("haft-schema".into()).spawn(work).is_err() {
-            return Err(refused("no thread could be started for the check"));
+        beside(move || schema.check(&value)).await.unwrap_or_else(|problem| {
+            let problem = format!("it could not be checked: {problem}");
+            Err(vec![Violation { pointer: String::new(), problem }])
+        })
+    }
+
+    /// Like [`compile`](Self::compile), but always answers soon: for schemas that anybody may send at any time.
+    pub async fn compile_bounded(schema: &Value) -> Result<Arc<Self>, String> {
+        if super::patterns(schema) == 0 && schema.to_string().len() <= READ_BYTES_MAX {
+            return Self::compile(schema).map(Arc::new);
         }
-        match tokio::time::timeout(CHECK_TIME_MAX, answer).await {
-            Ok(Ok(checked)) => checked,
-            Ok(Err(_)) => Err(refused("the check failed")),
-            Err(_) => {
-                Err(refused(&format!("the check took longer than {}", human(CHECK_TIME_MAX))))
-            }
-        }
+        let schema = schema.clone();
+        let compiled = beside(move || Self::compile(&schema)).await?;
+        compiled.map(Arc::new)
     }
 }
 
-fn refused(problem: &str) -> Vec<Violation> {
-    let problem = format!("it could not be checked: {problem}");
-    vec![Violation { pointer: String::new(), problem }]
+/// Does what nothing can interrupt on a thread of its own, and waits only so long. Else says why not.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let Some(running) = Running::start() else {
+        return Err("others take too long".to_owned());
+    };
+    let (done, answer) = oneshot::channel();
+    let work = move || {
+        let _running = running;
+        // Nobody listens any more where the time was up.
+        let _ = done.send(work());
+    };
+    if std::thread::Builder::new().name("haft-schema".into()).spawn(work).is_err() {
+        return Err("no thread could be started for it".to_owned());
+    }
+    match tokio::time::timeout(CHECK_TIME_MAX, answer).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err("it failed".to_owned()),
+        Err(_) => Err(format!("it took longer than {}", human(CHECK_TIME_MAX))),
+    }
 }
 
 struct Running;

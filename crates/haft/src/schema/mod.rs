@@ -19,6 +19,9 @@ const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 const OPTIONS_CHARS_MAX: usize = 300;
 /// Largest automaton of one pattern: a bigger one is linear in the text but slow for each letter.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// The same for all patterns of a schema together, and how many there may be.
+const ALL_PATTERNS_BYTES_MAX: usize = 16 * 1024 * 1024;
+const PATTERNS_MAX: usize = 256;
 
 pub use bounded::CHECK_TIME_MAX;
 
@@ -29,6 +32,8 @@ pub struct Schema {
     /// How deep a value may be nested, where the schema refers to itself.
     depth_max: Option<usize>,
     has_patterns: bool,
+    /// How many parts it has, each of which may look at every part of a value.
+    parts: usize,
 }
 
 impl Schema {
@@ -47,15 +52,21 @@ impl Schema {
         if recursion::explodes(schema) {
             return Err("its references lead to more parts than can be checked".to_owned());
         }
+        let patterns = patterns(schema);
+        if patterns > PATTERNS_MAX {
+            return Err(format!("it has {patterns} patterns, more than {PATTERNS_MAX}"));
+        }
+        let pattern_bytes = PATTERN_BYTES_MAX.min(ALL_PATTERNS_BYTES_MAX / patterns.max(1));
         jsonschema::options()
             .with_draft(Draft::Draft202012)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
+            .with_pattern_options(PatternOptions::regex().size_limit(pattern_bytes))
             .offline()
             .build(schema)
             .map(|validator| Self {
                 validator,
                 depth_max: recursion::depth_max(schema),
-                has_patterns: has_patterns(schema),
+                has_patterns: patterns > 0,
+                parts: parts(schema),
             })
             .map_err(|error| match (error.kind(), error.instance_path().as_str()) {
                 (ValidationErrorKind::Referencing(_), _) => {
@@ -82,7 +93,9 @@ impl Schema {
 
     /// Whether a check of so much text may take long.
     fn is_heavy(&self, bytes: usize) -> bool {
-        self.depth_max.is_some() || (self.has_patterns && bytes > bounded::PATTERN_BYTES_MAX)
+        self.depth_max.is_some()
+            || (self.has_patterns && bytes > bounded::PATTERN_BYTES_MAX)
+            || self.parts.saturating_mul(bytes) > bounded::WORK_MAX
     }
 
     fn check_depth(&self, value: &Value) -> Result<(), Vec<Violation>> {
@@ -146,14 +159,29 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a pattern looks at texts.
-fn has_patterns(schema: &Value) -> bool {
+/// How many patterns look at texts.
+fn patterns(schema: &Value) -> usize {
     match schema {
-        Value::Object(map) => map.iter().any(|(key, value)| {
-            matches!(key.as_str(), "pattern" | "patternProperties") || has_patterns(value)
-        }),
-        Value::Array(items) => items.iter().any(has_patterns),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| match (key.as_str(), value) {
+                ("pattern", Value::String(_)) => 1,
+                ("patternProperties", Value::Object(named)) => {
+                    named.len() + named.values().map(patterns).sum::<usize>()
+                }
+                (_, value) => patterns(value),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(patterns).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+fn parts(schema: &Value) -> usize {
+    match schema {
+        Value::Object(map) => 1 + map.values().map(parts).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
     }
 }
 

@@ -10,26 +10,58 @@ const STEPS_MAX: f64 = 1e9;
 /// How many parts the references of a schema may lead to, each followed every time it is met.
 const PARTS_MAX: u64 = 10_000;
 
-/// Whether following every reference leads to more parts than a check can look at. A few kilobytes
-/// that double at each step are enough for that, without any reference to itself.
-pub(super) fn explodes(schema: &Value) -> bool {
-    parts(&references(schema), "#", &mut BTreeMap::new()) > PARTS_MAX
+/// How deep they may lead, levels of nesting included: whoever follows them does so level by level, on a stack that ends.
+const DEPTH_MAX: usize = 1000;
+
+/// What the references of a schema lead to.
+type References = BTreeMap<String, Vec<Reference>>;
+
+struct Reference {
+    target: String,
+    /// How deep in its part it stands.
+    level: usize,
 }
 
-fn parts(
-    references: &BTreeMap<String, Vec<String>>,
-    target: &str,
-    counted: &mut BTreeMap<String, u64>,
-) -> u64 {
-    if let Some(count) = counted.get(target) {
-        return *count;
+/// Whether following every reference leads to more parts than a check can look at, or deeper than anybody can follow.
+/// A few kilobytes that double at each step, or a chain of some thousand, are enough for that, without any reference to
+/// itself.
+pub(super) fn explodes(schema: &Value) -> bool {
+    let Extent { parts, depth } = extent(&references(schema));
+    parts > PARTS_MAX || depth > DEPTH_MAX
+}
+
+/// How much lies behind a part.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    parts: u64,
+    depth: usize,
+}
+
+/// How much lies behind the whole. Without recursion: how deep it goes is what is asked here.
+fn extent(references: &References) -> Extent {
+    // What a part counts for while it is being counted: what refers to itself is bounded by depth.
+    const ITSELF: Extent = Extent { parts: 1, depth: 0 };
+    let mut known: BTreeMap<&str, Extent> = BTreeMap::from([("#", ITSELF)]);
+    let mut open: Vec<(&str, usize, Extent)> = vec![("#", 0, ITSELF)];
+    while let Some((target, at, extent)) = open.last_mut() {
+        let Some(next) = references.get(*target).and_then(|found| found.get(*at)) else {
+            known.insert(target, *extent);
+            open.pop();
+            continue;
+        };
+        match known.get(next.target.as_str()) {
+            Some(behind) => {
+                extent.parts = extent.parts.saturating_add(behind.parts);
+                extent.depth = extent.depth.max(next.level + 1 + behind.depth);
+                *at += 1;
+            }
+            None => {
+                known.insert(&next.target, ITSELF);
+                open.push((&next.target, 0, ITSELF));
+            }
+        }
     }
-    // Counts for one while it is being counted: what refers to itself is bounded by depth.
-    counted.insert(target.to_owned(), 1);
-    let found = references.get(target).into_iter().flatten();
-    let count = found.fold(1_u64, |sum, next| sum.saturating_add(parts(references, next, counted)));
-    counted.insert(target.to_owned(), count);
-    count
+    known.get("#").copied().unwrap_or(ITSELF)
 }
 
 /// How deep a value may be nested so that its check ends: nothing for a schema that does not refer
@@ -40,7 +72,8 @@ pub(super) fn depth_max(schema: &Value) -> Option<usize> {
         .iter()
         .filter(|(target, _)| reaches(&references, target, target))
         .map(|(target, found)| {
-            found.iter().filter(|next| reaches(&references, next, target)).count().max(2)
+            let back = |next: &&Reference| reaches(&references, &next.target, target);
+            found.iter().filter(back).count().max(2)
         })
         .max()?;
     let branches = u32::try_from(branches).map_or(f64::MAX, f64::from);
@@ -50,8 +83,8 @@ pub(super) fn depth_max(schema: &Value) -> Option<usize> {
 }
 
 /// What each part of a schema that something refers to refers to itself.
-fn references(schema: &Value) -> BTreeMap<String, Vec<String>> {
-    let mut references: BTreeMap<String, Vec<String>> = BTreeMap::new();
+fn references(schema: &Value) -> References {
+    let mut references = References::new();
     let mut waiting = vec![String::from("#")];
     while let Some(target) = waiting.pop() {
         if references.contains_key(&target) {
@@ -59,11 +92,11 @@ fn references(schema: &Value) -> BTreeMap<String, Vec<String>> {
         }
         let mut found = Vec::new();
         match resolve(schema, &target) {
-            Some(part) => collect(part, &mut found),
+            Some(part) => collect(part, 0, &mut found),
             // An anchor: taken for a reference to the whole.
-            None => found.push("#".to_owned()),
+            None => found.push(Reference { target: "#".to_owned(), level: 0 }),
         }
-        waiting.extend(found.iter().cloned());
+        waiting.extend(found.iter().map(|reference| reference.target.clone()));
         references.insert(target, found);
     }
     references
@@ -82,35 +115,37 @@ fn resolve<'s>(schema: &'s Value, target: &str) -> Option<&'s Value> {
     schema.pointer(target.strip_prefix('#')?)
 }
 
-fn collect(schema: &Value, found: &mut Vec<String>) {
+fn collect(schema: &Value, level: usize, found: &mut Vec<Reference>) {
     match schema {
         Value::Object(map) => {
             for (key, value) in map {
                 match (key.as_str(), value) {
                     ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
-                        found.push(target.clone());
+                        found.push(Reference { target: target.clone(), level });
                     }
                     // Definitions do no work until something refers to them.
                     ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => {}
-                    (_, value) => collect(value, found),
+                    (_, value) => collect(value, level + 1, found),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, level + 1, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn reaches(references: &BTreeMap<String, Vec<String>>, from: &str, to: &str) -> bool {
+fn reaches(references: &References, from: &str, to: &str) -> bool {
+    let behind = |part: &str| {
+        references.get(part).into_iter().flatten().map(|reference| reference.target.as_str())
+    };
     let mut seen = BTreeSet::new();
-    let mut waiting: Vec<&str> =
-        references.get(from).into_iter().flatten().map(String::as_str).collect();
+    let mut waiting: Vec<&str> = behind(from).collect();
     while let Some(next) = waiting.pop() {
         if next == to {
             return true;
         }
         if seen.insert(next) {
-            waiting.extend(references.get(next).into_iter().flatten().map(String::as_str));
+            waiting.extend(behind(next));
         }
     }
     false
@@ -136,6 +171,28 @@ mod tests {
         assert!(!explodes(&doubling(10)));
         assert!(explodes(&doubling(16)));
         assert!(!explodes(&json!({"properties": {"next": {"$ref": "#"}}})));
+    }
+
+    #[test]
+    fn a_chain_without_end_explodes() {
+        let chain = |links: usize, wrap: fn(Value) -> Value| {
+            let link =
+                |n: usize| (format!("d{n}"), wrap(json!({"$ref": format!("#/$defs/d{}", n - 1)})));
+            let mut defs: serde_json::Map<String, Value> = (1..=links).map(link).collect();
+            defs.insert("d0".into(), json!({"type": "string"}));
+            json!({"$ref": format!("#/$defs/d{links}"), "$defs": defs})
+        };
+        for links in [3_000, 50_000] {
+            assert!(explodes(&chain(links, |link| link)));
+        }
+        // Levels between the links count too.
+        let nested = |link| json!({"items": {"not": {"items": {"not": {"items": link}}}}});
+        assert!(explodes(&chain(200, nested)));
+        for (links, wrap) in [(900, (|link| link) as fn(Value) -> Value), (100, nested)] {
+            let schema = chain(links, wrap);
+            assert!(!explodes(&schema));
+            crate::schema::Schema::compile(&schema).unwrap().check(&json!([])).ok();
+        }
     }
 
     #[test]

@@ -140,6 +140,9 @@ async fn mentioned_resources_are_handed_to_the_model() {
         sent.contains("[notes:note://plan]\\n\\nBuy 12 apples.") && sent.contains("me@example.com"),
         "{sent}"
     );
+    let many: String = (0..30).map(|n| format!("@notes:note://plan?{n} ")).collect();
+    let refused = mentioned(agent.runtime(), &many).await;
+    assert!(refused.is_err(), "{refused:?}");
     let missing = mentioned(agent.runtime(), "@notes:note://gone").await.unwrap_err();
     assert!(!missing.to_string().is_empty());
     let unknown = mentioned(agent.runtime(), "what is in (@note://gone)?").await;

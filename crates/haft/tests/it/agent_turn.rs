@@ -373,3 +373,19 @@ async fn an_empty_answer_is_told() {
         assert!(is_told, "{:?}", told.events);
     }
 }
+
+/// A model that says nothing for a reason of its own did not answer.
+#[tokio::test]
+async fn a_model_that_stops_for_a_reason_of_its_own_did_not_answer() {
+    let stage = Stage::new();
+    let stopped = Step::text("").stopped_by("MALFORMED_FUNCTION_CALL");
+    let model = ModelServer::gemini([stopped, Step::text("better")]);
+    let agent = agent(&stage, &model, [], json!({})).await;
+    let mut conversation = Conversation::new();
+    let error = say(&agent, &mut conversation, "?").await.turn.unwrap_err();
+    assert!(
+        error.message.ends_with("said nothing and stopped: MALFORMED_FUNCTION_CALL"),
+        "{error}"
+    );
+    assert_eq!(say(&agent, &mut conversation, "again").await.text(), "better");
+}

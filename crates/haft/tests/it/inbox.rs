@@ -255,3 +255,35 @@ async fn too_many_questions_are_refused() {
     let after = Duration::from_millis(1);
     assert_eq!(inbox.ask(brief).await, Err(NoAnswer::Expired { after }));
 }
+
+/// A schema that would take the process with it, or keep it busy, is refused; so is an answer that takes too long to check.
+#[tokio::test]
+async fn schemas_that_ask_for_too_much_are_refused() {
+    let bench = Bench::new();
+    let runtime = asking(&bench, "").await;
+    let _attending = runtime.inbox().attend();
+    let link = |n: usize| (format!("d{n}"), json!({"$ref": format!("#/$defs/d{}", n + 1)}));
+    let links: serde_json::Map<String, Value> = (0..5000).map(link).collect();
+    let chain = json!({"$ref": "#/$defs/d0", "$defs": links});
+    let patterns: Vec<Value> =
+        (0..600).map(|n| json!({"pattern": format!("^([^a]{{70}}){{20}}x{n}")})).collect();
+    for schema in [chain, json!({ "anyOf": patterns })] {
+        let envelope = runtime.call(question(&json!({"question": "?", "schema": schema}))).await;
+        assert_eq!(envelope.error.unwrap().code, Code::ToolExecutionError);
+    }
+    let rules = vec![json!({"minLength": 1}); 5000];
+    let heavy = json!({"type": "array", "items": {"allOf": rules}});
+    let asked = question(&json!({"question": "?", "schema": heavy}));
+    let person = async {
+        let item = open(runtime.inbox(), 1).await.remove(0);
+        let long = Answer::Given(json!(vec!["a"; 1_000_000]));
+        let error = runtime.inbox().answer(&item.id, long, "ada").await.unwrap_err();
+        assert!(
+            matches!(&error, AnswerError::Invalid { violations } if violations[0].problem.contains("it took longer than")),
+            "{error:?}"
+        );
+        runtime.inbox().answer(&item.id, Answer::Given(json!(["b"])), "ada").await.unwrap();
+    };
+    let (envelope, ()) = tokio::join!(runtime.call(asked), person);
+    assert_eq!(envelope.status, Status::Success);
+}

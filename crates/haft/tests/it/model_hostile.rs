@@ -230,3 +230,28 @@ async fn a_flood_without_an_end_is_ended() {
     assert_eq!(error.message, format!("the service of `{}` was silent for 200ms", server.model()));
     assert_eq!(turn(&model, question("?")).await.text, "still here");
 }
+
+/// More calls than anybody makes are refused, whatever the format and however they are numbered.
+#[tokio::test]
+async fn more_calls_than_anybody_makes_are_refused() {
+    for format in [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama] {
+        let calls = (0..1001).map(|n| ("a", json!({ "n": n })));
+        let server = ModelServer::start(format, [Step::calls(calls)]);
+        let error = failure(&model(&server, "retries: 0"), question("?")).await;
+        let text = error.to_string();
+        assert!(text.contains("1000") || text.contains("1001"), "{format:?}: {text}");
+    }
+    let unnumbered = json!({"function": {"name": "a", "arguments": "{}"}});
+    let frame = json!({"choices": [{"delta": {"tool_calls": vec![unnumbered; 100_000]}}]});
+    let server = ModelServer::openai([Step::body(format!("data: {frame}\n\n"))]);
+    let error = failure(&model(&server, "retries: 0"), question("?")).await;
+    assert!(error.message.contains("more than 1000 tools"), "{error}");
+}
+
+/// What Ollama says in place of an answer is told.
+#[tokio::test]
+async fn an_error_of_ollama_is_told() {
+    let server = ModelServer::ollama([Step::body("{\"error\": \"model runner has crashed\"}\n")]);
+    let error = failure(&model(&server, "retries: 0"), question("?")).await;
+    assert!(error.message.contains("model runner has crashed"), "{error}");
+}

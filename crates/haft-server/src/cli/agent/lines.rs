@@ -20,6 +20,7 @@ use rustyline::{Behavior, Config, Editor, ExternalPrinter as _};
 use tokio::sync::oneshot;
 
 use crate::stderr;
+use crate::stderr::say;
 
 /// How many lines are remembered.
 const HISTORY_MAX: usize = 1000;
@@ -167,7 +168,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             Meant::SameQuestion => None,
         };
         if let Some(Said::Line(line)) = &kept {
-            eprintln!("{prompt}{}", printable(line));
+            say!("{prompt}{}", printable(line));
         }
         let said = kept.unwrap_or_else(|| {
             is_reading.store(true, Ordering::SeqCst);

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::form::{Entered, Form};
 use super::lines::{Lines, Said};
 use crate::console::Paint;
+use crate::stderr::say;
 
 /// Who answers at the terminal, where there is one.
 const TERMINAL: &str = "terminal";
@@ -92,19 +93,19 @@ impl People {
     async fn put(&self, item: &Item, cancel: &CancellationToken) {
         let paint = self.paint;
         let form = item.schema.as_ref().filter(|_| item.options.is_empty()).and_then(Form::of);
-        eprintln!("{}", shown(paint, item, form.as_ref()));
+        say!("{}", shown(paint, item, form.as_ref()));
         while self.inbox.item(&item.id).is_some() {
             let answer = tokio::select! {
                 answer = self.answer(item, form.as_ref(), cancel) => answer,
                 () = self.over(item) => {
-                    eprintln!("{}", paint.dim("the question is over"));
+                    say!("{}", paint.dim("the question is over"));
                     return;
                 }
             };
             match self.inbox.answer(&item.id, answer, TERMINAL).await {
                 Ok(_) | Err(AnswerError::Unknown) => return,
                 Err(error @ AnswerError::Invalid { .. }) => {
-                    eprintln!("{}", printable(&error.to_string()));
+                    say!("{}", printable(&error.to_string()));
                 }
             }
         }
@@ -129,7 +130,7 @@ impl People {
         for field in &form.fields {
             let explained = field.explained();
             if !explained.is_empty() {
-                eprintln!("{explained}");
+                say!("{explained}");
             }
             loop {
                 let prompt = field.prompt();
@@ -145,9 +146,9 @@ impl People {
                     }
                     Entered::LeftOut => break,
                     Entered::Refused => return Err(Answer::Refused { reason: None }),
-                    Entered::Wrong(expected) => eprintln!("that does not fit: {expected}, please"),
+                    Entered::Wrong(expected) => say!("that does not fit: {expected}, please"),
                     Entered::Unfit(problem) => {
-                        eprintln!("that does not fit: {}", printable(&problem));
+                        say!("that does not fit: {}", printable(&problem));
                     }
                 }
             }

@@ -15,6 +15,7 @@ use self::commands::{Commands, Next};
 use super::agent::{self, AgentArgs, Lines, Opened, People, Printer, Said};
 use super::{Global, block_on, count};
 use crate::console::{self, Paint};
+use crate::stderr::say;
 
 /// What a person typed, in the folder of conversations.
 const HISTORY: &str = "history";
@@ -65,7 +66,7 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
             // Later it is meant for another line, which somebody typed meanwhile.
             Said::Interrupted if interrupted.is_some_and(|at| at.elapsed() < TWICE_MAX) => break,
             Said::Interrupted => {
-                eprintln!("{}", err.dim("Ctrl-C once more, Ctrl-D or /exit leaves"));
+                say!("{}", err.dim("Ctrl-C once more, Ctrl-D or /exit leaves"));
                 interrupted = Some(Instant::now());
                 continue;
             }
@@ -92,7 +93,7 @@ async fn understood(opened: &mut Opened, line: &str, out: Paint, err: Paint) -> 
     match toolbox.interrupting(&cancel, next).await {
         Some(Some(next)) => next,
         Some(None) => {
-            eprintln!("{}", err.dim("[interrupted]"));
+            say!("{}", err.dim("[interrupted]"));
             Next::Nothing
         }
         None => Next::Leave,
@@ -120,7 +121,7 @@ async fn turn(
         None => return false,
         Some(Ok(turn)) => {
             if let Some(explained) = turn.end.explained() {
-                eprintln!("{}", paint.dim(&format!("[{explained}]")));
+                say!("{}", paint.dim(&format!("[{explained}]")));
             }
         }
         Some(Err(error)) => console::error(paint, &error.message, error.remedy.as_deref()),
@@ -138,5 +139,5 @@ fn greet(paint: Paint, opened: &Opened) {
         String::new()
     };
     let line = format!("{} with {tools}{resumed}; /help shows what there is", agent.model().name());
-    eprintln!("{}", paint.dim(&line));
+    say!("{}", paint.dim(&line));
 }

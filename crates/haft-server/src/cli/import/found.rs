@@ -10,6 +10,7 @@ use crate::cli::install::clients::{Folders, places, shown};
 use crate::cli::install::entry::is_haft;
 use crate::cli::{Global, failure, print_json};
 use crate::console::{self, Paint};
+use crate::stderr::say;
 
 pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let folders = Folders::from_process()?;
@@ -47,7 +48,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
         })
         .collect();
     console::table(Paint::stdout(global.color), &["CLIENT", "FILE", "SERVERS"], &rows);
-    eprintln!("`haft import FILE` prints them as entries of haft.yaml");
+    say!("`haft import FILE` prints them as entries of haft.yaml");
     Ok(ExitCode::SUCCESS)
 }
 

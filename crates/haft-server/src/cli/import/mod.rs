@@ -15,6 +15,7 @@ use super::install::entry::is_haft;
 use super::user_file::{UserFile, broken};
 use super::{EXIT_CONFIG, Failure, Global, count, print_json};
 use crate::console::{self, Paint};
+use crate::stderr::say;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -69,7 +70,7 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
     }
     let Some(backup) = written else {
         console::line(imported.to_yaml().trim_end());
-        eprintln!("this belongs into {}; --write puts it there", args.into.display());
+        say!("this belongs into {}; --write puts it there", args.into.display());
         return Ok(ExitCode::SUCCESS);
     };
     let servers = count(imported.servers.len(), "server");

@@ -11,6 +11,7 @@ use super::entry::is_haft;
 use crate::cli::user_file::UserFile;
 use crate::cli::{Global, print_json};
 use crate::console::{self, Paint};
+use crate::stderr::say;
 
 /// What is known of one file.
 enum State {
@@ -57,7 +58,7 @@ pub(super) fn run(global: &Global, folders: &Folders) -> anyhow::Result<ExitCode
         })
         .collect();
     console::table(Paint::stdout(global.color), &["CLIENT", "SCOPE", "FILE", "HAFT"], &rows);
-    eprintln!("`haft install CLIENT` prints the entry, `--write` puts it into the file");
+    say!("`haft install CLIENT` prints the entry, `--write` puts it into the file");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use super::{UninstallArgs, place};
 use crate::cli::user_file::{UserFile, broken};
 use crate::cli::{EXIT_CONFIG, Failure, Global, print_json};
 use crate::console;
+use crate::stderr::say;
 
 pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow::Result<ExitCode> {
     let folders = Folders::from_process()?;
@@ -47,7 +48,7 @@ pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow
             answer("printed", Value::Null)?;
         } else {
             console::line(as_file(*client, name, &masked(known)).trim_end());
-            eprintln!("this would go from {}; --write removes it", path.display());
+            say!("this would go from {}; --write removes it", path.display());
         }
         return Ok(ExitCode::SUCCESS);
     }

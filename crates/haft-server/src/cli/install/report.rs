@@ -10,6 +10,7 @@ use super::clients::{Client, Scope};
 use super::entry::as_file;
 use crate::cli::{EXIT_CONFIG, Failure, Global, print_json};
 use crate::console;
+use crate::stderr::say;
 
 /// An entry and where it belongs.
 pub(super) struct Placed<'a> {
@@ -27,8 +28,8 @@ impl Placed<'_> {
             return self.print_json("printed", None);
         }
         console::line(as_file(self.client, self.name, self.entry).trim_end());
-        eprintln!("this belongs into {} ({})", self.path.display(), self.client.title());
-        eprintln!("the same command with --write puts it there; all else in the file stays");
+        say!("this belongs into {} ({})", self.path.display(), self.client.title());
+        say!("the same command with --write puts it there; all else in the file stays");
         Ok(ExitCode::SUCCESS)
     }
 
@@ -53,7 +54,7 @@ impl Placed<'_> {
         if let Some(backup) = backup {
             console::line(&format!("what the file was is in {}", backup.display()));
         }
-        eprintln!("{}", self.client.afterwards(self.scope));
+        say!("{}", self.client.afterwards(self.scope));
         Ok(ExitCode::SUCCESS)
     }
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::kept::Kept;
 use super::kind::Provider;
+use super::numbered::CALLS_MAX;
 use crate::model::adapt::Offer;
 use crate::model::{ModelCall, ModelEvent, ModelTurn, StopReason, Usage};
 
@@ -46,6 +47,8 @@ pub(super) enum NoTurn {
     BrokenOff,
     /// It says that tools are to be called, and names none.
     NoCalls,
+    /// It calls more than anybody makes.
+    TooManyCalls,
 }
 
 impl Gathered {
@@ -134,6 +137,7 @@ impl Gathered {
         match &captured_stop_reason {
             None if says_why || is_nothing => return Err(NoTurn::BrokenOff),
             Some(GenaiStop::ToolCall(_)) if calls.is_empty() => return Err(NoTurn::NoCalls),
+            _ if calls.len() > CALLS_MAX => return Err(NoTurn::TooManyCalls),
             Some(_) | None => {}
         }
         Ok(turn(

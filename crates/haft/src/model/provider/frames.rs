@@ -12,15 +12,13 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use genai::chat::{
     ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StreamEnd, ToolCall, Usage,
 };
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::SILENCES_MAX;
 use super::kind::Provider;
-use super::numbered::NumberedCalls;
+use super::numbered::{CALLS_MAX, NumberedCalls};
 
-/// How many tools one answer may call. Genai makes room for every number up to the highest one named.
-const CALLS_MAX: u64 = 1000;
 /// How long one piece may be, and how much genai may fill gaps between numbers with.
 const FRAME_BYTES_MAX: usize = 16 << 20;
 /// How long all pieces together may be. A word of an answer is wrapped in some hundred bytes.
@@ -28,8 +26,8 @@ const STREAM_BYTES_MAX: usize = 512 << 20;
 
 /// The pieces of one stream.
 pub(super) struct Frames {
-    /// Whether genai may read it as OpenAI's format, where calls are numbered by the service.
-    is_numbered: bool,
+    /// Others than the named ones may be read as OpenAI's format, where calls are numbered by the service.
+    provider: Provider,
     seen: Mutex<Seen>,
 }
 
@@ -53,6 +51,12 @@ struct Ending {
     usage: Option<Usage>,
 }
 
+/// What Ollama says in place of an answer.
+#[derive(Deserialize)]
+struct Failed {
+    error: String,
+}
+
 /// Why a stream is heard no further.
 pub(super) enum Deaf {
     /// What came is not to be read; this says why.
@@ -68,11 +72,7 @@ struct Refusal(String);
 
 impl Frames {
     pub(super) fn new(provider: Provider) -> Arc<Self> {
-        let is_numbered = match provider {
-            Provider::OpenAi | Provider::Other(_) => true,
-            Provider::Anthropic | Provider::Gemini | Provider::Ollama => false,
-        };
-        Arc::new(Self { is_numbered, seen: Mutex::default() })
+        Arc::new(Self { provider, seen: Mutex::default() })
     }
 
     /// The next event of the stream that tells of its pieces here. After [`Deaf`] it must not be asked
@@ -128,7 +128,15 @@ impl Frames {
         if seen.bytes > STREAM_BYTES_MAX {
             return Err("it has no end".to_owned());
         }
-        if self.is_numbered { seen.read(data) } else { Ok(()) }
+        match self.provider {
+            Provider::OpenAi | Provider::Other(_) => seen.read(data),
+            // Genai takes the line for an end without a reason.
+            Provider::Ollama => match serde_json::from_str::<Failed>(data) {
+                Ok(Failed { error }) => Err(format!("it says `{error}`")),
+                Err(_) => Ok(()),
+            },
+            Provider::Anthropic | Provider::Gemini => Ok(()),
+        }
     }
 }
 
@@ -147,7 +155,8 @@ impl Seen {
         for call in calls.into_iter().flatten() {
             self.gathered.hear(call)?;
             let Some(number) = call["index"].as_u64() else { continue };
-            if number >= CALLS_MAX {
+            // Genai makes room for every number up to the highest one named.
+            if number >= CALLS_MAX as u64 {
                 return Err(format!(
                     "it numbers a call {number}, and there are at most {CALLS_MAX}"
                 ));
@@ -211,7 +220,7 @@ mod tests {
         }
         for bad in [
             frame(&json!([call(u64::from(u32::MAX), 0)])),
-            frame(&json!([call(0, 0), call(CALLS_MAX, 0)])),
+            frame(&json!([call(0, 0), call(CALLS_MAX as u64, 0)])),
             frame(&json!([call(999, 1 << 20)])),
             // Another spelling of the same.
             frame(&json!([call(5000, 0)])).replace("index", r"\u0069ndex"),

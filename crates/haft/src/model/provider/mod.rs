@@ -218,6 +218,7 @@ impl Listening {
         let turn = turn.map_err(|no_turn| match no_turn {
             NoTurn::BrokenOff => self.failures.broken_off(),
             NoTurn::NoCalls => self.failures.unreadable("it wants to call tools, and names none"),
+            NoTurn::TooManyCalls => self.failures.unreadable(&numbered::too_many()),
         })?;
         Ok(ModelEvent::Done(Box::new(turn)))
     }

@@ -10,6 +10,14 @@ use serde_json::Value;
 /// How long the arguments of all calls may be together.
 const ARGUMENTS_BYTES_MAX: usize = 16 << 20;
 
+/// How many tools one answer may call.
+pub(super) const CALLS_MAX: usize = 1000;
+
+/// Why an answer is heard no further.
+pub(super) fn too_many() -> String {
+    format!("it calls more than {CALLS_MAX} tools at once")
+}
+
 /// The calls so far.
 #[derive(Default)]
 pub(super) struct NumberedCalls {
@@ -36,6 +44,7 @@ impl NumberedCalls {
             Some(at) => at,
             // Such as `{}`, which is no call.
             None if name.is_empty() => return Ok(()),
+            None if self.calls.len() >= CALLS_MAX => return Err(too_many()),
             None => {
                 self.calls.push(Call { number, ..Call::default() });
                 self.calls.len() - 1

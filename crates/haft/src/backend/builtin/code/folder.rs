@@ -1,23 +1,21 @@
 //! A folder for one run of code, gone afterwards however the run ended.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::sandbox;
+use super::removal;
 
 /// How many new files are told.
 const MADE_MAX: usize = 100;
 /// Among how many they are looked for.
 const LOOKED_AT_MAX: usize = 10_000;
-/// How deep folders are opened up before they are removed.
-const DEPTH_MAX: usize = 8;
 /// How long whoever gives up a run waits for its folder to go. A large one goes on going in the background.
 const REMOVE_WAIT_MAX: Duration = Duration::from_millis(200);
 /// A process that is being killed may still write for a moment.
@@ -105,13 +103,9 @@ impl Drop for WorkFolder {
 
 fn remove_all(path: &Path) {
     for _ in 0..REMOVE_TRIES_MAX {
-        match fs::remove_dir_all(path) {
+        match removal::remove(path) {
             Ok(()) => return,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !path.exists() => return,
-            Err(_) => {
-                open_up(path, 0);
-                std::thread::sleep(REMOVE_PAUSE);
-            }
+            Err(_) => std::thread::sleep(REMOVE_PAUSE),
         }
     }
     tracing::warn!("the folder of a `code_execution` could not be removed: `{}`", path.display());
@@ -119,15 +113,5 @@ fn remove_all(path: &Path) {
 
 /// What neither the caller nor the code made.
 fn is_nobodys(name: &OsStr) -> bool {
-    name == "__pycache__" || sandbox::is_own(name)
-}
-
-/// Code may have closed folders even to their owner.
-fn open_up(path: &Path, depth: usize) {
-    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(path) else { return };
-    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir()));
-    if depth < DEPTH_MAX {
-        folders.for_each(|entry| open_up(&entry.path(), depth + 1));
-    }
+    name == "__pycache__"
 }

@@ -3,6 +3,7 @@
 mod capture;
 mod folder;
 mod outcome;
+mod removal;
 mod request;
 mod run;
 mod sandbox;

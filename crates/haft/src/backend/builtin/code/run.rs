@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::capture::Captured;
 use super::folder::WorkFolder;
 use super::request::Language;
+use super::sandbox::Mark;
 use super::{CodeSettings, Confinement, outcome, sandbox};
 use crate::backend::command::AFTER_EXIT_WAIT_MAX;
 use crate::backend::process::{Exit, Household, ProcessTree};
@@ -47,9 +48,12 @@ pub(super) async fn run(
         Language::Shell => (shell().to_owned(), "PATH"),
     };
     let argv = [OsString::from(&program), language.file().into()];
+    let mark = Mark::new();
     let mut command = match settings.confinement {
         Confinement::Nothing => plain(&argv, folder.path()),
-        Confinement::Bubblewrap { network } => sandbox::command(&argv, folder.path(), network),
+        Confinement::Bubblewrap { network } => {
+            sandbox::command(&argv, folder.path(), network, &mark)
+        }
     };
     // Unbuffered, so that what was printed before the code was stopped is not lost.
     command.env("PYTHONUNBUFFERED", "1");
@@ -74,9 +78,9 @@ pub(super) async fn run(
     // Whatever it left running would work in a folder that is gone.
     tree.kill().await;
     let ended = ended.map_err(|error| outcome::lost(&error))?;
-    let run = Run { ended, stdout: stdout.text(), stderr: stderr.text(), took };
-    if settings.confinement != Confinement::Nothing && !sandbox::was_made(folder.path()) {
-        return Err(sandbox::not_made(&run));
+    let mut run = Run { ended, stdout: stdout.text(), stderr: stderr.text(), took };
+    if settings.confinement != Confinement::Nothing {
+        run.stderr = mark.taken_off(&run.stderr).ok_or_else(|| sandbox::not_made(&run))?;
     }
     Ok(run)
 }

@@ -1,25 +1,46 @@
 //! Code inside `bwrap`: it sees the machine, writes only into its folder and its own `/tmp`, and has no
 //! network unless it may. Where the sandbox cannot be made, nothing runs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
+use uuid::Uuid;
 
 use super::run::Run;
 use crate::backend::process::last_line;
 use crate::error::ToolFailure;
 
 const PROGRAM: &str = "bwrap";
-/// Written inside the sandbox before the code starts. Without it, whatever ended was not the code.
-const MADE: &str = ".haft-sandbox";
+/// Printed inside the sandbox before the code starts, with a number nobody can guess. Without it, whatever ended was not the
+/// code, and code cannot take it back.
+const MADE: &str = "haft-sandbox-";
+/// Where settings of the kernel can be written by the owner of their files, which code is that runs as root, capabilities or
+/// not. They are the machine's: no namespace has its own.
+const KERNEL: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs"];
 /// Variables that say how to work and hold no secret. The others stay outside.
 const KEPT_VARIABLES: [&str; 5] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// `argv` in a sandbox around `folder`.
-pub(super) fn command(argv: &[OsString], folder: &Path, network: bool) -> Command {
+/// The line that says that a sandbox was made.
+pub(super) struct Mark(String);
+
+impl Mark {
+    pub(super) fn new() -> Self {
+        Self(format!("{MADE}{}", Uuid::new_v4().simple()))
+    }
+
+    /// What was printed after the mark; nothing where it is missing.
+    pub(super) fn taken_off(&self, stderr: &str) -> Option<String> {
+        let (before, after) = stderr.split_once(&format!("{}\n", self.0))?;
+        // Warnings of `bwrap` itself.
+        Some(format!("{before}{after}"))
+    }
+}
+
+/// `argv` in a sandbox around `folder`, which prints `mark` to standard error before anything else.
+pub(super) fn command(argv: &[OsString], folder: &Path, network: bool, mark: &Mark) -> Command {
     let mut command = Command::new(PROGRAM);
     // On `bwrap` itself too: it is the first process inside, and its environment can be read there.
     command.env_clear();
@@ -33,6 +54,9 @@ pub(super) fn command(argv: &[OsString], folder: &Path, network: bool) -> Comman
     }
     command.args(["--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
     command.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    for kernel in KERNEL {
+        command.args(["--ro-bind-try", kernel, kernel]);
+    }
     if Path::new("/run").is_dir() {
         // Sockets of services, which a read-only mount does not close.
         command.args(["--tmpfs", "/run"]);
@@ -43,19 +67,9 @@ pub(super) fn command(argv: &[OsString], folder: &Path, network: bool) -> Comman
     }
     // After `/tmp`, which it may lie in.
     command.arg("--bind").args([folder, folder]).arg("--chdir").arg(folder);
-    command.args(["--", "/bin/sh", "-c", r#": > "$0" && exec "$@""#, MADE]);
+    command.args(["--", "/bin/sh", "-c", r#"echo "$0" >&2 && exec "$@""#, &mark.0]);
     command.args(argv);
     command
-}
-
-/// Whether the code was reached.
-pub(super) fn was_made(folder: &Path) -> bool {
-    folder.join(MADE).is_file()
-}
-
-/// Whether a file is the sandbox's own.
-pub(super) fn is_own(name: &OsStr) -> bool {
-    name == MADE
 }
 
 pub(super) fn failed_to_start(error: &io::Error) -> ToolFailure {

@@ -172,8 +172,8 @@ impl Service<'_> {
     pub(super) fn limited(&self, status: StatusCode, retry_after: Option<&str>) -> ToolFailure {
         let when = match retry_after.map(str::trim) {
             Some(seconds) if seconds.parse::<u32>().is_ok() => format!("in {seconds}s"),
-            Some(date) => format!("after {}", printable(date)),
-            None => "later".to_owned(),
+            Some(date) if jiff::fmt::rfc2822::parse(date).is_ok() => format!("after {date}"),
+            Some(_) | None => "later".to_owned(),
         };
         let cause = format!("allows no more searches for now ({status})");
         let remedy = format!(
