@@ -130,6 +130,14 @@ pub fn schemathesis() -> PathBuf {
     installed("api/bin/schemathesis")
 }
 
+/// A program with the official clients of OpenAI and Anthropic: asks a service, and checks requests to them.
+pub fn model_sdk() -> CommandLine {
+    let python = installed("models/bin/python");
+    CommandLine::new(text(&python))
+        .arg(&program("model_sdk.py"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+}
+
 /// A program of a test, with the Python SDK of an era: release 1 speaks the legacy one, release 2 both.
 pub fn python_program(era: Era, script: &Path) -> CommandLine {
     CommandLine::new(&python(era)).arg(text(script)).env("PYTHONDONTWRITEBYTECODE", "1")

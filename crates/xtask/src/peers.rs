@@ -25,10 +25,11 @@ const NPMS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// The virtual environments: one for each major version of Python's SDK, which exclude each other, and
-/// one for what tests the HTTP API.
-const PYTHONS: [(&str, &str); 3] = [
+/// The virtual environments: one for each major version of Python's SDK, which exclude each other, one for
+/// what tests the HTTP API, and one for the clients of language models.
+const PYTHONS: [(&str, &str); 4] = [
     ("api", include_str!("../peers/api.txt")),
+    ("models", include_str!("../peers/models.txt")),
     ("py1", include_str!("../peers/py1.txt")),
     ("py2", include_str!("../peers/py2.txt")),
 ];

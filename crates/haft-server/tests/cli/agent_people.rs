@@ -4,6 +4,7 @@ use std::sync::{Mutex, mpsc};
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
+use testkit::model::AskedModel;
 use testkit::{DEADLINE, ModelServer, Step, eventually};
 
 use crate::agent_support::{CTRL_C, CTRL_D, FORMATS, Terminal, answer, asking, only, toolbox_with};
@@ -336,7 +337,7 @@ fn lines_typed_during_an_answer_are_all_said() {
     terminal.press(CTRL_D);
     let left = terminal.left();
     assert_eq!((left.code, left.is_sane), (0, true), "{}", left.screen);
-    let said: Vec<String> = model.requests()[2..].iter().map(|it| it.last_user_text()).collect();
+    let said: Vec<String> = model.requests()[2..].iter().map(AskedModel::last_user_text).collect();
     assert_eq!(said, ["one", "two", "three"], "{}", left.screen);
 }
 

@@ -229,3 +229,30 @@ fn what_is_served_says_that_code_execution_is_left_out() {
     let finished = serving.finish();
     assert!(finished.code == 0 && !finished.stderr.contains("left out"), "{}", finished.stderr);
 }
+
+/// What a killed process left of its code's folder is removed by the next one; what somebody works in is not.
+#[test]
+fn folders_that_were_left_behind_are_removed() {
+    let workspace = Workspace::new();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_mins(10);
+    let folder = |name: &str| {
+        let path = workspace.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("left"), "").unwrap();
+        let folder = std::fs::File::open(&path).unwrap();
+        folder.set_modified(old).unwrap();
+        (path, folder)
+    };
+    let (left, _) = folder("haft-code-left");
+    let (used, lock) = folder("haft-code-used");
+    lock.try_lock().unwrap();
+    let (other, _) = folder("haft-other");
+    testkit::eventually("it is removed", || {
+        let args = ["call", "code_execution", "language=shell", "code=echo done"];
+        let program =
+            with_builtins(&workspace, &args).env("TMPDIR", &workspace.path().display().to_string());
+        assert_eq!(program.run().code, 0);
+        (!left.exists()).then_some(())
+    });
+    assert!(used.join("left").exists() && other.join("left").exists());
+}

@@ -8,7 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::content::Content;
-use crate::model::{ChatMessage, ChatModel, ModelEvent, ModelRequest, StopReason};
+use crate::model::{
+    ChatMessage, ChatModel, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTurn,
+    StopReason,
+};
 use crate::requester::Refusal;
 
 /// Answers requests of servers with a model. Whether a server may ask is decided before (`sampling`).
@@ -74,31 +77,41 @@ impl Sampler {
             temperature: wanted.temperature,
             stop_sequences: wanted.stop_sequences,
         };
+        let answer = match self.answer(request.clone()).await {
+            // Many models take none, and it is no more than a hint.
+            Err(error) if error.message.contains("temperature") => {
+                self.answer(ModelRequest { temperature: None, ..request }).await
+            }
+            answer => answer,
+        };
+        let turn = answer.map_err(|error| Refusal::new(error.message))?;
+        let stop = match turn.stop {
+            StopReason::Length => "maxTokens".to_owned(),
+            StopReason::Other(reason) => reason,
+            StopReason::End | StopReason::Calls | StopReason::Refused => "endTurn".to_owned(),
+        };
+        Ok(json!({
+            "role": "assistant",
+            "content": {"type": "text", "text": turn.text},
+            "model": self.model.name(),
+            "stopReason": stop,
+        }))
+    }
+
+    /// What the model says in the end.
+    async fn answer(&self, request: ModelRequest) -> Result<ModelTurn, ModelError> {
         let mut events = self.model.ask(request);
         while let Some(event) = events.next().await {
-            match event {
-                Ok(ModelEvent::Done(turn)) => {
-                    let stop = match turn.stop {
-                        StopReason::Length => "maxTokens".to_owned(),
-                        StopReason::Other(reason) => reason,
-                        StopReason::End | StopReason::Calls | StopReason::Refused => {
-                            "endTurn".to_owned()
-                        }
-                    };
-                    return Ok(json!({
-                        "role": "assistant",
-                        "content": {"type": "text", "text": turn.text},
-                        "model": self.model.name(),
-                        "stopReason": stop,
-                    }));
-                }
-                Ok(
-                    ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::Restarted { .. },
-                ) => {}
-                Err(error) => return Err(Refusal::new(error.message)),
+            match event? {
+                ModelEvent::Done(turn) => return Ok(*turn),
+                ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::Restarted { .. } => {}
             }
         }
-        Err(Refusal::new("the model gave no answer"))
+        Err(ModelError {
+            kind: ModelFailure::Unreadable,
+            message: "the model gave no answer".to_owned(),
+            remedy: None,
+        })
     }
 }
 

@@ -93,12 +93,12 @@ pub(super) fn is_for_good(answer: &Answer) -> bool {
 
 impl Inbox {
     /// Remembers an agreement, which holds for what waits already too.
-    pub(super) fn agree_for_good(&self, agreed: Agreed) {
+    pub(super) fn agree_for_good(&self, agreed: &Agreed) {
         if !agreed.is_somebodys() {
             return;
         }
         self.0.standing.keep(agreed.clone());
-        let is_same = |open: &Open| open.agreed.as_ref() == Some(&agreed);
+        let is_same = |open: &Open| open.agreed.as_ref() == Some(agreed);
         let same: Vec<String> = {
             let open = self.lock();
             open.values().filter(|it| is_same(it)).map(|it| it.item.id.clone()).collect()

@@ -163,7 +163,7 @@ impl Inbox {
         let Open { item, agreed, answer: tell, .. } = closed;
         tracing::info!(id, by, how = ?how, "a question to a person was answered");
         if let Some(agreed) = agreed.filter(|_| approval::is_for_good(&answer)) {
-            self.agree_for_good(agreed);
+            self.agree_for_good(&agreed);
         }
         // Whoever asked may have stopped waiting in this very moment.
         drop(tell.send(answer));

@@ -49,16 +49,13 @@ fn extent(references: &References) -> Extent {
             open.pop();
             continue;
         };
-        match known.get(next.target.as_str()) {
-            Some(behind) => {
-                extent.parts = extent.parts.saturating_add(behind.parts);
-                extent.depth = extent.depth.max(next.level + 1 + behind.depth);
-                *at += 1;
-            }
-            None => {
-                known.insert(&next.target, ITSELF);
-                open.push((&next.target, 0, ITSELF));
-            }
+        if let Some(behind) = known.get(next.target.as_str()) {
+            extent.parts = extent.parts.saturating_add(behind.parts);
+            extent.depth = extent.depth.max(next.level + 1 + behind.depth);
+            *at += 1;
+        } else {
+            known.insert(&next.target, ITSELF);
+            open.push((&next.target, 0, ITSELF));
         }
     }
     known.get("#").copied().unwrap_or(ITSELF)

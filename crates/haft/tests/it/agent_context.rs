@@ -209,3 +209,22 @@ async fn servers_may_ask_the_agents_model() {
         assert_eq!(model.requests()[1].tool_names(), Vec::<String>::new());
     }
 }
+
+/// A model that takes no temperature answers a server without.
+#[tokio::test]
+async fn a_temperature_is_a_hint_to_models_that_take_one() {
+    let refused = r#"{"error": {"message": "Unsupported value: 'temperature' does not support 0.2 with this model."}}"#;
+    let model = ModelServer::openai([Step::status(400).with_body(refused), Step::text("hello")]);
+    let stage = Stage::new();
+    let config = stage.config([], json!({"agent": section(&stage, &model, json!({}))}));
+    let sampler = Sampler::new(haft::model::open(&config.agent).unwrap());
+    let wanted = json!({
+        "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
+        "maxTokens": 10, "temperature": 0.2,
+    });
+    let answer = sampler.sample(&RawValue::from_string(wanted.to_string()).unwrap()).await.unwrap();
+    assert_eq!(answer["content"]["text"], "hello");
+    let sent: Vec<Value> =
+        model.requests().iter().map(|it| it.body["temperature"].clone()).collect();
+    assert_eq!(sent, [json!(0.2), Value::Null]);
+}

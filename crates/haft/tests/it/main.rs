@@ -70,6 +70,7 @@ mod model_content;
 mod model_failures;
 mod model_history;
 mod model_hostile;
+mod model_sdk;
 mod model_setup;
 mod model_support;
 mod model_tools;

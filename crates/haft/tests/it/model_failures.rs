@@ -124,7 +124,7 @@ async fn what_does_not_pass_is_not_tried_again() {
     let prompt = r#"{"type": "error", "error": {"type": "invalid_request_error",
                      "message": "prompt is too long: 210000 tokens > 200000 maximum"}}"#;
     let reply = r#"{"error": {"message": "input length and `max_tokens` exceed context limit: 143291 + 64000 > 200000"}}"#;
-    let content = r#"{"error": {"message": "Invalid 'messages[1].content': string too long."}}"#;
+    let long_text = r#"{"error": {"message": "Invalid 'messages[1].content': string too long."}}"#;
     let name =
         r#"{"error": {"message": "Invalid 'messages[1].tool_calls[0].id': string too long."}}"#;
     let picture =
@@ -133,7 +133,7 @@ async fn what_does_not_pass_is_not_tried_again() {
     for format in ALL {
         for (step, kind) in [
             (Step::status(400).with_body(reply), ModelFailure::TooLong),
-            (Step::status(400).with_body(content), ModelFailure::TooLong),
+            (Step::status(400).with_body(long_text), ModelFailure::TooLong),
             (Step::status(400).with_body(name), ModelFailure::Rejected),
             (Step::status(500).with_body(picture), ModelFailure::Pictures),
             (Step::status(400).with_body(damaged), ModelFailure::Pictures),

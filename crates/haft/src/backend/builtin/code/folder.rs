@@ -1,17 +1,21 @@
 //! A folder for one run of code, gone afterwards however the run ended.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Once, mpsc};
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::removal;
 
+/// How the names of these folders begin.
+const PREFIX: &str = "haft-code-";
+/// How old a folder is that nobody has locked.
+const ABANDONED_AFTER: Duration = Duration::from_mins(1);
 /// How many new files are told.
 const MADE_MAX: usize = 100;
 /// Among how many they are looked for.
@@ -27,16 +31,21 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct WorkFolder {
     path: PathBuf,
     is_removed: bool,
+    /// Locked for as long as this process lives and needs it.
+    _lock: File,
 }
 
 impl WorkFolder {
     pub(super) fn create() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         let parent = parent.canonicalize().unwrap_or(parent);
-        let path = parent.join(format!("haft-code-{}", Uuid::now_v7().simple()));
+        sweep_once(&parent);
+        let path = parent.join(format!("{PREFIX}{}", Uuid::now_v7().simple()));
         // Fails where the name is taken, also by a link, so nobody can have prepared it.
         DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self { path, is_removed: false })
+        let lock = File::open(&path)?;
+        lock.try_lock().map_err(io::Error::from)?;
+        Ok(Self { path, is_removed: false, _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -99,6 +108,36 @@ impl Drop for WorkFolder {
             Err(_) => remove_all(&self.path),
         }
     }
+}
+
+/// Removes, in the background and once, what processes left that were killed.
+fn sweep_once(parent: &Path) {
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(|| {
+        let parent = parent.to_owned();
+        // Where no thread can be started, the next process does it.
+        let _ = std::thread::Builder::new().name("haft-sweep".into()).spawn(move || sweep(&parent));
+    });
+}
+
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if is_ours && let Some(_lock) = abandoned(&entry.path()) {
+            remove_all(&entry.path());
+        }
+    }
+}
+
+/// The lock of a folder that nobody has any more.
+fn abandoned(path: &Path) -> Option<File> {
+    if !fs::symlink_metadata(path).ok()?.is_dir() {
+        return None;
+    }
+    let folder = File::open(path).ok()?;
+    // One that was just made may not be locked yet.
+    let age = folder.metadata().ok()?.modified().ok()?.elapsed().ok()?;
+    (age > ABANDONED_AFTER && folder.try_lock().is_ok()).then_some(folder)
 }
 
 fn remove_all(path: &Path) {

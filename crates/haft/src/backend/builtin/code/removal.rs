@@ -88,7 +88,7 @@ mod tests {
         let made = Command::new("python3").args(["-c", deep]).current_dir(&top).status();
         assert!(made.unwrap().success());
         for closed in ["a/b/c", "a/b", "a"] {
-            fs::set_permissions(top.join(closed), Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(top.join(closed), Permissions::from_mode(0o000)).unwrap();
         }
         remove(&top).unwrap();
         assert!(!top.exists() && outside.join("kept").exists());

@@ -1,7 +1,7 @@
 """The official clients of OpenAI and Anthropic: what they read of an answer, and whether a request is one of theirs.
 
-    sdk.py ask openai|anthropic URL streamed|whole     prints the answer as JSON, or the kind of error
-    sdk.py check openai|anthropic < REQUESTS           prints what is wrong with each of a JSON list of requests
+    model_sdk.py ask openai|anthropic URL streamed|whole     prints the answer as JSON, or the kind of error
+    model_sdk.py check openai|anthropic < REQUESTS           prints what is wrong with each of a JSON list of requests
 """
 
 import collections.abc
@@ -87,11 +87,11 @@ def problems(value, kind, at=""):
         if not isinstance(value, list):
             return [f"{at}: {value!r} is no list"]
         return [it for n, item in enumerate(value) for it in problems(item, words[0], f"{at}/{n}")]
-    if isinstance(kind, type):
+    if kind in (str, int, float, bool):
         fits = isinstance(value, (int, float) if kind is float else kind)
-        # Files and the like cannot be in JSON.
         return [] if fits else [f"{at}: {value!r} is no {kind.__name__}"]
-    raise TypeError(f"{at}: {kind} is not known here")
+    # Files, open streams and the like, which cannot be in JSON.
+    return [f"{at}: {value!r} is no {kind}"]
 
 
 def main(word, service, *rest):
