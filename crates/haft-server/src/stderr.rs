@@ -1,11 +1,14 @@
 //! Lines on stderr, above what stands on the last line of a terminal: progress, or what a person is typing.
 
+use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Goes to the start of the line and empties it.
 const ERASE: &str = "\r\u{1b}[K";
+
+/// How many lines wait for an editor to show them.
+const WAITING_MAX: usize = 1000;
 
 /// What stands on the last line.
 static LAST: Mutex<Last> = Mutex::new(Last { progress: String::new(), editor: None });
@@ -13,7 +16,40 @@ static LAST: Mutex<Last> = Mutex::new(Last { progress: String::new(), editor: No
 struct Last {
     progress: String,
     /// Takes lines while somebody types, and shows them above.
-    editor: Option<Sender<String>>,
+    editor: Option<Arc<Waiting>>,
+}
+
+/// Lines that wait for an editor to show them.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    lines: Mutex<VecDeque<String>>,
+    more: Condvar,
+}
+
+impl Waiting {
+    /// The next line, as soon as there is one.
+    pub(crate) fn next(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_empty = |lines: &mut VecDeque<String>| lines.is_empty();
+        let waited = self.more.wait_while(lines, is_empty);
+        let mut lines = waited.unwrap_or_else(PoisonError::into_inner);
+        lines.pop_front().unwrap_or_default()
+    }
+
+    /// Whether there was room.
+    fn add(&self, line: &[u8]) -> bool {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = lines.len() < WAITING_MAX;
+        if has_room {
+            lines.push_back(String::from_utf8_lossy(line).into_owned());
+            self.more.notify_one();
+        }
+        has_room
+    }
+
+    fn take(&self) -> VecDeque<String> {
+        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Shows a line that is taken back when it changes; nothing where it is empty.
@@ -27,7 +63,7 @@ pub(crate) fn show_progress(line: &str) {
 }
 
 /// Hands lines to an editor for as long as the guard lives.
-pub(crate) fn while_editing(editor: Sender<String>) -> Editing {
+pub(crate) fn while_editing(editor: Arc<Waiting>) -> Editing {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).editor = Some(editor);
     Editing
 }
@@ -37,7 +73,18 @@ pub(crate) struct Editing;
 
 impl Drop for Editing {
     fn drop(&mut self) {
-        LAST.lock().unwrap_or_else(PoisonError::into_inner).editor = None;
+        end_editing();
+    }
+}
+
+/// Hands no more lines to an editor, and writes those that it has not shown.
+pub(crate) fn end_editing() {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(editor) = last.editor.take() else { return };
+    let mut stderr = std::io::stderr().lock();
+    for line in editor.take() {
+        // A terminal that is gone shows nothing.
+        let _ = stderr.write_all(line.as_bytes());
     }
 }
 
@@ -63,9 +110,7 @@ impl Write for AboveLast {
 
     fn write_all(&mut self, text: &[u8]) -> std::io::Result<()> {
         let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(editor) = &last.editor
-            && editor.send(String::from_utf8_lossy(text).into_owned()).is_ok()
-        {
+        if last.editor.as_ref().is_some_and(|editor| editor.add(text)) {
             return Ok(());
         }
         let mut stderr = std::io::stderr().lock();

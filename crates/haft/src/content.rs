@@ -50,6 +50,18 @@ impl Content {
         Self::Text { text: text.into() }
     }
 
+    /// Whether it is a picture, be it as a resource.
+    #[cfg(feature = "agent")]
+    pub(crate) fn is_picture(&self) -> bool {
+        match self {
+            Self::Image { .. } => true,
+            Self::Resource { mime_type: Some(kind), data: Some(_), text: None, .. } => {
+                kind.starts_with("image/")
+            }
+            Self::Resource { .. } | Self::Text { .. } | Self::Audio { .. } => false,
+        }
+    }
+
     /// The block as a text: its own, or one that says what it is.
     pub fn as_text(&self) -> Cow<'_, str> {
         let bytes = |base64: &str| base64.trim_end_matches('=').len() * 3 / 4;

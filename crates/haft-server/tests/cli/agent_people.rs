@@ -465,3 +465,18 @@ fn a_server_asks_the_person_who_calls() {
     let left = terminal.left();
     assert_eq!((left.code, left.is_sane), (130, true), "{}", left.screen);
 }
+
+/// What ends a command while a question is before the person is shown, whole and last.
+#[test]
+fn the_end_is_told_although_a_question_is_open() {
+    let model = ModelServer::openai([]);
+    let workspace = only(&model, "");
+    let line = "\"$haft\" call request_human_input '{\"question\": \"Which?\", \"timeout\": 1}'";
+    let mut terminal = Terminal::open(&workspace, line);
+    terminal.see("your answer");
+    terminal.press("half an ans");
+    terminal.see("error: nobody answered within 1s");
+    terminal.see("execution ");
+    let left = terminal.left();
+    assert_eq!((left.code, left.is_sane), (1, true), "{}", left.screen);
+}

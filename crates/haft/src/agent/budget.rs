@@ -51,10 +51,10 @@ impl Budget {
         }
     }
 
-    /// Half of what was sent, for a model that can read less than it was said to.
+    /// Half as many messages as were sent, for a model that can read less than it was said to.
     pub(super) fn halved(&self, messages: &[ChatMessage]) -> usize {
-        let sent = self.fixed + messages.iter().map(cost).sum::<usize>();
-        sent.min(self.all) / 2
+        let said = messages.iter().map(cost).sum::<usize>();
+        self.fixed + said.min(self.left()) / 2
     }
 }
 

@@ -71,7 +71,7 @@ impl Conversation {
             self.journal = None;
         }
         self.messages.clear();
-        self.unseen = 0;
+        (self.tokens_max, self.unseen) = (None, 0);
     }
 
     /// The messages as the model may see them.
@@ -91,7 +91,7 @@ impl Conversation {
         self.tokens_max.unwrap_or(said).min(said)
     }
 
-    /// The model reads no more than this.
+    /// The model answered to so much; it may read no more.
     pub(super) fn reads_at_most(&mut self, tokens: usize) {
         self.tokens_max = Some(tokens);
     }
@@ -125,13 +125,7 @@ fn pictures(message: &mut ChatMessage) -> impl Iterator<Item = &mut Content> {
         }
         ChatMessage::Assistant { .. } => Vec::new(),
     };
-    blocks.into_iter().filter(|block| match block {
-        Content::Image { .. } => true,
-        Content::Resource { mime_type: Some(kind), data: Some(_), text: None, .. } => {
-            kind.starts_with("image/")
-        }
-        Content::Resource { .. } | Content::Text { .. } | Content::Audio { .. } => false,
-    })
+    blocks.into_iter().filter(|block| block.is_picture())
 }
 
 fn leave_out(picture: &mut Content) {
@@ -142,13 +136,15 @@ fn leave_out(picture: &mut Content) {
 
 /// The messages of a server's prompt as messages of a conversation.
 pub fn from_prompt(messages: Vec<Message>) -> Vec<ChatMessage> {
-    let converted = messages.into_iter().map(|Message { role, content }| {
-        if role == "assistant" {
-            let texts: Vec<_> = content.iter().map(Content::as_text).collect();
-            ChatMessage::Assistant { text: texts.join("\n"), calls: Vec::new(), kept: None }
-        } else {
-            ChatMessage::User { content }
-        }
-    });
-    converted.collect()
+    messages.into_iter().map(|Message { role, content }| said_by(&role, content)).collect()
+}
+
+/// What somebody in this role of MCP says, as a message of a conversation.
+pub(super) fn said_by(role: &str, content: Vec<Content>) -> ChatMessage {
+    if role == "assistant" {
+        let texts: Vec<_> = content.iter().map(Content::as_text).collect();
+        ChatMessage::Assistant { text: texts.join("\n"), calls: Vec::new(), kept: None }
+    } else {
+        ChatMessage::User { content }
+    }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::conversation::said_by;
 use crate::content::Content;
 use crate::model::{
     ChatMessage, ChatModel, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelTurn,
@@ -120,18 +121,10 @@ fn message(Said { role, content }: Said) -> ChatMessage {
         Blocks::Many(blocks) => blocks,
         Blocks::One(block) => vec![block],
     };
-    let content: Vec<Content> = blocks
-        .into_iter()
-        .map(|block| match block {
-            Block::Text { text } => Content::Text { text },
-            Block::Image { data, mime_type } => Content::Image { data, mime_type },
-            Block::Audio { data, mime_type } => Content::Audio { data, mime_type },
-        })
-        .collect();
-    if role == "assistant" {
-        let texts: Vec<_> = content.iter().map(Content::as_text).collect();
-        ChatMessage::Assistant { text: texts.join("\n"), calls: Vec::new(), kept: None }
-    } else {
-        ChatMessage::User { content }
-    }
+    let content = blocks.into_iter().map(|block| match block {
+        Block::Text { text } => Content::Text { text },
+        Block::Image { data, mime_type } => Content::Image { data, mime_type },
+        Block::Audio { data, mime_type } => Content::Audio { data, mime_type },
+    });
+    said_by(&role, content.collect())
 }

@@ -202,8 +202,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Heard, ModelError> {
         let system = self.system();
+        let mut tokens = conversation.tokens_max(self.settings.context_tokens);
         for again in 0.. {
-            let tokens = conversation.tokens_max(self.settings.context_tokens);
             let budget = Budget::new(tokens, &system, tools);
             let messages = budget::fit(&conversation.sent(), &budget)?;
             let request = ModelRequest {
@@ -214,13 +214,17 @@ impl Agent {
                 ..ModelRequest::default()
             };
             let error = match self.listen(request, tell, cancel).await {
-                Ok(heard) => return Ok(heard),
+                Ok(heard) => {
+                    // Only what was answered is known to be read.
+                    conversation.reads_at_most(tokens);
+                    return Ok(heard);
+                }
                 Err(error) if again >= AGAIN_MAX => return Err(error),
                 Err(error) => error,
             };
             let how = match error.kind {
                 ModelFailure::TooLong => {
-                    conversation.reads_at_most(budget.halved(&conversation.sent()));
+                    tokens = budget.halved(&conversation.sent());
                     "with less of the conversation"
                 }
                 ModelFailure::Pictures if conversation.hide_pictures() => "without pictures",

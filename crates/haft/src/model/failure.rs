@@ -43,6 +43,8 @@ pub(super) struct Failures {
     key: Option<Secret>,
     redactor: Redactor,
     silence_max: Duration,
+    /// Whether the service was sent a picture.
+    has_pictures: bool,
 }
 
 impl Failures {
@@ -62,7 +64,13 @@ impl Failures {
             redactor: Redactor::new(key_text.chain(secrets.iter().cloned())),
             key,
             silence_max: Duration::ZERO,
+            has_pictures: false,
         }
+    }
+
+    /// Says whether the service was sent a picture.
+    pub(super) fn showing(self, has_pictures: bool) -> Self {
+        Self { has_pictures, ..self }
     }
 
     /// Says how long the service may be silent.
@@ -98,13 +106,17 @@ impl Failures {
             _ if lower.contains("insufficient_quota") => return self.unpaid(status, &said),
             400..500 if status != 429 && is_too_long(&lower) => return self.too_long(&said),
             413 => return self.too_long(&said),
-            400 | 404 | 415 | 422 | 500 if is_about_pictures(status, &lower) => (
-                ModelFailure::Pictures,
-                format!(
-                    "the service of `{model}` does not take a picture in the conversation ({status}): {said}"
-                ),
-                Some("`agent.images: false` keeps pictures from the model".to_owned()),
-            ),
+            400 | 404 | 415 | 422 | 500
+                if self.has_pictures && is_about_pictures(status, &lower) =>
+            {
+                (
+                    ModelFailure::Pictures,
+                    format!(
+                        "the service of `{model}` does not take a picture in the conversation ({status}): {said}"
+                    ),
+                    Some("`agent.images: false` keeps pictures from the model".to_owned()),
+                )
+            }
             404 => {
                 return setup(
                     format!("{} does not know the model `{model}` (404): {said}", self.address),
@@ -309,8 +321,8 @@ fn is_too_long(lower: &str) -> bool {
 
 fn is_about_pictures(status: u16, lower: &str) -> bool {
     let names = ["image", "picture", "vision", "multimodal"].iter().any(|it| lower.contains(it));
-    // A failure of the service may name anything.
-    names && (status < 500 || lower.contains("support"))
+    // The name of a model, or a failure of the service, may have any of these words.
+    names && (matches!(status, 400 | 415 | 422) || lower.contains("support"))
 }
 
 fn passing(headers: &HeaderMap) -> ModelFailure {

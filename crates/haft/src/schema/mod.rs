@@ -20,7 +20,7 @@ const OPTIONS_CHARS_MAX: usize = 300;
 /// Largest automaton of one pattern: a bigger one is linear in the text but slow for each letter.
 const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// The same for all patterns of a schema together, and how many there may be.
-const ALL_PATTERNS_BYTES_MAX: usize = 16 * 1024 * 1024;
+const ALL_PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 const PATTERNS_MAX: usize = 256;
 
 pub use bounded::CHECK_TIME_MAX;
@@ -74,7 +74,7 @@ impl Schema {
                 }
                 (ValidationErrorKind::Format { format }, path) if format == "regex" => format!(
                     "at `{path}`: `{}` is no regular expression without look-around and \
-                     back-references, the kind that takes linear time",
+                     back-references, the kind that takes linear time, or a very large one",
                     error.instance().as_str().unwrap_or_default()
                 ),
                 (_, "") => error.to_string(),
@@ -91,11 +91,14 @@ impl Schema {
         Err(violations.map(|error| violation(&error)).collect())
     }
 
-    /// Whether a check of so much text may take long.
-    fn is_heavy(&self, bytes: usize) -> bool {
-        self.depth_max.is_some()
-            || (self.has_patterns && bytes > bounded::PATTERN_BYTES_MAX)
-            || self.parts.saturating_mul(bytes) > bounded::WORK_MAX
+    /// Whether a check of so much text may take very long.
+    fn is_hard(&self, bytes: usize) -> bool {
+        self.depth_max.is_some() || (self.has_patterns && bytes > bounded::PATTERN_BYTES_MAX)
+    }
+
+    /// Whether it may take long only because there is much of it.
+    fn is_large(&self, bytes: usize) -> bool {
+        self.parts.saturating_mul(bytes) > bounded::WORK_MAX
     }
 
     fn check_depth(&self, value: &Value) -> Result<(), Vec<Violation>> {
@@ -159,11 +162,15 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
+/// Values, which are no schemas whatever is in them.
+const DATA: [&str; 4] = ["const", "enum", "default", "examples"];
+
 /// How many patterns look at texts.
 fn patterns(schema: &Value) -> usize {
     match schema {
         Value::Object(map) => map
             .iter()
+            .filter(|(key, _)| !DATA.contains(&key.as_str()))
             .map(|(key, value)| match (key.as_str(), value) {
                 ("pattern", Value::String(_)) => 1,
                 ("patternProperties", Value::Object(named)) => {
@@ -177,11 +184,17 @@ fn patterns(schema: &Value) -> usize {
     }
 }
 
+/// How many parts look at a value: what only describes does not.
 fn parts(schema: &Value) -> usize {
     match schema {
-        Value::Object(map) => 1 + map.values().map(parts).sum::<usize>(),
-        Value::Array(items) => 1 + items.iter().map(parts).sum::<usize>(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Object(map) => {
+            let describes =
+                |key: &str| DATA.contains(&key) || matches!(key, "title" | "description");
+            let looks = map.iter().filter(|(key, _)| !describes(key));
+            looks.map(|(_, value)| 1 + parts(value)).sum()
+        }
+        Value::Array(items) => items.iter().map(parts).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
@@ -192,8 +205,7 @@ fn remote_reference(schema: &Value) -> Option<&str> {
             ("$ref" | "$dynamicRef", Value::String(target)) if leaves(target) => {
                 Some(target.as_str())
             }
-            // Data inside `const`, `enum`, `default` and `examples` is no schema.
-            ("const" | "enum" | "default" | "examples", _) => None,
+            (key, _) if DATA.contains(&key) => None,
             (_, value) => remote_reference(value),
         }),
         Value::Array(items) => items.iter().find_map(remote_reference),

@@ -13,6 +13,10 @@ const PARTS_MAX: u64 = 10_000;
 /// How deep they may lead, levels of nesting included: whoever follows them does so level by level, on a stack that ends.
 const DEPTH_MAX: usize = 1000;
 
+/// How many parts may be referred to. Where they lead back to each other, a way through them may be as long as they are
+/// many.
+const TARGETS_MAX: usize = 1500;
+
 /// What the references of a schema lead to.
 type References = BTreeMap<String, Vec<Reference>>;
 
@@ -26,7 +30,11 @@ struct Reference {
 /// A few kilobytes that double at each step, or a chain of some thousand, are enough for that, without any reference to
 /// itself.
 pub(super) fn explodes(schema: &Value) -> bool {
-    let Extent { parts, depth } = extent(&references(schema));
+    let references = references(schema);
+    if references.len() > TARGETS_MAX {
+        return true;
+    }
+    let Extent { parts, depth } = extent(&references);
     parts > PARTS_MAX || depth > DEPTH_MAX
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use haft::model::{ModelError, ModelEvent, ModelFailure};
+use haft::Content;
+use haft::model::{ChatMessage, ModelError, ModelEvent, ModelFailure, ModelRequest};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -127,16 +128,11 @@ async fn what_does_not_pass_is_not_tried_again() {
     let long_text = r#"{"error": {"message": "Invalid 'messages[1].content': string too long."}}"#;
     let name =
         r#"{"error": {"message": "Invalid 'messages[1].tool_calls[0].id': string too long."}}"#;
-    let picture =
-        r#"{"error": {"message": "image input is not supported - you may need an mmproj"}}"#;
-    let damaged = r#"{"error": {"message": "Could not process image"}}"#;
     for format in ALL {
         for (step, kind) in [
             (Step::status(400).with_body(reply), ModelFailure::TooLong),
             (Step::status(400).with_body(long_text), ModelFailure::TooLong),
             (Step::status(400).with_body(name), ModelFailure::Rejected),
-            (Step::status(500).with_body(picture), ModelFailure::Pictures),
-            (Step::status(400).with_body(damaged), ModelFailure::Pictures),
             (Step::status(401), ModelFailure::Setup),
             (Step::status(403), ModelFailure::Setup),
             (Step::status(404), ModelFailure::Setup),
@@ -236,4 +232,31 @@ async fn a_script_that_is_over_says_so() {
     let server = ModelServer::openai([]);
     let error = failure(&model(&server, "retries: 0"), question("?")).await;
     assert!(error.message.contains("the script of the test is over"), "{error}");
+}
+
+/// A picture that the model does not take is told apart from all else that may name pictures.
+#[tokio::test]
+async fn a_picture_that_is_refused_is_told_apart() {
+    let unsupported =
+        r#"{"error": {"message": "image input is not supported - you may need an mmproj"}}"#;
+    let damaged = r#"{"error": {"message": "Could not process image"}}"#;
+    let unknown = r#"{"error": {"message": "model 'llama3.2-vision' not found"}}"#;
+    let image = Content::Image { data: "aW1n".into(), mime_type: "image/png".into() };
+    let seen = ModelRequest {
+        messages: vec![ChatMessage::User { content: vec![Content::text("?"), image] }],
+        ..ModelRequest::default()
+    };
+    for format in ALL {
+        for (status, body, with, without) in [
+            (500, unsupported, ModelFailure::Pictures, PASSING),
+            (400, damaged, ModelFailure::Pictures, ModelFailure::Rejected),
+            (404, unknown, ModelFailure::Setup, ModelFailure::Setup),
+        ] {
+            let step = || Step::status(status).with_body(body);
+            let server = ModelServer::start(format, [step(), step()]);
+            let model = model(&server, "retries: 0");
+            assert_eq!(failure(&model, seen.clone()).await.kind, with, "{format:?} {status}");
+            assert_eq!(failure(&model, question("?")).await.kind, without, "{format:?} {status}");
+        }
+    }
 }

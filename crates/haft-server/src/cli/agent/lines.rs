@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use haft::text::printable;
 use rustix::io::ioctl_fionread;
@@ -19,8 +20,7 @@ use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config, Editor, ExternalPrinter as _};
 use tokio::sync::oneshot;
 
-use crate::stderr;
-use crate::stderr::say;
+use crate::stderr::{self, Waiting, say};
 
 /// How many lines are remembered.
 const HISTORY_MAX: usize = 1000;
@@ -28,6 +28,9 @@ const HISTORY_MAX: usize = 1000;
 /// How many lines that were typed ahead are kept, and how long one can be: what terminals hold.
 const AHEAD_MAX: usize = 100;
 const LINE_BYTES_MAX: usize = 4096;
+
+/// How long an editor that is left in the middle of a line has to show what it was handed.
+const SHOWING_MAX: Duration = Duration::from_millis(20);
 
 /// Ends what the editor asks of terminals while a line is read, and the line itself.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l\n";
@@ -119,9 +122,12 @@ impl Drop for Mode {
         if let Some(before) = &self.before
             && self.is_reading.load(Ordering::SeqCst)
         {
+            // What the editor was handed it shows at once.
+            std::thread::sleep(SHOWING_MAX);
             // A terminal that is gone needs neither.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
             let _ = std::io::stderr().write_all(PASTE_OFF);
+            stderr::end_editing();
         }
     }
 }
@@ -195,17 +201,17 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
 
 /// What takes lines to be shown above the one that is edited; nothing where there is no terminal. A thread hands them
 /// to the editor: it takes one only while it reads, and nobody else shall wait for that.
-fn above(editor: &mut Editor<(), FileHistory>) -> Option<Sender<String>> {
+fn above(editor: &mut Editor<(), FileHistory>) -> Option<Arc<Waiting>> {
+    // Where stderr goes elsewhere, so do its lines.
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
     let mut printer = editor.create_external_printer().ok()?;
-    let (send, lines) = channel::<String>();
-    std::thread::spawn(move || {
-        for line in lines {
-            if printer.print(line).is_err() {
-                return;
-            }
-        }
-    });
-    Some(send)
+    let waiting = Arc::<Waiting>::default();
+    let lines = Arc::clone(&waiting);
+    // Ends with a terminal that is gone, or with the program.
+    std::thread::spawn(move || while printer.print(lines.next()).is_ok() {});
+    Some(waiting)
 }
 
 /// The whole lines that were typed and nobody read, which wait for the next prompts. Nothing of what was typed answers a

@@ -54,14 +54,28 @@ impl Names {
 const ANTHROPIC_OWN: [&str; 1] = ["web_search"];
 const GEMINI_OWN: [&str; 4] =
     ["googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext"];
+/// Of Gemini's newer interface.
+const INTERACTIONS_OWN: [&str; 8] = [
+    "google_search",
+    "code_execution",
+    "url_context",
+    "file_search",
+    "computer_use",
+    "google_maps",
+    "mcp_server",
+    "retrieval",
+];
 
 fn is_providers_own(tool: &str, provider: Provider) -> bool {
     match provider {
         Provider::OpenAi | Provider::Ollama => false,
         Provider::Anthropic => ANTHROPIC_OWN.contains(&tool),
         Provider::Gemini => GEMINI_OWN.contains(&tool),
-        // Among them are services that speak one of the two formats.
-        Provider::Other(_) => ANTHROPIC_OWN.contains(&tool) || GEMINI_OWN.contains(&tool),
+        // Among them are services that speak any of these formats.
+        Provider::Other(_) => {
+            let own = [&ANTHROPIC_OWN[..], &GEMINI_OWN, &INTERACTIONS_OWN];
+            own.iter().any(|names| names.contains(&tool))
+        }
     }
 }
 
@@ -114,5 +128,12 @@ mod tests {
         assert_eq!(search(Provider::Anthropic).for_model("web_search"), "web_search_tool");
         let gemini = Names::new(["codeExecution"].into_iter(), Provider::Gemini);
         assert_eq!(gemini.for_model("codeExecution"), "codeExecution_tool");
+        let other = Provider::Other(genai::adapter::AdapterKind::Groq);
+        let other = Names::new(["code_execution", "retrieval", "plain"].into_iter(), other);
+        assert_eq!(other.for_model("code_execution"), "code_execution_tool");
+        assert_eq!(
+            (other.for_model("retrieval"), other.for_model("plain")),
+            ("retrieval_tool".into(), "plain".into())
+        );
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct WorkFolder {
     path: PathBuf,
     is_removed: bool,
     /// Locked for as long as this process lives and needs it.
-    _lock: File,
+    lock: File,
 }
 
 impl WorkFolder {
@@ -43,9 +43,10 @@ impl WorkFolder {
         let path = parent.join(format!("{PREFIX}{}", Uuid::now_v7().simple()));
         // Fails where the name is taken, also by a link, so nobody can have prepared it.
         DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = File::open(&path)?;
-        lock.try_lock().map_err(io::Error::from)?;
-        Ok(Self { path, is_removed: false, _lock: lock })
+        let folder = Self { lock: File::open(&path)?, path, is_removed: false };
+        // Where a file system has no locks, nobody else takes one there either.
+        let _ = folder.lock.try_lock();
+        Ok(folder)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -137,7 +138,8 @@ fn abandoned(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     // One that was just made may not be locked yet.
     let age = folder.metadata().ok()?.modified().ok()?.elapsed().ok()?;
-    (age > ABANDONED_AFTER && folder.try_lock().is_ok()).then_some(folder)
+    let is_ours = removal::is_own(&folder);
+    (is_ours && age > ABANDONED_AFTER && folder.try_lock().is_ok()).then_some(folder)
 }
 
 fn remove_all(path: &Path) {

@@ -1,71 +1,93 @@
 //! Removes a folder with everything in it, however deep that is and whatever permissions it has: code may have made it so
-//! on purpose. Every folder inside is moved up to the top before it is emptied, so no path is long, nothing is open for
-//! each level, and nothing calls itself.
+//! on purpose, and may still be changing it. Every folder inside is moved up to the top before it is emptied, so nothing is
+//! open for each level and nothing calls itself. Everything is reached through folders that are open and are none of
+//! somebody's links, so nothing outside is touched.
 
-use std::fs::{self, Permissions};
+use std::ffi::{CStr, CString};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use uuid::Uuid;
+
+/// How often the top is looked through. Each time what was moved up is emptied, so only who keeps making folders needs more.
+const LOOKS_MAX: u32 = 1_000_000;
 
 /// Removes `top`. It is no error that it is gone already.
 pub(super) fn remove(top: &Path) -> io::Result<()> {
-    open_up(top);
-    loop {
-        let mut has_folders = false;
-        for entry in read(top)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                has_folders = true;
-                empty(&entry.path(), top)?;
-                fs::remove_dir(entry.path())?;
-            } else {
-                fs::remove_file(entry.path())?;
+    let folder = match open(CWD, top) {
+        Err(Errno::NOENT) => return Ok(()),
+        folder => folder?,
+    };
+    for _ in 0..LOOKS_MAX {
+        let mut was_empty = true;
+        for name in names(&folder)? {
+            was_empty = false;
+            if !unlinked(&folder, &name)? {
+                empty(&open(&folder, &*name)?, &folder)?;
+                unlinkat(&folder, &*name, AtFlags::REMOVEDIR)?;
             }
         }
-        // What was moved up may not be listed in the same look.
-        if !has_folders {
-            return gone(fs::remove_dir(top));
+        if was_empty {
+            return fs::remove_dir(top);
         }
     }
+    Err(io::Error::other("it grows faster than it can be removed"))
 }
 
 /// Takes everything out of a folder: files are removed, folders moved to the top.
-fn empty(folder: &Path, top: &Path) -> io::Result<()> {
-    open_up(folder);
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
+fn empty(folder: &OwnedFd, top: &OwnedFd) -> io::Result<()> {
+    for name in names(folder)? {
+        if !unlinked(folder, &name)? {
             // Whoever moves a folder writes into it: what is above it changes.
-            open_up(&entry.path());
-            fs::rename(entry.path(), top.join(Uuid::now_v7().simple().to_string()))?;
-        } else {
-            fs::remove_file(entry.path())?;
+            drop(open(folder, &*name)?);
+            renameat(folder, &*name, top, Uuid::now_v7().simple().to_string())?;
         }
     }
     Ok(())
 }
 
-/// Code may have closed folders even to their owner.
-fn open_up(folder: &Path) {
-    // What cannot be opened is found when it is read.
-    let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
-}
-
-fn read(top: &Path) -> io::Result<Vec<io::Result<fs::DirEntry>>> {
-    match fs::read_dir(top) {
-        Ok(entries) => Ok(entries.collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+/// Removes what is no folder.
+fn unlinked(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
-fn gone(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+/// Opens a folder, no link to one, so that its owner may do everything in it: code may have closed it.
+fn open(above: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
+    let found = openat(above, name, OFlags::PATH | FOLDER, Mode::empty())?;
+    // By the number of what is open: by its name it might be something else by now.
+    let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+    // What cannot be opened up is found when it is opened.
+    let _ = fs::set_permissions(itself, Permissions::from_mode(0o700));
+    openat(&found, c".", OFlags::RDONLY | FOLDER, Mode::empty())
+}
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.as_bytes(), b"." | b"..") {
+            names.push(name);
+        }
     }
+    Ok(names)
+}
+
+/// Whether a folder is this user's own.
+pub(super) fn is_own(folder: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let uid = rustix::process::geteuid().as_raw();
+    folder.metadata().is_ok_and(|it| it.uid() == uid)
 }
 
 #[cfg(test)]
@@ -74,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Deeper than any path can name, and closed.
+    /// Deeper than any path can name, and closed; links lead nowhere.
     #[test]
     fn a_folder_goes_however_deep_and_closed_it_is() {
         let parent = tempfile::tempdir().unwrap();
@@ -82,16 +104,24 @@ mod tests {
         let outside = parent.path().join("outside");
         fs::create_dir_all(top.join("a/b/c")).unwrap();
         fs::create_dir(&outside).unwrap();
+        fs::set_permissions(&outside, Permissions::from_mode(0o755)).unwrap();
         fs::write(outside.join("kept"), "").unwrap();
-        std::os::unix::fs::symlink(&outside, top.join("a/link")).unwrap();
+        for link in ["link", "a/link", "a/b/link"] {
+            std::os::unix::fs::symlink(&outside, top.join(link)).unwrap();
+        }
         let deep = "import os\nfor n in range(3000):\n    os.mkdir('d'); open('f', 'w').close(); os.chdir('d')\nos.chmod('.', 0)";
         let made = Command::new("python3").args(["-c", deep]).current_dir(&top).status();
         assert!(made.unwrap().success());
-        for closed in ["a/b/c", "a/b", "a"] {
+        for closed in ["a/b/c", "a/b", "a", ""] {
             fs::set_permissions(top.join(closed), Permissions::from_mode(0o000)).unwrap();
         }
         remove(&top).unwrap();
         assert!(!top.exists() && outside.join("kept").exists());
+        assert_eq!(outside.metadata().unwrap().permissions().mode() & 0o777, 0o755);
         remove(&top).unwrap();
+        // A link in the place of the folder itself is left alone, and so is what it leads to.
+        std::os::unix::fs::symlink(&outside, &top).unwrap();
+        remove(&top).unwrap_err();
+        assert!(outside.join("kept").exists());
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Mark(String);
 
 impl Mark {
     pub(super) fn new() -> Self {
-        Self(format!("{MADE}{}", Uuid::new_v4().simple()))
+        Self(format!("{MADE}{}", Uuid::now_v7().simple()))
     }
 
     /// What was printed after the mark; nothing where it is missing.
