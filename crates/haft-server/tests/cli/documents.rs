@@ -75,7 +75,7 @@ fn the_reference_configuration_loads() {
         ("tools/tools.json", r#"{"tools": []}"#),
         ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
     ]);
-    let finished = run(&workspace, &["check"]);
+    let finished = crate::haft(&workspace, &["check"]).env("OPENAI_API_KEY", "k").run();
     assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
     // The two keys of the README's tool, with its script.
     let readme = document("README.md");

@@ -74,7 +74,7 @@ impl Schema {
                 }
                 (ValidationErrorKind::Format { format }, path) if format == "regex" => format!(
                     "at `{path}`: `{}` is no regular expression without look-around and \
-                     back-references, the kind that takes linear time, or a very large one",
+                     back-references, the kind that takes linear time",
                     error.instance().as_str().unwrap_or_default()
                 ),
                 (_, "") => error.to_string(),
