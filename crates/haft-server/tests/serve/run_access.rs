@@ -57,7 +57,7 @@ async fn one_run_at_a_time_goes_on_with_a_session() {
     let second = begin(&served, next).await;
     assert_eq!(over(&served, &second).await["text"], "Here again.");
     let asked = model.last_request();
-    assert_eq!(asked.last_user_text(), "Hello?");
+    assert_eq!(asked.last_user_text(), "Hi\n\nHello?");
 }
 
 /// A call key sees, follows, cancels and goes on with what is its own; an admin everything.
