@@ -62,6 +62,14 @@ impl Content {
         }
     }
 
+    /// What stands in its place where a model is not shown it.
+    #[cfg(feature = "agent")]
+    pub(crate) fn left_out(&self, why: &str) -> String {
+        let what = self.as_text();
+        let what = what.trim_start_matches('[').trim_end_matches(']');
+        format!("[left out, {why}: {what}]")
+    }
+
     /// The block as a text: its own, or one that says what it is.
     pub fn as_text(&self) -> Cow<'_, str> {
         let bytes = |base64: &str| base64.trim_end_matches('=').len() * 3 / 4;

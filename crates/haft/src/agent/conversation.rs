@@ -81,7 +81,10 @@ impl Conversation {
         }
         let mut messages = self.messages.clone();
         for message in messages.iter_mut().take(self.unseen) {
-            pictures(message).for_each(leave_out);
+            let blocks = message.blocks_mut();
+            for picture in blocks.into_iter().filter(|block| block.is_picture()) {
+                *picture = Content::text(picture.left_out("the model does not take it"));
+            }
         }
         Cow::Owned(messages)
     }
@@ -98,8 +101,7 @@ impl Conversation {
 
     /// Shows the model no picture of what was said so far. Whether there was any that it saw.
     pub(super) fn hide_pictures(&mut self) -> bool {
-        let seen = self.messages.iter_mut().skip(self.unseen);
-        let had_some = seen.flat_map(pictures).next().is_some();
+        let had_some = self.messages.iter().skip(self.unseen).any(ChatMessage::has_picture);
         self.unseen = self.messages.len();
         had_some
     }
@@ -114,24 +116,6 @@ impl Default for Conversation {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The pictures of a message.
-fn pictures(message: &mut ChatMessage) -> impl Iterator<Item = &mut Content> {
-    let blocks: Vec<&mut Content> = match message {
-        ChatMessage::User { content } => content.iter_mut().collect(),
-        ChatMessage::Tools { results } => {
-            results.iter_mut().flat_map(|result| &mut result.content).collect()
-        }
-        ChatMessage::Assistant { .. } => Vec::new(),
-    };
-    blocks.into_iter().filter(|block| block.is_picture())
-}
-
-fn leave_out(picture: &mut Content) {
-    let what = picture.as_text();
-    let what = what.trim_start_matches('[').trim_end_matches(']');
-    *picture = Content::text(format!("[left out, the model does not take it: {what}]"));
 }
 
 /// The messages of a server's prompt as messages of a conversation.

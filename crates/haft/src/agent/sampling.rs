@@ -80,7 +80,9 @@ impl Sampler {
         };
         let answer = match self.answer(request.clone()).await {
             // Many models take none, and it is no more than a hint.
-            Err(error) if error.message.contains("temperature") => {
+            Err(error)
+                if request.temperature.is_some() && error.message.contains("temperature") =>
+            {
                 self.answer(ModelRequest { temperature: None, ..request }).await
             }
             answer => answer,

@@ -37,6 +37,28 @@ impl ChatMessage {
     pub fn user(text: impl Into<String>) -> Self {
         Self::User { content: vec![Content::text(text)] }
     }
+
+    /// Whether a picture is in it.
+    pub(crate) fn has_picture(&self) -> bool {
+        match self {
+            Self::User { content } => content.iter().any(Content::is_picture),
+            Self::Tools { results } => {
+                results.iter().any(|result| result.content.iter().any(Content::is_picture))
+            }
+            Self::Assistant { .. } => false,
+        }
+    }
+
+    /// What a person or a tool put into it.
+    pub(crate) fn blocks_mut(&mut self) -> Vec<&mut Content> {
+        match self {
+            Self::User { content } => content.iter_mut().collect(),
+            Self::Tools { results } => {
+                results.iter_mut().flat_map(|result| &mut result.content).collect()
+            }
+            Self::Assistant { .. } => Vec::new(),
+        }
+    }
 }
 
 /// A tool that a model wants to call.

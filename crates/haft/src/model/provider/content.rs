@@ -48,7 +48,7 @@ impl Shows {
 
     fn binary<'c>(self, content: &Content, data: &'c str, mime_type: &str) -> Block<'c> {
         if !is_base64(data) {
-            return Block::Text(left_out("its data is no base64", content));
+            return Block::Text(content.left_out("its data is no base64"));
         }
         let image = self.images.then(|| self.provider.image_type(mime_type)).flatten();
         if let Some(mime_type) = image {
@@ -57,14 +57,8 @@ impl Shows {
         if let Some(mime_type) = self.provider.audio_type(mime_type, self.audio) {
             return Block::Audio { data, mime_type };
         }
-        Block::Text(left_out("this model is not shown it", content))
+        Block::Text(content.left_out("this model is not shown it"))
     }
-}
-
-fn left_out(why: &str, content: &Content) -> String {
-    let what = content.as_text();
-    let what = what.trim_start_matches('[').trim_end_matches(']');
-    format!("[left out, {why}: {what}]")
 }
 
 /// Whether a provider can take it: one damaged picture would make it refuse the conversation from there on.

@@ -34,7 +34,6 @@ use super::{
 };
 use crate::config::Secret;
 use crate::config::agent::AgentConfig;
-use crate::content::Content;
 use crate::error::innermost;
 
 /// How many times as long as in silence a service may take if it keeps saying that it is there: some do while a
@@ -132,7 +131,8 @@ impl Service {
         request.max_output_tokens = request.max_output_tokens.or(self.max_output_tokens);
         let (target, key) = self.target.resolve(&self.client).await?;
         let address = self.target.shown.as_deref().unwrap_or(target.endpoint.base_url());
-        let has_pictures = self.shows.images && request.messages.iter().any(has_picture);
+        let has_pictures =
+            self.shows.images && request.messages.iter().any(ChatMessage::has_picture);
         let failures = self.failures(address, key.clone()).showing(has_pictures);
         let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
         let chat = request::chat(&request, &offer, self.shows);
@@ -168,16 +168,6 @@ impl Service {
     fn failures(&self, address: &str, key: Option<Secret>) -> Failures {
         let Target { model, key: source, secrets, .. } = &self.target;
         Failures::new(model, address, source.place(), key, secrets).waiting(self.silence_max)
-    }
-}
-
-fn has_picture(message: &ChatMessage) -> bool {
-    match message {
-        ChatMessage::User { content } => content.iter().any(Content::is_picture),
-        ChatMessage::Tools { results } => {
-            results.iter().any(|result| result.content.iter().any(Content::is_picture))
-        }
-        ChatMessage::Assistant { .. } => false,
     }
 }
 
