@@ -8,9 +8,8 @@ use libfuzzer_sys::fuzz_target;
 use tokio::runtime::Runtime;
 
 // Requests of the server are answered by tasks, which need a place to wait.
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    tokio::runtime::Builder::new_current_thread().build().expect("a runtime")
-});
+static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().build().expect("a runtime"));
 
 fuzz_target!(|bytes: &[u8]| {
     // Derived from the input, so that the seeds stay plain examples.

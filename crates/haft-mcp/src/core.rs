@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use crate::error::{Failure, RequestError, RpcError, TransportError};
+use crate::error::{Failure, RequestError, TransportError};
 use crate::limits::{Limits, RATE_SPAN};
-use crate::wire::{self, Incoming, Malformed};
+use crate::wire::{Content, Parsed};
 
 /// The state of one connection. `W` is whatever waits for an answer.
 #[derive(Debug)]
@@ -147,21 +147,53 @@ impl<W> Core<W> {
         exchange: Option<u64>,
         now: Instant,
     ) -> Step<'a, W> {
-        if bytes.len() > self.limits.message_bytes_max {
-            return Step::End(self.too_long());
-        }
-        match wire::parse(bytes, self.limits.depth_max) {
+        self.take(Parsed::read(bytes, &self.limits), exchange, now)
+    }
+
+    /// Takes in one message that was read already, which needs no lock on the connection.
+    pub fn take<'a>(
+        &mut self,
+        message: Parsed<'a>,
+        exchange: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
+        let Parsed { bytes, content } = message;
+        let is_noise = match &content {
             // A JSON log line with a field `error` is a print, and no reason to fail anybody.
-            Ok(Incoming::Error { id: None, .. })
-                if exchange.is_none() && !wire::looks_like_message(bytes) =>
-            {
-                self.noise(bytes.len() as u64 + 1)
+            Content::Error { is_print, .. } => *is_print && exchange.is_none(),
+            Content::Malformed { is_print, .. } => {
+                *is_print && !exchange.is_some_and(|id| self.pending.contains_key(&id))
             }
-            Ok(message) => {
+            Content::TooLong
+            | Content::Request { .. }
+            | Content::Notification { .. }
+            | Content::Result { .. } => false,
+        };
+        if is_noise {
+            return self.noise(bytes + 1);
+        }
+        match content {
+            Content::TooLong => Step::End(self.too_long()),
+            Content::Malformed { why, id, .. } => self.malformed(&why, exchange.or(id), now),
+            Content::Request { id, method, params } => {
                 self.noise_since_message = 0;
-                self.take_in(message, exchange, now)
+                self.unasked(now).unwrap_or(Step::Request { id, method, params })
             }
-            Err(Malformed(why)) => self.malformed(bytes, &why, exchange, now),
+            Content::Notification { method, params } => {
+                self.noise_since_message = 0;
+                self.unasked(now).unwrap_or(Step::Notification { method, params })
+            }
+            Content::Result { id, result } => {
+                self.noise_since_message = 0;
+                match self.taken(id) {
+                    Some(waiter) => Step::Answer(waiter, Ok(result)),
+                    None => self.unmatched(now),
+                }
+            }
+            Content::Error { id, error, .. } => {
+                self.noise_since_message = 0;
+                self.refused(id, error, exchange, now)
+            }
         }
     }
 
@@ -174,68 +206,34 @@ impl<W> Core<W> {
         )
     }
 
-    fn take_in<'a>(
+    fn refused<'a>(
         &mut self,
-        message: Incoming<'a>,
+        id: Option<&RawValue>,
+        error: RequestError,
         exchange: Option<u64>,
         now: Instant,
     ) -> Step<'a, W> {
-        match message {
-            Incoming::Request { id, method, params } => match self.unasked(now) {
-                Some(end) => end,
-                None => Step::Request { id, method, params },
-            },
-            Incoming::Notification { method, params } => match self.unasked(now) {
-                Some(end) => end,
-                None => Step::Notification { method, params },
-            },
-            Incoming::Result { id, result } => match self.taken(id) {
-                Some(waiter) => Step::Answer(waiter, Ok(result)),
-                None => self.unmatched(now),
-            },
-            Incoming::Error { id, error } => {
-                let error = match serde_json::from_str::<RpcError>(error.get()) {
-                    Ok(error) => RequestError::Rpc(error),
-                    Err(why) => {
-                        RequestError::protocol(format!("the server's error is malformed: {why}"))
-                    }
-                };
-                match id {
-                    Some(id) => match self.taken(id) {
-                        Some(waiter) => Step::Answer(waiter, Err(error)),
-                        None => self.unmatched(now),
-                    },
-                    // The server could not read one of our messages and cannot say which.
-                    None => match exchange {
-                        Some(exchange) => match self.pending.remove(&exchange) {
-                            Some(waiter) => Step::Answer(waiter, Err(error)),
-                            None => self.unmatched(now),
-                        },
-                        None => self.unasked(now).unwrap_or_else(|| {
-                            self.broken(None, format!("the server answered nobody: {error}"))
-                        }),
-                    },
-                }
+        let waiter = match (id, exchange) {
+            (Some(id), _) => self.taken(id),
+            (None, Some(exchange)) => self.pending.remove(&exchange),
+            // The server could not read one of our messages and cannot say which.
+            (None, None) => {
+                return self.unasked(now).unwrap_or_else(|| {
+                    self.broken(None, format!("the server answered nobody: {error}"))
+                });
             }
+        };
+        match waiter {
+            Some(waiter) => Step::Answer(waiter, Err(error)),
+            None => self.unmatched(now),
         }
     }
 
-    fn malformed<'a>(
-        &mut self,
-        bytes: &[u8],
-        why: &str,
-        exchange: Option<u64>,
-        now: Instant,
-    ) -> Step<'a, W> {
-        let is_awaited = exchange.is_some_and(|id| self.pending.contains_key(&id));
-        if !is_awaited && !wire::looks_like_message(bytes) {
-            return self.noise(bytes.len() as u64 + 1);
-        }
+    fn malformed<'a>(&mut self, why: &str, id: Option<u64>, now: Instant) -> Step<'a, W> {
         self.counts.malformed += 1;
         if let Some(end) = self.unasked(now) {
             return end;
         }
-        let id = exchange.or_else(|| wire::salvage_id(bytes));
         self.broken(id, format!("the server sent a broken message: {why}"))
     }
 

@@ -84,6 +84,8 @@ pub enum Failure {
     Redirect,
     /// What came is no MCP: too long, too deep, not UTF-8, not JSON.
     Protocol,
+    /// There is no memory for what the server sends.
+    OverBudget,
 }
 
 /// Whether the server can have acted on a message.
@@ -117,6 +119,7 @@ impl TransportError {
             | Failure::Tls
             | Failure::AuthRequired
             | Failure::Redirect
+            | Failure::OverBudget
             | Failure::Protocol => false,
         }
     }
@@ -133,6 +136,7 @@ impl TransportError {
             | Failure::AuthRequired
             | Failure::Status(_)
             | Failure::Redirect
+            | Failure::OverBudget
             | Failure::Protocol => false,
         }
     }

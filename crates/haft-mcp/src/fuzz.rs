@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use haft_bounds::json::{self, Budget};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::core::{Core, Step};
@@ -18,6 +20,7 @@ use crate::{Handler, Inbox, Limits};
 const LIMITS: Limits = Limits {
     message_bytes_max: 512,
     depth_max: 16,
+    nodes_max: 128,
     noise_bytes_max: 256,
     unasked_max: 32,
     server_requests_max: 4,
@@ -42,11 +45,36 @@ pub fn event_stream(pieces: &[&[u8]]) -> String {
     read_events(pieces, LIMITS.message_bytes_max)
 }
 
+/// Counts what a text holds, and compares that with what a parser finds in it.
+pub fn nodes(bytes: &[u8]) -> String {
+    let shape = json::measure(bytes);
+    let budget = Budget { nodes_max: 16, depth_max: 4 };
+    let checked = budget.check(bytes);
+    if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
+        // A key that comes twice is counted twice and kept once.
+        assert!(shape.nodes >= nodes_of(&value), "fewer values than a parser finds");
+        let fits = shape.nodes <= budget.nodes_max && shape.depth <= budget.depth_max;
+        assert_eq!(checked.is_ok(), fits, "the check and the count disagree");
+    }
+    format!("{shape:?} {checked:?}")
+}
+
+fn nodes_of(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Array(items) => items.iter().map(nodes_of).sum(),
+        Value::Object(members) => members.values().map(|value| 1 + nodes_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    };
+    1 + inner
+}
+
 /// What one message comes to.
 pub fn envelope(bytes: &[u8]) -> String {
-    let parsed = wire::parse(bytes, LIMITS.depth_max);
+    let parsed = wire::parse(bytes, LIMITS.budget());
     if let Ok(message) = &parsed {
-        assert!(!wire::nests_deeper_than(bytes, LIMITS.depth_max), "too deep, and read");
+        let shape = json::measure(bytes);
+        assert!(shape.depth <= LIMITS.depth_max, "too deep, and read");
+        assert!(shape.nodes <= LIMITS.nodes_max, "too many values, and read");
         let id = match message {
             Incoming::Request { id, .. } | Incoming::Result { id, .. } => Some(*id),
             Incoming::Error { id, .. } => *id,

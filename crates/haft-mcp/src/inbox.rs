@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use haft_bounds::heavy;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, oneshot};
@@ -11,12 +12,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::budget::{AnswerBytes, ByteBudget, Charge, FREE_BYTES, over_budget};
 use crate::core::{Core, Counts, Ignored, Step};
 use crate::error::{INTERNAL_ERROR, RequestError, RpcError, Sent, TransportError};
 use crate::handler::{Handler, ServerRequest};
 use crate::limits::Limits;
 use crate::transport::{Kind, Outgoing, Transport};
-use crate::wire;
+use crate::wire::{self, Parsed};
 
 /// How many answers to the server may be on their way. A server that asks and does not read would
 /// otherwise fill the memory.
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     core: Mutex<Core<Waiter>>,
     handler: Arc<dyn Handler>,
     limits: Limits,
+    /// The memory for what the server sends.
+    budget: Option<Arc<dyn ByteBudget>>,
     /// The way back, for answers to the server's requests.
     transport: OnceLock<Weak<dyn Transport>>,
     /// Requests of the server that are being answered, by the server's id.
@@ -52,16 +56,27 @@ pub(crate) struct Waiter {
     pub(crate) answer: oneshot::Sender<Result<Box<RawValue>, RequestError>>,
     pub(crate) progress: Option<ProgressFn>,
     pub(crate) handler: Option<Arc<dyn Handler>>,
+    pub(crate) answer_bytes: Option<AnswerBytes>,
     pub(crate) last_sign: Instant,
 }
 
 impl Inbox {
     /// The inbox of a new connection.
     pub fn new(handler: Arc<dyn Handler>, limits: Limits) -> Self {
+        Self::with_budget(handler, limits, None)
+    }
+
+    /// The same, with the memory for what the server sends.
+    pub fn with_budget(
+        handler: Arc<dyn Handler>,
+        limits: Limits,
+        budget: Option<Arc<dyn ByteBudget>>,
+    ) -> Self {
         Self(Arc::new(Shared {
             core: Mutex::new(Core::new(limits)),
             handler,
             limits,
+            budget,
             transport: OnceLock::new(),
             serving: Mutex::default(),
             replies: Arc::new(Semaphore::new(REPLIES_MAX)),
@@ -77,15 +92,46 @@ impl Inbox {
         self.0.limits
     }
 
-    /// Takes in one message, or a batch of them.
+    /// The memory of a message that is about to be read.
+    pub(crate) fn charge(&self) -> Charge {
+        Charge::new(self.0.budget.clone())
+    }
+
+    /// Fails the request that a message answers of which only the beginning was read. One that cannot be told
+    /// ends by its own time limit.
+    pub(crate) fn refuse_unread(&self, beginning: &[u8], reason: TransportError) {
+        self.trouble(&reason.message);
+        if let Some(id) = wire::salvage_id(beginning) {
+            self.fail(id, reason);
+        }
+    }
+
+    /// Takes in one message, or a batch of them, and hands the bytes back. Large ones are read on a blocking thread.
+    ///
+    /// What came back in the exchange of one request concerns that request and no other where it cannot be read.
+    pub async fn accept<B: AsRef<[u8]> + Send + 'static>(
+        &self,
+        exchange: Option<u64>,
+        bytes: B,
+    ) -> B {
+        let inbox = self.clone();
+        heavy::run(bytes.as_ref().len(), move || {
+            inbox.receive_in_exchange(exchange, bytes.as_ref());
+            bytes
+        })
+        .await
+    }
+
+    /// Takes in one small message, or a batch of them, at once.
     pub fn receive(&self, bytes: &[u8]) {
         self.receive_in_exchange(None, bytes);
     }
 
-    /// Takes in what came back in the exchange of one request, where there is such a thing: what
-    /// cannot be read there concerns that request and no other.
-    pub fn receive_in_exchange(&self, exchange: Option<u64>, bytes: &[u8]) {
+    fn receive_in_exchange(&self, exchange: Option<u64>, bytes: &[u8]) {
         if bytes.trim_ascii_start().first() == Some(&b'[')
+            // The list itself is bounded too, and not only each message in it.
+            && bytes.len() <= self.0.limits.message_bytes_max
+            && self.0.limits.budget().check(bytes).is_ok()
             && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(bytes)
             // An empty one is noise, and has to be counted as such.
             && !batch.is_empty()
@@ -99,17 +145,23 @@ impl Inbox {
     }
 
     fn receive_one(&self, exchange: Option<u64>, bytes: &[u8]) {
+        if self.has_ended() {
+            return;
+        }
+        // Outside the lock: a large message takes its time, and requests need the lock too.
+        let message = Parsed::read(bytes, &self.0.limits);
         let step = {
             let mut core = self.core();
             if core.ended().is_some() {
                 return;
             }
-            core.receive(bytes, exchange, Instant::now().into_std())
+            core.take(message, exchange, Instant::now().into_std())
         };
         match step {
             Step::Answer(waiter, outcome) => {
+                let outcome = outcome.and_then(|result| self.kept(result, &waiter));
                 // Whoever gave up in the meantime does not mind.
-                let _ = waiter.answer.send(outcome.map(ToOwned::to_owned));
+                let _ = waiter.answer.send(outcome);
             }
             Step::Notification { method, params } => {
                 self.notification(&self.handler_in(exchange), &method, params);
@@ -129,6 +181,17 @@ impl Inbox {
             }
             Step::End(reason) => self.end(&reason),
         }
+    }
+
+    /// A copy of an answer to keep, with its memory held for the request.
+    fn kept(&self, result: &RawValue, waiter: &Waiter) -> Result<Box<RawValue>, RequestError> {
+        let bytes = result.get().len();
+        if let (Some(budget), Some(answer)) = (&self.0.budget, &waiter.answer_bytes)
+            && bytes > FREE_BYTES
+        {
+            answer.hold(budget.reserve(bytes).map_err(|why| over_budget(&why))?);
+        }
+        Ok(result.to_owned())
     }
 
     /// The connection ended, or has to: everyone who waits hears why.

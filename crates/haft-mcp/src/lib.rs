@@ -7,13 +7,16 @@
 //! Typed structs exist only for what Haft looks at; everything else a server sends is kept as it
 //! came, so that nothing is lost between a server and whoever asked for it.
 
+mod budget;
 pub mod client;
 pub mod core;
+mod declared;
 mod describe;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;
+mod http_client;
 mod inbox;
 mod limits;
 pub mod oauth;
@@ -25,10 +28,14 @@ mod trace;
 pub mod transport;
 pub mod wire;
 
+pub use budget::{AnswerBytes, ByteBudget, HeldBytes, KeptBytes};
 pub use client::{CallOptions, Client, ClientOptions, ConnectError, Identity, Listed, Protocol};
 pub use describe::{PromptArgument, PromptDescription, ResourceDescription, ResourceTemplate};
 pub use error::{Failure, RequestError, RpcError, Sent, TransportError};
 pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
+pub use http_client::{
+    HEAD_BYTES_MAX, HttpClient, HttpClientOptions, HttpError, Response as HttpResponse,
+};
 pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
 pub use session::{RequestOptions, Session};

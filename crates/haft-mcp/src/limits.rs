@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use haft_bounds::json::{Budget, NODES_MAX};
+
 /// The limits of one connection. Every one of them ends in an error that names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -9,6 +11,8 @@ pub struct Limits {
     pub message_bytes_max: usize,
     /// How deep a message may nest.
     pub depth_max: usize,
+    /// Values and keys of one message.
+    pub nodes_max: usize,
     /// Output that is no message at all (prints, colours), since the last message.
     pub noise_bytes_max: u64,
     /// Messages nobody asked for (notifications, requests, strange answers) within `RATE_SPAN`.
@@ -24,11 +28,19 @@ pub struct Limits {
 /// The span over which unasked messages are counted.
 pub const RATE_SPAN: Duration = Duration::from_secs(10);
 
+impl Limits {
+    /// What one message may hold.
+    pub fn budget(&self) -> Budget {
+        Budget { nodes_max: self.nodes_max, depth_max: self.depth_max }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes_max: 8 * 1024 * 1024,
             depth_max: 64,
+            nodes_max: NODES_MAX,
             noise_bytes_max: 16 * 1024 * 1024,
             unasked_max: 50_000,
             server_requests_max: 64,

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::budget::AnswerBytes;
 use crate::error::{Failure, RequestError, TransportError};
 use crate::handler::Handler;
 use crate::inbox::{Inbox, ProgressFn, Waiter};
@@ -55,6 +56,8 @@ pub struct RequestOptions {
     pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to, for transports that have headers. `params` hold it too.
     pub trace: Option<Trace>,
+    /// Holds the memory of a long answer.
+    pub answer_bytes: Option<AnswerBytes>,
 }
 
 impl Session {
@@ -89,10 +92,18 @@ impl Session {
         params: &str,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
-        let RequestOptions { timeout, timeout_max, progress, name, mirrored, handler, trace } =
-            options;
+        let RequestOptions {
+            timeout,
+            timeout_max,
+            progress,
+            name,
+            mirrored,
+            handler,
+            trace,
+            answer_bytes,
+        } = options;
         let (answer, mut answered) = oneshot::channel();
-        let waiter = Waiter { answer, progress, handler, last_sign: Instant::now() };
+        let waiter = Waiter { answer, progress, handler, answer_bytes, last_sign: Instant::now() };
         self.inbox().core().wait(id, waiter)?;
         let mut abandon = Abandon { session: self, id, method, is_sent: false };
         let message = Outgoing {

@@ -24,7 +24,7 @@ pub fn http_client_builder() -> ClientBuilder {
 }
 
 /// Reading the platform's certificates takes milliseconds, so it is done once.
-fn config() -> Option<ClientConfig> {
+pub(crate) fn config() -> Option<ClientConfig> {
     static CONFIG: OnceLock<Option<ClientConfig>> = OnceLock::new();
     CONFIG.get_or_init(build).clone()
 }

@@ -37,9 +37,8 @@ impl Inner {
     fn is_parallel(&self, call: &ToolCall) -> bool {
         let snapshot = self.snapshot.load();
         // An unknown tool runs nothing, so it holds up nobody.
-        snapshot
-            .resolve(&call.tool)
-            .map_or(true, |tool| tool.registered.effective.parallel_capable.value)
+        let tool = snapshot.resolve(&call.tool);
+        tool.is_none_or(|tool| tool.registered.effective.parallel_capable.value)
     }
 
     /// Runs calls at the same time; the first of them is the one at place `first`.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use haft_bounds::heavy::{self, LARGE_BYTES};
+use haft_bounds::json::Budget;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +18,8 @@ use crate::content::ToolOutput;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
 use crate::json::Arguments;
+use crate::memory::{self, Held, OverBudget, Owner, Reservation, parsed_bytes};
+use crate::name::{self, NAME_BYTES_MAX};
 use crate::policy::{Admitted, Permission, Policy};
 use crate::progress::{Listeners, Progress};
 use crate::requester::{Behind, Requester};
@@ -28,6 +32,13 @@ use crate::trace::TraceContext;
 
 /// How to agree at a terminal, where most calls without an agreement are made.
 pub(crate) const HOW_TO_AGREE: &str = "agree to it (`haft call --yes`)";
+
+/// Arguments are there as they came and as they are handed on, beside their parsed form.
+const ARGUMENT_COPIES: usize = 2;
+/// An answer is there as blocks and in the log's queue.
+const ANSWER_COPIES: usize = 2;
+/// Answers up to this size are not counted.
+const FREE_BYTES: usize = 64 * 1024;
 
 /// A request to run a tool.
 #[derive(Debug, Clone)]
@@ -47,6 +58,8 @@ pub struct ToolCall {
     pub(crate) listeners: Listeners,
     pub(crate) requester: Behind,
     pub(crate) sight: Sight,
+    /// The memory of the arguments, where whoever read them has reserved it.
+    pub(crate) memory: Held,
     /// A tool that comes with the call.
     #[cfg(feature = "agent")]
     pub(crate) brought: Brought,
@@ -88,6 +101,7 @@ impl ToolCall {
             listeners: Listeners::default(),
             requester: Behind::default(),
             sight: Sight::default(),
+            memory: Held::default(),
             #[cfg(feature = "agent")]
             brought: Brought::default(),
         }
@@ -172,6 +186,18 @@ impl ToolCall {
         self
     }
 
+    /// Brings the memory of the arguments, reserved before they were read. Without it the call reserves its own.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Held) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Whose share of the memory the call takes.
+    fn memory_owner(&self) -> Owner<'_> {
+        Owner::Caller(self.caller.as_deref())
+    }
+
     /// Runs a tool that is not in the toolbox, under the name the call has, with the limits, checks and log
     /// entry of every other.
     #[cfg(feature = "agent")]
@@ -231,15 +257,17 @@ impl Inner {
         let call = Arc::new(call);
         let mut record = CallRecord::open(self, &snapshot, &call);
         let cancel = record.announced();
-        let outcome = if self.tasks.is_closed() {
-            Err(CallError::Stopping { tool: call.tool.clone() })
-        } else {
-            tokio::select! {
+        // Held while the call waits for its turn and runs.
+        let memory = self.reserve_arguments(&call);
+        let outcome = match &memory {
+            _ if self.tasks.is_closed() => Err(CallError::Stopping { tool: call.tool.clone() }),
+            Err(over) => Err(no_memory(&call, over)),
+            Ok(_) => tokio::select! {
                 biased;
                 outcome = self.path(&snapshot, &call, &mut record) => outcome,
                 () = cancel.cancelled() => Err(CallError::Cancelled { tool: call.tool.clone() }),
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
-            }
+            },
         };
         record.close(outcome, snapshot.output_bytes_max).await
     }
@@ -247,14 +275,15 @@ impl Inner {
     async fn path(
         &self,
         snapshot: &Snapshot,
-        call: &ToolCall,
+        call: &Arc<ToolCall>,
         record: &mut CallRecord<'_>,
     ) -> Result<(), CallError> {
-        snapshot.require_log(&call.tool)?;
+        check_name(call)?;
+        snapshot.require_log(&call.tool).await?;
         let tool = &*self.resolve(snapshot, call).await?;
         record.resolved(tool);
         let permission = Policy::authorize(&tool.registered, call)?;
-        let arguments = read_arguments(call)?;
+        let arguments = read_arguments(call, snapshot.nodes_max).await?;
         check_input(tool, &arguments).await?;
         let context = record.context();
         if permission == Permission::AskPeople {
@@ -263,8 +292,49 @@ impl Inner {
         }
         let admitted = snapshot.policy.admit(tool, &arguments, &context).await?;
         record.admitted(admitted.waited());
-        let output = invoke(tool, &admitted).await?;
-        check_output(tool, record.answered(output)).await
+        let deadline = Deadline::new(tool);
+        let output = invoke(tool, &admitted, deadline).await?;
+        let output = self.with_memory(call, output)?;
+        let output = record.answered(output);
+        let _parsed = self.memory_to_check(tool, call, output)?;
+        check_output(tool, output, deadline, snapshot).await
+    }
+
+    fn reserve_arguments(&self, call: &ToolCall) -> Result<Option<Reservation>, OverBudget> {
+        if !call.memory.is_empty() {
+            return Ok(None);
+        }
+        self.memory().reserve(argument_bytes(call), call.memory_owner()).map(Some)
+    }
+
+    /// Reserves the memory of a long answer, unless its backend has.
+    fn with_memory(&self, call: &ToolCall, output: ToolOutput) -> Result<ToolOutput, CallError> {
+        let bytes = output.bytes();
+        if bytes <= FREE_BYTES || !output.memory.is_empty() {
+            return Ok(output);
+        }
+        let bytes = bytes.saturating_mul(ANSWER_COPIES);
+        let reserved = self.memory().reserve(bytes, call.memory_owner());
+        let memory = reserved.map_err(|over| no_memory_for_answer(call, &over))?.into();
+        Ok(ToolOutput { memory, ..output })
+    }
+
+    /// Reserves the memory that a structured answer takes while it is checked against its schema.
+    fn memory_to_check(
+        &self,
+        tool: &Offered,
+        call: &ToolCall,
+        output: &ToolOutput,
+    ) -> Result<Option<Reservation>, CallError> {
+        let is_checked = tool.registered.output.is_some() && !output.is_error;
+        let Some(data) =
+            output.data.as_ref().filter(|data| is_checked && data.get().len() > FREE_BYTES)
+        else {
+            return Ok(None);
+        };
+        let bytes = parsed_bytes(data.get().as_bytes());
+        let reserved = self.memory().reserve(bytes, call.memory_owner());
+        reserved.map(Some).map_err(|over| no_memory_for_answer(call, &over))
     }
 
     /// The tool of a name. A server that starts late may be the one that has it; it is waited for, and
@@ -278,7 +348,7 @@ impl Inner {
         if let Some(tool) = call.brought.0.as_ref().and_then(|tool| snapshot.adopt(tool)) {
             return Ok(tool);
         }
-        if let Ok(tool) = snapshot.resolve(&call.tool) {
+        if let Some(tool) = snapshot.resolve(&call.tool) {
             return call.sight.of(tool);
         }
         let mut changes = self.changes.subscribe();
@@ -290,19 +360,54 @@ impl Inner {
             };
             let snapshot = self.snapshot.load();
             match snapshot.resolve(&call.tool) {
-                Ok(tool) => return call.sight.of(tool),
-                Err(unknown) if is_done => {
-                    return Err(snapshot.missing(&call.tool, unknown, &call.sight));
-                }
-                Err(_) => {}
+                Some(tool) => return call.sight.of(tool),
+                None if is_done => return Err(snapshot.missing(&call.tool, &call.sight)),
+                None => {}
             }
         }
     }
 }
 
-fn read_arguments(call: &ToolCall) -> Result<Arguments, CallError> {
-    Arguments::parse(&call.arguments)
-        .map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
+/// The memory that the arguments of a call take: as they came, as they are handed on, and parsed.
+fn argument_bytes(call: &ToolCall) -> usize {
+    let text = call.arguments.as_bytes();
+    text.len().saturating_mul(ARGUMENT_COPIES).saturating_add(parsed_bytes(text))
+}
+
+fn no_memory(call: &ToolCall, over: &OverBudget) -> CallError {
+    CallError::Busy { tool: call.tool.clone(), reason: over.to_string(), setting: memory::SETTING }
+}
+
+fn no_memory_for_answer(call: &ToolCall, over: &OverBudget) -> CallError {
+    let failure = ToolFailure::Unavailable {
+        message: format!(
+            "the answer of `{}` was dropped, though the tool has run: {over}",
+            call.tool
+        ),
+        remedy: Some(format!("ask for less at once, or raise `{}`", memory::SETTING)),
+        details: serde_json::json!({ "setting": memory::SETTING }),
+    };
+    CallError::Failed { tool: call.tool.clone(), failure: Box::new(failure) }
+}
+
+/// Refuses names that no tool has before they are compared with any.
+fn check_name(call: &ToolCall) -> Result<(), CallError> {
+    let bytes = call.tool.len();
+    if bytes <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(CallError::LongName { tool: name::shown(&call.tool).into_owned(), bytes })
+}
+
+async fn read_arguments(call: &Arc<ToolCall>, nodes_max: usize) -> Result<Arguments, CallError> {
+    let parsed = if call.arguments.len() <= LARGE_BYTES {
+        Arguments::parse_within(&call.arguments, nodes_max)
+    } else {
+        let owned = Arc::clone(call);
+        let parse = move || Arguments::parse_within(&owned.arguments, nodes_max);
+        heavy::run(call.arguments.len(), parse).await
+    };
+    parsed.map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
 }
 
 async fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallError> {
@@ -311,11 +416,32 @@ async fn check_input(tool: &Offered, arguments: &Arguments) -> Result<(), CallEr
     check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
 }
 
+/// When a call must be over: its timeout, counted from when it got its slot.
+#[derive(Clone, Copy)]
+struct Deadline {
+    after: Duration,
+    started: Instant,
+    at: tokio::time::Instant,
+}
+
+impl Deadline {
+    fn new(tool: &Offered) -> Self {
+        let after = tool.registered.effective.timeout.value;
+        let now = tokio::time::Instant::now();
+        // A timeout of very many years is none.
+        let at = now.checked_add(after).unwrap_or(now + Duration::from_hours(24 * 365));
+        Self { after, started: Instant::now(), at }
+    }
+}
+
 /// Runs the tool under its timeout. Dropping its future, as the timeout does, ends its work.
-async fn invoke(tool: &Offered, admitted: &Admitted<'_>) -> Result<ToolOutput, CallError> {
-    let after = tool.registered.effective.timeout.value;
-    let started = Instant::now();
-    let result = tokio::time::timeout(after, Work::start(tool, admitted)).await;
+async fn invoke(
+    tool: &Offered,
+    admitted: &Admitted<'_>,
+    deadline: Deadline,
+) -> Result<ToolOutput, CallError> {
+    let Deadline { after, started, at } = deadline;
+    let result = tokio::time::timeout_at(at, Work::start(tool, admitted)).await;
     let name = || tool.name().to_owned();
     match result {
         // A tool that blocks its thread answers when it likes; too late is too late.
@@ -364,23 +490,44 @@ impl Drop for Work<'_> {
     }
 }
 
-/// A tool that promises a structured answer keeps to it, unless it says that it failed.
-async fn check_output(tool: &Offered, output: &ToolOutput) -> Result<(), CallError> {
+/// A tool that promises a structured answer keeps to it, unless it says that it failed. Checking it counts as a part of
+/// the call, so its timeout holds.
+async fn check_output(
+    tool: &Offered,
+    output: &ToolOutput,
+    deadline: Deadline,
+    snapshot: &Snapshot,
+) -> Result<(), CallError> {
     let Some(schema) = tool.registered.output.as_ref().filter(|_| !output.is_error) else {
         return Ok(());
     };
-    let violations = match &output.data {
-        None => Err(vec![Violation {
-            pointer: String::new(),
-            problem: "there is no structured answer".into(),
-        }]),
-        Some(data) => match serde_json::from_str::<Value>(data.get()) {
-            Ok(value) => schema.check_bounded(&value, data.get().len()).await,
-            Err(error) => {
-                Err(vec![Violation { pointer: String::new(), problem: error.to_string() }])
-            }
-        },
+    let violation = |problem: String| vec![Violation { pointer: String::new(), problem }];
+    let nodes_max = snapshot.nodes_max;
+    let check = async {
+        let Some(data) = &output.data else {
+            return Err(violation("there is no structured answer".to_owned()));
+        };
+        let value = read_output(data, nodes_max).await.map_err(violation)?;
+        schema.check_bounded(&value, data.get().len()).await
     };
-    violations
-        .map_err(|violations| CallError::InvalidOutput { tool: tool.name().to_owned(), violations })
+    match tokio::time::timeout_at(deadline.at, check).await {
+        Ok(checked) => checked.map_err(|violations| CallError::InvalidOutput {
+            tool: tool.name().to_owned(),
+            violations,
+        }),
+        Err(_) => Err(timed_out(tool, deadline.after)),
+    }
+}
+
+async fn read_output(data: &RawValue, nodes_max: usize) -> Result<Value, String> {
+    let read = move |data: &RawValue| {
+        let budget = Budget::nodes(nodes_max);
+        budget.check(data.get().as_bytes()).map_err(|excess| format!("it has {excess}"))?;
+        serde_json::from_str(data.get()).map_err(|error| error.to_string())
+    };
+    if data.get().len() <= LARGE_BYTES {
+        return read(data);
+    }
+    let owned = data.to_owned();
+    heavy::run(data.get().len(), move || read(&owned)).await
 }

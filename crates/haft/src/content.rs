@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::memory::Held;
+
 /// One block of a tool's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -109,9 +111,23 @@ pub struct ToolOutput {
     pub raw: Option<Box<RawValue>>,
     /// Some of `raw` could not be turned into `content`, so the log keeps `raw` as well.
     pub is_partial: bool,
+    /// The memory of all that.
+    pub memory: Held,
 }
 
 impl ToolOutput {
+    /// About how much memory its texts take.
+    pub(crate) fn bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let raw = |json: &Option<Box<RawValue>>| json.as_ref().map_or(0, |json| json.get().len());
+        let block = |block: &Content| match block {
+            Content::Text { text } => text.len(),
+            Content::Image { data, .. } | Content::Audio { data, .. } => data.len(),
+            Content::Resource { text: inside, data, .. } => text(inside) + text(data),
+        };
+        self.content.iter().map(block).sum::<usize>() + raw(&self.data) + raw(&self.raw)
+    }
+
     /// An answer that is only text.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self { content: vec![Content::text(text)], ..Self::default() }

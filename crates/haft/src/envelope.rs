@@ -7,6 +7,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::content::Content;
 use crate::error::{CallError, Code};
+use crate::memory::Held;
 
 /// The answer to one call. `execution_id` is also the id of its log entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub struct Envelope {
     pub queued_ms: u64,
     /// How long it took from request to answer, the waiting included.
     pub duration_ms: u64,
+    /// The memory of a long answer.
+    #[serde(skip)]
+    pub memory: Held,
 }
 
 /// Success or error; `error` says which error.
@@ -94,6 +98,7 @@ mod tests {
             error: None,
             queued_ms: 0,
             duration_ms: 0,
+            memory: Held::default(),
         };
         envelope.model_text()
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::inbox::because;
+use crate::name::NAME_BYTES_MAX;
 #[cfg(feature = "mcp")]
 use crate::record::Redactor;
 
@@ -51,6 +52,16 @@ pub enum CallError {
         tool: String,
         /// The nearest name that exists.
         nearest: Option<String>,
+    },
+    /// The name is longer than any tool's.
+    #[error(
+        "no tool is named `{tool}`: the name has {bytes} bytes, and names have at most {NAME_BYTES_MAX}"
+    )]
+    LongName {
+        /// The beginning of the name.
+        tool: String,
+        /// How long it is.
+        bytes: usize,
     },
     /// The arguments do not fit the input schema.
     #[error("the arguments of `{tool}` are invalid: {}", sentence(violations))]
@@ -253,7 +264,9 @@ impl CallError {
     pub fn code(&self) -> Code {
         match self {
             Self::UnknownTool { .. } => Code::UnknownTool,
-            Self::InvalidInput { .. } | Self::UnreadableInput { .. } => Code::ValidationError,
+            Self::LongName { .. } | Self::InvalidInput { .. } | Self::UnreadableInput { .. } => {
+                Code::ValidationError
+            }
             Self::InvalidOutput { .. } => Code::OutputValidationError,
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Code::Denied
@@ -280,7 +293,9 @@ impl CallError {
             Self::UnknownTool { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{nearest}`? `haft tools list` shows every tool"))
             }
-            Self::UnknownTool { .. } => Some("`haft tools list` shows every tool".into()),
+            Self::UnknownTool { .. } | Self::LongName { .. } => {
+                Some("`haft tools list` shows every tool".into())
+            }
             Self::InvalidInput { tool, .. } => {
                 Some(format!("`haft tools show {tool}` shows the input schema"))
             }
@@ -347,6 +362,7 @@ impl CallError {
                 | ToolFailure::OutcomeUnknown { details, .. } => details.clone(),
             },
             Self::UnknownTool { .. }
+            | Self::LongName { .. }
             | Self::UnreadableInput { .. }
             | Self::ApprovalNeeded { .. }
             | Self::Refused { .. }

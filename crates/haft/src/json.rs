@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use haft_bounds::json::{Budget, NODES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
@@ -20,12 +21,19 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads a JSON object. Repeated keys are refused, because two readers may take different
+    /// Reads a JSON object of the usual size. Repeated keys are refused, because two readers may take different
     /// ones of them.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::parse_within(text, NODES_MAX)
+    }
+
+    /// Reads a JSON object that has at most `nodes_max` values and keys.
+    pub fn parse_within(text: &str, nodes_max: usize) -> Result<Self, String> {
         if text.len() > ARGUMENTS_BYTES_MAX {
             return Err(format!("they have more than {ARGUMENTS_BYTES_MAX} bytes"));
         }
+        let budget = Budget::nodes(nodes_max);
+        budget.check(text.as_bytes()).map_err(|excess| format!("they have {excess}"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut reader = serde_json::Deserializer::from_str(text);
         let value =
@@ -149,6 +157,10 @@ mod tests {
             let error = Arguments::parse(text).unwrap_err();
             assert!(error.contains(problem), "{text}: {error}");
         }
+        let wide = format!("{{\"a\":[{}0]}}", "0,".repeat(NODES_MAX));
+        let problem = "they have more than 100000 values and keys";
+        assert_eq!(Arguments::parse(&wide).unwrap_err(), problem);
+        assert!(Arguments::parse_within(&wide, 2 * NODES_MAX).is_ok());
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(80), "]".repeat(80));
         assert!(Arguments::parse(&deep).unwrap_err().contains("deeper than 64"));
     }

@@ -14,10 +14,14 @@ pub mod edit;
 mod embeddings;
 pub mod envelope;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod inbox;
 pub mod json;
 pub mod json_text;
 pub mod live;
+mod lookalike;
+pub mod memory;
 #[cfg(feature = "agent")]
 pub mod model;
 mod name;
@@ -37,7 +41,7 @@ pub mod tool;
 mod trace;
 
 #[cfg(feature = "mcp")]
-pub use backend::mcp::{CLIENT_NAME, Health, Resources, ServerHandler};
+pub use backend::mcp::{CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler};
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;
@@ -50,6 +54,7 @@ pub use haft_mcp::{
     http_client_builder, oauth, server as mcp_server,
 };
 pub use inbox::{Ask, Inbox};
+pub use name::NAME_BYTES_MAX;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Origin, Question, Refusal, Requester};

@@ -1,6 +1,22 @@
 //! The names under which tools are offered: what every model provider accepts.
 
+use std::borrow::Cow;
+
 use sha2::{Digest, Sha256};
+
+/// The longest name of a tool, a prompt or the like that is looked up. Longer ones are refused unread: comparing a name
+/// of megabytes with every other one takes seconds.
+pub const NAME_BYTES_MAX: usize = 256;
+/// How much of a longer name is shown.
+const SHOWN_BYTES: usize = 64;
+
+/// Returns a name for a message or the log: of one that is too long, its beginning.
+pub fn shown(name: &str) -> Cow<'_, str> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("{}...", &name[..name.floor_char_boundary(SHOWN_BYTES)]))
+}
 
 /// Longest name that is offered.
 pub const NAME_CHARS_MAX: usize = 64;

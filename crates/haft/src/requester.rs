@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::tool::{BoxFuture, CallContext};
 
@@ -14,6 +15,13 @@ pub trait Requester: Send + Sync + 'static {
     /// The same number for calls of one and the same client. A server that does not say which call it
     /// speaks of is answered only if there is one client it can mean.
     fn id(&self) -> u64;
+
+    /// The same number for everyone who may see messages about each other's calls. A server that names no call
+    /// in a log message may be late and speak of one that has ended, so only an audience that has the
+    /// server's connection to itself receives it.
+    fn audience(&self) -> u64 {
+        self.id()
+    }
 
     /// What the client can answer: `{"sampling": {}, "elicitation": {}, "roots": {}}` or less.
     fn capabilities(&self) -> Value;
@@ -41,6 +49,8 @@ pub struct Question<'a> {
     pub method: &'a str,
     /// As the server sent them.
     pub params: &'a RawValue,
+    /// Cancelled when the asker has its answer from elsewhere.
+    pub withdrawn: Option<&'a CancellationToken>,
 }
 
 /// Whose call a server works on while it asks something, as far as that is sure.

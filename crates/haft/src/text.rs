@@ -52,7 +52,8 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-fn is_deceptive(c: char) -> bool {
+/// Whether a character is invisible, blank or able to reorder or end a line.
+pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
             // Invisible or blank where a letter is expected.

@@ -13,6 +13,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::progress::{Progress, Reporter};
+use crate::record::Redactor;
 use crate::requester::Behind;
 use crate::trace::TraceContext;
 
@@ -34,6 +35,20 @@ pub struct ToolDefinition {
     /// JSON Schema of the structured answer, if the tool promises one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+}
+
+impl ToolDefinition {
+    /// The same without known secrets, which a file may have put into a description.
+    pub(crate) fn masked(&self, redactor: &Redactor) -> Self {
+        let mut masked = self.clone();
+        let Self { name: _, title, description, input_schema, output_schema } = &mut masked;
+        title.iter_mut().chain([description]).for_each(|text| redactor.mask(text));
+        redactor.mask_value(input_schema);
+        if let Some(schema) = output_schema {
+            redactor.mask_value(schema);
+        }
+        masked
+    }
 }
 
 /// Who calls, on whose behalf, under which id. Travels with the call into its log entry.

@@ -3,10 +3,13 @@
 // A test that cannot be set up has failed, so everything here panics.
 #![allow(clippy::missing_panics_doc)]
 
+pub mod canary;
 pub mod embeddings;
 pub mod fixture;
+mod flood;
 pub mod guarded;
 mod heard;
+pub mod hostile;
 pub mod model;
 mod ordinary;
 pub mod peers;
@@ -15,10 +18,11 @@ pub mod search;
 pub mod times;
 mod workspace;
 
+pub use flood::Flood;
 pub use heard::Heard;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
-pub use program::{Finished, Program, Running, WITHOUT_BUILTINS};
+pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

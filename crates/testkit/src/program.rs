@@ -28,6 +28,9 @@ pub struct Program {
 /// Leaves out the tools that Haft brings itself.
 pub const WITHOUT_BUILTINS: (&str, &str) = ("HAFT__BUILTIN__ENABLED", "false");
 
+/// Lets Haft start what the configuration in a workspace says, without asking.
+pub const TRUSTED: (&str, &str) = ("HAFT_TRUST", "1");
+
 /// How a program ended and what it printed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finished {
@@ -96,7 +99,7 @@ impl Program {
         if !self.has_builtins {
             command.envs([WITHOUT_BUILTINS]);
         }
-        command.envs(self.environment);
+        command.envs([TRUSTED]).envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         // The program may end without reading; that is no failure of the test.
@@ -126,6 +129,11 @@ impl Running {
     /// What it printed to standard error up to now.
     pub fn stderr_so_far(&self) -> String {
         self.stderr.as_ref().map(Gathered::so_far).unwrap_or_default()
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends SIGINT, as Ctrl-C does.

@@ -1,7 +1,9 @@
 //! The project's own commands: `cargo xtask test` and `cargo xtask bench NAME`.
 
+mod advisories;
 mod bench;
 mod conformance;
+mod fuzz;
 mod gateways;
 mod model;
 mod peers;
@@ -12,7 +14,7 @@ mod tools;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test               format, lints, tests, documentation, licences: what CI runs
+cargo xtask test               format, lints, tests, documentation, licences, fuzzing: what CI runs
 cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask conformance server --url URL [--revision REVISION] [--scenario NAME]
@@ -26,7 +28,13 @@ cargo xtask bench gateway [--quick] [NAME...]
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
 cargo xtask model-test         the agent with a real model: HAFT_MODEL_URL, or HAFT_MODEL_FILE for llama.cpp
-cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times
+cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times, and the
+                               load test runs for 5 minutes
+cargo xtask faults load [--seconds N] [--minutes N] [--seed N] [--clients N] [--rate N] [--only KIND,KIND]
+                               the load test alone: hostile clients and servers beside honest calls
+cargo xtask fuzz [--seconds N] [TARGET...]
+                               run the fuzz targets, a minute each by default
+cargo xtask advisories         check the dependencies against the RustSec advisory database
 cargo xtask coverage           line coverage of config, registry and policy";
 
 fn main() -> ExitCode {
@@ -45,7 +53,10 @@ fn main() -> ExitCode {
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
         ["model-test"] => model::run(),
+        ["advisories"] => advisories::check(),
+        ["fuzz", ref options @ ..] => fuzz::run_with(options),
         ["faults"] => test::faults(),
+        ["faults", "load", ref options @ ..] => test::load(options),
         ["coverage"] => test::coverage(),
         _ => {
             eprintln!("{HELP}");

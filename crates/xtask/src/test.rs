@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
-use crate::{conformance, peers};
+use crate::{advisories, conformance, fuzz, peers};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
@@ -30,6 +30,8 @@ pub(crate) fn run() -> Result<()> {
     conformance::client::run_built()?;
     conformance::gateway::run_built()?;
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
+    advisories::check()?;
+    fuzz::run(fuzz::SECONDS, &[])?;
     eprintln!("\nall steps passed");
     Ok(())
 }
@@ -42,7 +44,15 @@ pub(crate) fn faults() -> Result<()> {
     require_for_faults()?;
     step(&mut cargo(&["build", "--package", "testkit"]))?;
     let mut test = cargo(&["test", "--package", "haft-server", "--test", "serve", "--"]);
-    step(test.args(["fault_", "--nocapture"]).env("HAFT_TEST_KILLS", KILLS))
+    step(test.args(["fault_", "--nocapture"]).env("HAFT_TEST_KILLS", KILLS))?;
+    load(&[])
+}
+
+/// Hostile clients and servers beside honest calls. `options` are the benchmark's own.
+pub(crate) fn load(options: &[&str]) -> Result<()> {
+    step(&mut cargo(&["build", "--release", "--package", "testkit", "--bin", "mcp-fixture"]))?;
+    let args = ["bench", "--package", "haft-server", "--bench", "hostile", "--"];
+    step(cargo(&args).args(options))
 }
 
 /// The tests of faults look at system calls and set limits.

@@ -126,7 +126,7 @@ async fn open<'a>(
     handler: &'a Arc<dyn Handler>,
     options: &'a ClientOptions,
 ) -> Result<Opening<'a>, ConnectError> {
-    let inbox = Inbox::new(Arc::clone(handler), options.limits);
+    let inbox = Inbox::with_budget(Arc::clone(handler), options.limits, options.budget.clone());
     let transport = connector.open(inbox.clone()).await?;
     Ok(Opening { session: Session::new(transport, inbox), handler, options })
 }
@@ -151,7 +151,7 @@ impl Opening<'_> {
             }
             answer => answer?,
         };
-        let result: InitializeResult = serde_json::from_str(answer.get()).map_err(|error| {
+        let result: InitializeResult<'_> = serde_json::from_str(answer.get()).map_err(|error| {
             RequestError::protocol(format!("the answer to `initialize` is malformed: {error}"))
         })?;
         if !LEGACY_VERSIONS.contains(&result.protocol_version.as_str()) {
@@ -184,7 +184,7 @@ impl Opening<'_> {
             Err(RequestError::Rpc(error)) if supports_modern(&error) => discover().await?,
             answer => answer?,
         };
-        let result: DiscoverResult = serde_json::from_str(answer.get()).map_err(|error| {
+        let result: DiscoverResult<'_> = serde_json::from_str(answer.get()).map_err(|error| {
             RequestError::protocol(format!("the answer to `server/discover` is malformed: {error}"))
         })?;
         if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
@@ -282,6 +282,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
             | Failure::Unreachable
             | Failure::Tls
             | Failure::AuthRequired
+            | Failure::OverBudget
             | Failure::Redirect => false,
         },
         RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => true,

@@ -1,8 +1,12 @@
 //! Who a server says it is. Never a base for policy: it can say anything.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+use crate::declared;
 use crate::transport::Era;
 
 /// The protocol version of the modern era.
@@ -22,7 +26,7 @@ pub struct Identity {
     pub name: Option<String>,
     /// The server's own version, if it says one.
     pub version: Option<String>,
-    /// What it can do, as it was sent.
+    /// What it can do: as it was sent, or if that is long, what of it is in use.
     pub capabilities: Value,
     /// How it wants to be used.
     pub instructions: Option<String>,
@@ -34,6 +38,12 @@ impl Identity {
         self.capabilities.get(capability).is_some_and(|it| !it.is_null())
     }
 
+    /// The names of the capabilities the server declares.
+    pub fn declared(&self) -> impl Iterator<Item = &str> {
+        let all = self.capabilities.as_object().into_iter().flatten();
+        all.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str())
+    }
+
     /// Whether the server announces changes of a list.
     pub fn announces(&self, capability: &str) -> bool {
         let flag = self.capabilities.get(capability).and_then(|it| it.get("listChanged"));
@@ -41,58 +51,71 @@ impl Identity {
     }
 }
 
+/// How much of the capabilities is kept as it was sent. Of more, only those in use are kept.
+const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
+const USED_CAPABILITIES: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
+/// How much is kept of how a server wants to be used.
+const INSTRUCTIONS_BYTES_MAX: usize = 64 * 1024;
+
 /// The answer to `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct InitializeResult {
+pub(super) struct InitializeResult<'a> {
     pub(super) protocol_version: String,
-    #[serde(default)]
-    pub(super) capabilities: Value,
-    #[serde(default)]
-    pub(super) server_info: Option<Implementation>,
-    #[serde(default)]
-    pub(super) instructions: Option<String>,
+    #[serde(borrow, default)]
+    pub(super) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) server_info: Option<Implementation<'a>>,
+    #[serde(borrow, default)]
+    pub(super) instructions: Option<Cow<'a, str>>,
 }
 
 /// The answer to `server/discover`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DiscoverResult {
+pub(super) struct DiscoverResult<'a> {
     pub(super) supported_versions: Vec<String>,
-    #[serde(default)]
-    pub(super) capabilities: Value,
-    #[serde(default)]
-    pub(super) instructions: Option<String>,
-    #[serde(default)]
-    pub(super) server_info: Option<Implementation>,
-    #[serde(default, rename = "_meta")]
-    pub(super) meta: DiscoverMeta,
+    #[serde(borrow, default)]
+    pub(super) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) instructions: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) server_info: Option<Implementation<'a>>,
+    #[serde(borrow, default, rename = "_meta")]
+    pub(super) meta: DiscoverMeta<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct DiscoverMeta {
-    #[serde(default, rename = "io.modelcontextprotocol/serverInfo")]
-    pub(super) server_info: Option<Implementation>,
+pub(super) struct DiscoverMeta<'a> {
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/serverInfo")]
+    pub(super) server_info: Option<Implementation<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Implementation {
-    #[serde(default)]
-    pub(super) name: Option<String>,
-    #[serde(default)]
-    pub(super) version: Option<String>,
+pub(super) struct Implementation<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) version: Option<Cow<'a, str>>,
 }
 
-impl From<InitializeResult> for Identity {
-    fn from(result: InitializeResult) -> Self {
+impl From<InitializeResult<'_>> for Identity {
+    fn from(result: InitializeResult<'_>) -> Self {
         let InitializeResult { protocol_version, capabilities, server_info, instructions } = result;
         let (name, version) = parts(server_info);
-        Self { era: Era::Legacy, protocol_version, name, version, capabilities, instructions }
+        Self {
+            era: Era::Legacy,
+            protocol_version,
+            name,
+            version,
+            capabilities: bounded(capabilities),
+            instructions: instructions.map(|text| declared::cut(&text, INSTRUCTIONS_BYTES_MAX)),
+        }
     }
 }
 
-impl From<DiscoverResult> for Identity {
-    fn from(result: DiscoverResult) -> Self {
+impl From<DiscoverResult<'_>> for Identity {
+    fn from(result: DiscoverResult<'_>) -> Self {
         let DiscoverResult { supported_versions: _, capabilities, instructions, server_info, meta } =
             result;
         let (name, version) = parts(meta.server_info.or(server_info));
@@ -101,12 +124,52 @@ impl From<DiscoverResult> for Identity {
             protocol_version: MODERN_VERSION.to_owned(),
             name,
             version,
-            capabilities,
-            instructions,
+            capabilities: bounded(capabilities),
+            instructions: instructions.map(|text| declared::cut(&text, INSTRUCTIONS_BYTES_MAX)),
         }
     }
 }
 
-fn parts(info: Option<Implementation>) -> (Option<String>, Option<String>) {
-    info.map_or((None, None), |info| (info.name, info.version))
+fn bounded(capabilities: Option<&RawValue>) -> Value {
+    let Some(sent) = capabilities else { return Value::Null };
+    let kept = if sent.get().len() <= CAPABILITIES_BYTES_MAX {
+        serde_json::from_str(sent.get()).ok()
+    } else {
+        declared::capabilities(sent, &USED_CAPABILITIES)
+    };
+    kept.unwrap_or_default()
+}
+
+fn parts(info: Option<Implementation<'_>>) -> (Option<String>, Option<String>) {
+    let bounded = |text: Option<Cow<'_, str>>| text.map(|text| declared::name(&text));
+    info.map_or((None, None), |info| (bounded(info.name), bounded(info.version)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_of_itself_is_bounded() {
+        let answer = |experimental: &str| {
+            format!(
+                r#"{{"protocolVersion": "2025-11-25", "instructions": "{0}",
+                     "serverInfo": {{"name": "{0}", "version": "{0}"}},
+                     "capabilities": {{"tools": {{"listChanged": true}}, "experimental": {experimental}}}}}"#,
+                "x".repeat(100_000)
+            )
+        };
+        let text = answer(&format!("[{}0]", "0,".repeat(50_000)));
+        let identity = Identity::from(serde_json::from_str::<InitializeResult<'_>>(&text).unwrap());
+        assert_eq!(identity.capabilities, json!({"tools": {"listChanged": true}}));
+        assert!(identity.can("tools") && identity.announces("tools"));
+        let lengths = [identity.name, identity.version, identity.instructions]
+            .map(|text| text.unwrap().len());
+        assert_eq!(lengths, [256, 256, INSTRUCTIONS_BYTES_MAX]);
+        let text = answer(r#"{"a": 1}"#);
+        let identity = Identity::from(serde_json::from_str::<InitializeResult<'_>>(&text).unwrap());
+        assert_eq!(identity.capabilities["experimental"], json!({"a": 1}));
+    }
 }

@@ -1,5 +1,10 @@
 //! Lists of a server, page by page, within limits.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use haft_bounds::heavy;
+use haft_bounds::json;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -12,8 +17,11 @@ use crate::transport::Era;
 use crate::{PromptDescription, ResourceDescription, ResourceTemplate};
 
 /// The longest name and description of a tool.
-const NAME_BYTES_MAX: usize = 1024;
+const NAME_BYTES_MAX: usize = 256;
 const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
+
+/// All pages of a list together may be as large as this many messages: they stay in memory.
+const LIST_MESSAGES_MAX: usize = 4;
 
 /// What a server listed.
 #[derive(Debug, Clone)]
@@ -50,10 +58,10 @@ impl Client {
         self.list("resources/templates/list", "resourceTemplates").await
     }
 
-    async fn list<T: DeserializeOwned>(
+    async fn list<T: DeserializeOwned + Send + 'static>(
         &self,
-        method: &str,
-        key: &str,
+        method: &'static str,
+        key: &'static str,
     ) -> Result<Listed<T>, RequestError> {
         let limits = self.options.limits;
         // Each page has the time of a request, and all that follow the first one together as well.
@@ -61,6 +69,10 @@ impl Client {
         let ends = Instant::now() + time_max;
         let mut listed = Listed { items: Vec::new(), gaps: Vec::new() };
         let mut cursor: Option<String> = None;
+        let mut room = Room {
+            nodes: limits.nodes_max.saturating_mul(LIST_MESSAGES_MAX),
+            bytes: limits.message_bytes_max.saturating_mul(LIST_MESSAGES_MAX),
+        };
         let mut unreadable = 0;
         for _ in 0..limits.pages_max {
             let params = match &cursor {
@@ -79,14 +91,26 @@ impl Client {
                 ));
                 return Ok(listed);
             };
-            let page = Page::read(&answer, method, key)?;
+            let bytes = answer.get().len();
+            // One more than is kept shows that there are more.
+            let items_max = limits.items_max.saturating_add(1);
+            let read = move || Page::read(&answer, method, key, items_max);
+            let page = heavy::run(bytes, read).await?;
+            room.nodes = room.nodes.saturating_sub(page.nodes);
+            room.bytes = room.bytes.saturating_sub(bytes);
+            if room.nodes == 0 || room.bytes == 0 {
+                listed.gaps.push(format!(
+                    "its list of {key} is larger than {LIST_MESSAGES_MAX} messages; the rest is left out"
+                ));
+                return Ok(listed);
+            }
             for item in page.items {
                 if listed.items.len() + unreadable == limits.items_max {
                     let max = limits.items_max;
                     listed.gaps.push(format!("it has more than {max} {key}; the rest is left out"));
                     return Ok(listed);
                 }
-                match serde_json::from_str(item.get()) {
+                match item {
                     Ok(item) => listed.items.push(item),
                     Err(error) => {
                         unreadable += 1;
@@ -112,7 +136,7 @@ impl Client {
 
     /// Remembers which arguments travel as headers; leaves out tools that say it wrongly.
     fn learn_mirrors(&self, listed: &mut Listed<ToolDescription>) {
-        let mut mirrors = std::collections::HashMap::new();
+        let mut mirrors = HashMap::new();
         let Listed { items, gaps } = listed;
         items.retain(|tool| match mirror::of_schema(&tool.input_schema) {
             Ok(found) => {
@@ -147,27 +171,42 @@ fn leave_out_oversized(listed: &mut Listed<ToolDescription>) {
     });
 }
 
-struct Page {
-    items: Vec<Box<RawValue>>,
-    next: Option<String>,
+/// What the pages that follow may still take.
+struct Room {
+    nodes: usize,
+    bytes: usize,
 }
 
-impl Page {
-    fn read(answer: &RawValue, method: &str, key: &str) -> Result<Self, RequestError> {
+struct Page<T> {
+    items: Vec<Result<T, serde_json::Error>>,
+    next: Option<String>,
+    nodes: usize,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    fn read(
+        answer: &RawValue,
+        method: &str,
+        key: &str,
+        items_max: usize,
+    ) -> Result<Self, RequestError> {
         #[derive(Deserialize)]
         struct Cursor {
             #[serde(default, rename = "nextCursor")]
             next: Option<String>,
         }
+        let answer = answer.get();
         let malformed = |error: &dyn std::fmt::Display| {
             RequestError::protocol(format!("the answer to `{method}` is malformed: {error}"))
         };
-        let mut fields: std::collections::HashMap<String, Box<RawValue>> =
-            serde_json::from_str(answer.get()).map_err(|error| malformed(&error))?;
+        let mut fields: HashMap<Cow<'_, str>, &RawValue> =
+            serde_json::from_str(answer).map_err(|error| malformed(&error))?;
         let items = fields.remove(key).ok_or_else(|| malformed(&format!("`{key}` is missing")))?;
-        let items = serde_json::from_str(items.get()).map_err(|error| malformed(&error))?;
-        let Cursor { next } =
-            serde_json::from_str(answer.get()).map_err(|error| malformed(&error))?;
-        Ok(Self { items, next })
+        let items: Vec<&RawValue> =
+            serde_json::from_str(items.get()).map_err(|error| malformed(&error))?;
+        let Cursor { next } = serde_json::from_str(answer).map_err(|error| malformed(&error))?;
+        let items = items.into_iter().take(items_max);
+        let items = items.map(|item| serde_json::from_str(item.get())).collect();
+        Ok(Self { items, next, nodes: json::measure(answer.as_bytes()).nodes })
     }
 }

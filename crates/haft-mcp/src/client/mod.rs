@@ -17,6 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::DropGuard;
 
+use crate::budget::{AnswerBytes, ByteBudget};
 use crate::error::{Failure, RequestError, TransportError};
 use crate::handler::Handler;
 use crate::inbox::ProgressFn;
@@ -66,6 +67,8 @@ pub struct ClientOptions {
     pub config: Option<Value>,
     /// Whether to hear of changed lists where that takes a subscription.
     pub subscribe: bool,
+    /// The memory for what the server sends; not counted without one.
+    pub budget: Option<Arc<dyn ByteBudget>>,
 }
 
 /// What one call of a tool brings along.
@@ -78,6 +81,8 @@ pub struct CallOptions {
     pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to.
     pub trace: Option<Trace>,
+    /// Holds the memory of the answer.
+    pub answer_bytes: AnswerBytes,
 }
 
 /// Progress may stretch a request to this many times its timeout, and no further.
@@ -95,6 +100,7 @@ impl Default for ClientOptions {
             log_level: None,
             config: None,
             subscribe: true,
+            budget: None,
         }
     }
 }
@@ -138,11 +144,12 @@ impl Client {
             Some(mirrors) => mirror::values(mirrors, arguments),
             None => Vec::new(),
         };
-        let CallOptions { progress, handler, trace } = call;
+        let CallOptions { progress, handler, trace, answer_bytes } = call;
         let options = RequestOptions {
             progress,
             handler,
             trace,
+            answer_bytes: Some(answer_bytes),
             name: Some(name.to_owned()),
             mirrored,
             ..RequestOptions::default()
@@ -238,6 +245,7 @@ impl Client {
             mirrored: Vec::new(),
             handler: None,
             trace: None,
+            answer_bytes: None,
         }
     }
 

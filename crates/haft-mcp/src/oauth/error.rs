@@ -4,6 +4,8 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use rmcp::transport::auth::AuthError as FlowError;
 
+use crate::http_client::HttpError;
+
 /// Texts from outside are cut here, so that an error fits a terminal.
 const OUTSIDE_CHARS_MAX: usize = 300;
 
@@ -25,7 +27,7 @@ pub enum AuthError {
         /// The address without user info, query and fragment.
         url: String,
         /// What happened to the connection.
-        source: Arc<reqwest::Error>,
+        source: Arc<HttpError>,
     },
     /// A server involved in signing in gave an answer that cannot be used.
     #[error("the answer of `{url}` cannot be used for signing in: {problem}")]

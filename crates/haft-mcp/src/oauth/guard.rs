@@ -9,10 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use super::AuthError;
+use crate::http_client::{Resolve, Resolving};
 
 /// The variables in which the HTTP client looks for a proxy.
 const PROXY_VARIABLES: [&str; 6] =
@@ -114,12 +114,11 @@ impl Guard {
 pub(crate) struct GuardedResolver(pub(crate) Arc<Guard>);
 
 impl Resolve for GuardedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let guard = Arc::clone(&self.0);
+    fn resolve(&self, host: &str) -> Resolving {
+        let (guard, host) = (Arc::clone(&self.0), host.to_owned());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed = guard.filter(name.as_str(), found)?;
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            Ok(guard.filter(&host, found)?.into_iter())
         })
     }
 }
@@ -283,7 +282,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_leads_to_loopback_is_not_resolved() {
         let resolver = GuardedResolver(Arc::new(guard("https://mcp.example/", &[])));
-        let error = resolver.resolve("localhost".parse().unwrap()).await.err().unwrap();
+        let error = resolver.resolve("localhost").await.err().unwrap();
         assert!(error.downcast_ref::<AuthError>().is_some(), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! The HTTP client of the sign-in flow: guarded addresses, bounded answers, no redirects.
 
 use std::{
-    error::Error,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use http::header::{HeaderValue, USER_AGENT};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
@@ -15,16 +15,19 @@ use super::{
     AuthError,
     guard::{Guard, GuardedResolver, shown},
 };
-use crate::tls;
+use crate::http_client::{HttpClient, HttpClientOptions, HttpError, Response};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+const IDLE_MAX: Duration = Duration::from_secs(4);
+const IDLE_CONNECTIONS_MAX: usize = 4;
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION")));
 
 /// The client handed to the flow. The flow turns errors into text, so the first real one is kept
 /// here for whoever started the flow.
 pub(crate) struct GuardedHttp {
-    client: reqwest::Client,
+    client: HttpClient,
     guard: Arc<Guard>,
     server: Url,
     problem: Mutex<Option<AuthError>>,
@@ -33,13 +36,13 @@ pub(crate) struct GuardedHttp {
 impl GuardedHttp {
     pub(crate) fn new(server: &Url, guard: &Guard) -> Result<Self, AuthError> {
         let resolver = Arc::new(guard.clone().with_proxies());
-        let client = tls::http_client_builder()
-            .dns_resolver(Arc::new(GuardedResolver(resolver)))
-            .user_agent(concat!("haft/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(ANSWER_TIMEOUT)
-            .build()
-            .map_err(|error| AuthError::Setup { problem: error.without_url().to_string() })?;
+        let options = HttpClientOptions {
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_max: IDLE_MAX,
+            idle_connections_max: IDLE_CONNECTIONS_MAX,
+        };
+        let client = HttpClient::with_resolver(options, Arc::new(GuardedResolver(resolver)))
+            .map_err(|error| AuthError::Setup { problem: error.to_string() })?;
         let guard = Arc::new(guard.clone());
         Ok(Self { client, guard, server: server.clone(), problem: Mutex::default() })
     }
@@ -53,13 +56,28 @@ impl GuardedHttp {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Vec<u8>>, AuthError> {
-        let request = reqwest::Request::try_from(request)
-            .map_err(|error| AuthError::Setup { problem: error.without_url().to_string() })?;
-        let url = request.url().clone();
+        let (mut head, body) = request.into_parts();
+        let url: Url = head.uri.to_string().parse().map_err(|_| AuthError::Setup {
+            problem: "an address of the flow cannot be used".to_owned(),
+        })?;
         self.guard.check(&url)?;
-        let probe = request.method() == http::Method::GET && url == self.server;
-        let response =
-            self.client.execute(request).await.map_err(|error| unreachable(&url, error))?;
+        head.headers.entry(USER_AGENT).or_insert(AGENT);
+        let exchange = self.exchange(&url, head, body);
+        tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap_or_else(|_| {
+            let silent = format!("no answer within {ANSWER_TIMEOUT:?}");
+            Err(unreachable(&url, HttpError::Lost(silent.into())))
+        })
+    }
+
+    async fn exchange(
+        &self,
+        url: &Url,
+        head: http::request::Parts,
+        body: Vec<u8>,
+    ) -> Result<http::Response<Vec<u8>>, AuthError> {
+        let probe = head.method == http::Method::GET && *url == self.server;
+        let sent = self.client.send(head.method, url, head.headers, body).await;
+        let response = sent.map_err(|error| unreachable(url, error))?;
         let mut answer = http::Response::builder().status(response.status());
         if let Some(headers) = answer.headers_mut() {
             headers.clone_from(response.headers());
@@ -72,7 +90,7 @@ impl GuardedHttp {
             }
             Vec::new()
         } else {
-            read(&url, response).await?
+            read(url, response).await?
         };
         answer.body(body).map_err(|error| AuthError::Setup { problem: error.to_string() })
     }
@@ -92,7 +110,7 @@ impl OAuthHttpClient for GuardedHttp {
     }
 }
 
-async fn read(url: &Url, mut response: reqwest::Response) -> Result<Vec<u8>, AuthError> {
+async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, AuthError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, error))? {
         if body.len() + chunk.len() > ANSWER_BYTES_MAX {
@@ -105,13 +123,9 @@ async fn read(url: &Url, mut response: reqwest::Response) -> Result<Vec<u8>, Aut
 }
 
 /// A refusal by the guarded resolver arrives wrapped in a connection error.
-fn unreachable(url: &Url, error: reqwest::Error) -> AuthError {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(refused) = cause.downcast_ref::<AuthError>() {
-            return refused.clone();
-        }
-        source = cause.source();
+fn unreachable(url: &Url, error: HttpError) -> AuthError {
+    match error.find_cause::<AuthError>() {
+        Some(refused) => refused.clone(),
+        None => AuthError::Unreachable { url: shown(url), source: Arc::new(error) },
     }
-    AuthError::Unreachable { url: shown(url), source: Arc::new(error.without_url()) }
 }

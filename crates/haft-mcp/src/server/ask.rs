@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::peer::Line;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
@@ -89,6 +90,17 @@ pub(super) struct Question {
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
     pub(super) answer: oneshot::Sender<Answer>,
+    /// Cancelled when the asker has its answer from elsewhere.
+    pub(super) withdrawn: Option<CancellationToken>,
+}
+
+impl Question {
+    /// Whether the asker no longer needs the client's answer. The asker drops its receiver only when its
+    /// task runs next, so the token is checked as well.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_withdrawn = self.withdrawn.as_ref().is_some_and(CancellationToken::is_cancelled);
+        is_withdrawn || self.answer.is_closed()
+    }
 }
 
 impl Questions {
@@ -104,6 +116,7 @@ impl Questions {
         name: Option<&str>,
         method: &str,
         params: Option<&RawValue>,
+        withdrawn: Option<&CancellationToken>,
     ) -> Answer {
         let name = {
             let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,6 +138,7 @@ impl Questions {
             method: method.to_owned(),
             params: params.map(ToOwned::to_owned),
             answer,
+            withdrawn: withdrawn.cloned(),
         };
         let gone = || RpcError::new(INVALID_PARAMS, "the client did not come back with an answer");
         self.new.send(question).map_err(|_| gone())?;

@@ -177,6 +177,7 @@ impl Desk {
             return answer.map(|result| modern::complete(method, result));
         }
         let principal = Arc::clone(&facts.principal);
+        let revoked = facts.revoked.clone();
         let (questions, asked_back) = Questions::new(responses);
         let asking = Asking::Modern(Arc::new(questions));
         let peer = Peer { facts: Arc::new(facts), line: Arc::clone(&line), asking, level };
@@ -192,7 +193,7 @@ impl Desk {
             | "resources/unsubscribe" => Err(unknown(method)),
             _ => {
                 let work = service.request(request(asked, peer));
-                let work = Work { answer: Running::Here(work), asked: asked_back, line };
+                let work = Work { answer: Running::Here(work), asked: asked_back, line, revoked };
                 self.parking.run(work, || Bound::new(&principal, method, &lasting(params))).await
             }
         };

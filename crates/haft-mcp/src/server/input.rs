@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::ask::Question;
 use super::peer::Line;
+use super::principal::revocation;
 use super::seal::{Bound, Broken, ParkedId, Seal};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::handler::BoxFuture;
@@ -59,7 +61,7 @@ pub(super) struct Parking {
 struct Parked {
     work: Work,
     principal: String,
-    /// Lets go of it when its client does not come back.
+    /// Removes it when its client does not come back or may not come back any more.
     _timer: AbortOnDropHandle<()>,
     /// Questions the client has not answered.
     open: Vec<Question>,
@@ -70,6 +72,8 @@ pub(super) struct Work {
     pub(super) answer: Running,
     pub(super) asked: mpsc::UnboundedReceiver<Question>,
     pub(super) line: Arc<Line>,
+    /// Cancelled when the client's permission ends. The work ends with it.
+    pub(super) revoked: Option<Arc<CancellationToken>>,
 }
 
 /// The work itself: driven by whoever waits for it, until it has to go on without.
@@ -132,9 +136,9 @@ impl Parking {
         let mut unanswered = Vec::new();
         for question in open {
             match responses.remove(&question.name) {
-                // Whoever asked may have given up.
+                // The asker may have given up.
                 Some(answer) => drop(question.answer.send(Ok(answer))),
-                None if question.answer.is_closed() => {}
+                None if question.is_settled() => {}
                 None => unanswered.push(question),
             }
         }
@@ -153,7 +157,7 @@ impl Parking {
             RpcError::new(INTERNAL_ERROR, format!("no random numbers: {error}"))
         })?;
         let result = asking(&open, &seal.close(id, bound, WAIT_MAX))?;
-        let Work { answer, asked, line } = work;
+        let Work { answer, asked, line, revoked } = work;
         let answer = match answer {
             // Its time runs and its server may fail while nobody waits here.
             Running::Here(running) => {
@@ -162,13 +166,17 @@ impl Parking {
             apart @ Running::Apart(_) => apart,
         };
         let parking = Arc::downgrade(self);
-        let timer = self.tasks.spawn(async move {
-            tokio::time::sleep(WAIT_MAX).await;
-            if let Some(parking) = parking.upgrade() {
-                drop(parking.lock().remove(&id));
+        let until = revoked.clone();
+        let expiry = async move {
+            tokio::select! {
+                () = tokio::time::sleep(WAIT_MAX) => {}
+                () = revocation(until.as_deref()) => {}
             }
-        });
-        let timer = AbortOnDropHandle::new(timer);
+            if let Some(parking) = parking.upgrade() {
+                let expired = parking.lock().remove(&id);
+                drop(expired);
+            }
+        };
         {
             let mut parked = self.lock();
             let is_own = |it: &&Parked| it.principal == bound.principal;
@@ -178,7 +186,10 @@ impl Parking {
                 let text = "too many requests wait for answers of their clients already";
                 return Err(RpcError::new(INTERNAL_ERROR, text));
             }
-            let (principal, work) = (bound.principal.clone(), Work { answer, asked, line });
+            let work = Work { answer, asked, line, revoked };
+            let principal = bound.principal.clone();
+            // Started under the lock: a permission that ended already must find the entry.
+            let timer = AbortOnDropHandle::new(self.tasks.spawn(expiry));
             parked.insert(id, Parked { work, principal, _timer: timer, open });
         }
         Ok(result)

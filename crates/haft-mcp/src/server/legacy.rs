@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use super::About;
-use super::peer::{ClientFacts, new_client_id};
+use super::peer::{ClientFacts, client_name, new_client_id, used_capabilities};
+use super::principal::Principal;
 use crate::client::LEGACY_VERSIONS;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::transport::Era;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Initialize {
+struct Initialize<'a> {
     protocol_version: String,
-    #[serde(default)]
-    capabilities: Value,
-    #[serde(default)]
-    client_info: Value,
+    #[serde(borrow, default)]
+    capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    client_info: Option<&'a RawValue>,
 }
 
 /// Agrees on a version: the client's where it is known here, else our newest, which the client may
@@ -27,7 +28,7 @@ struct Initialize {
 pub(super) fn initialize(
     params: Option<&RawValue>,
     about: &About,
-    principal: Arc<str>,
+    principal: &Principal,
 ) -> Result<(ClientFacts, Box<RawValue>), RpcError> {
     let params = params.unwrap_or(RawValue::NULL);
     let Initialize { protocol_version, capabilities, client_info } =
@@ -46,11 +47,12 @@ pub(super) fn initialize(
     }
     let facts = ClientFacts {
         id: new_client_id(),
-        principal,
+        principal: Arc::clone(&principal.name),
+        revoked: principal.revoked.clone(),
         era: Era::Legacy,
         protocol_version: version.to_owned(),
-        name: client_info.get("name").and_then(Value::as_str).map(ToOwned::to_owned),
-        capabilities,
+        name: client_name(client_info),
+        capabilities: capabilities.and_then(used_capabilities).unwrap_or_default(),
     };
     let result =
         to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
@@ -71,6 +73,8 @@ pub(super) fn cancelled(params: &RawValue) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn version(asked: &str) -> String {
@@ -81,7 +85,7 @@ mod tests {
             instructions: None,
         };
         let params = to_raw_value(&json!({"protocolVersion": asked})).unwrap();
-        let (facts, result) = initialize(Some(&params), &about, "me".into()).unwrap();
+        let (facts, result) = initialize(Some(&params), &about, &Principal::new("me")).unwrap();
         let result: Value = serde_json::from_str(result.get()).unwrap();
         assert_eq!(result["capabilities"], about.capabilities);
         assert_eq!(result["protocolVersion"], facts.protocol_version);

@@ -15,12 +15,14 @@ mod listen;
 mod meta;
 mod modern;
 mod peer;
+mod principal;
 mod seal;
 mod stdio;
 
 use std::any::Any;
 use std::sync::Arc;
 
+use haft_bounds::json::Excess;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
@@ -28,17 +30,38 @@ use tokio::sync::broadcast;
 use crate::error::RpcError;
 use crate::handler::BoxFuture;
 use crate::limits::Limits;
+use crate::wire;
 
+pub use crate::budget::{HeldBytes, KeptBytes};
 pub use change::Change;
 pub use http::{Events, HttpEndpoint, HttpOptions, Reply, ReplyBody};
 pub use level::Level;
 pub use peer::Peer;
+pub use principal::Principal;
 pub use stdio::stdio;
 
 /// JSON-RPC: the message is no JSON.
 pub const PARSE_ERROR: i64 = -32700;
 /// JSON-RPC: the message is JSON and no request that can be answered.
 pub const INVALID_REQUEST: i64 = -32600;
+
+/// The refusal of a message that holds more than it may.
+fn over_budget(excess: Excess) -> RpcError {
+    let remedy = match excess {
+        Excess::Nodes(_) => "; send less at once, or raise `limits.message_nodes_max`",
+        Excess::Depth(_) => "",
+    };
+    RpcError::new(INVALID_REQUEST, format!("Invalid Request: {excess}{remedy}"))
+}
+
+/// The id of a message that is refused like that, so that the refusal reaches the request. One that nests too deep is not
+/// read any further.
+fn refused_id(message: &[u8], excess: Excess) -> Option<&RawValue> {
+    match excess {
+        Excess::Nodes(_) => wire::request_id(message),
+        Excess::Depth(_) => None,
+    }
+}
 
 /// What is offered to clients.
 pub trait Service: Send + Sync + 'static {

@@ -4,27 +4,23 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use super::About;
 use super::meta::Meta;
-use super::peer::ClientFacts;
+use super::peer::{ClientFacts, client_name, used_capabilities};
+use super::principal::Principal;
 use crate::client::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, UNSUPPORTED_VERSION};
 use crate::transport::Era;
-
-#[derive(Deserialize)]
-struct Info {
-    #[serde(default)]
-    name: Option<String>,
-}
 
 /// What the request says about its client, or why it cannot be answered.
 pub(super) fn client(
     meta: &Meta<'_>,
     id: u64,
-    principal: Arc<str>,
+    principal: &Principal,
 ) -> Result<ClientFacts, RpcError> {
     let missing = |key: &str| {
         let text = format!(
@@ -37,18 +33,17 @@ pub(super) fn client(
         return Err(unsupported(version));
     }
     let capabilities = meta.capabilities.ok_or_else(|| missing("clientCapabilities"))?;
-    let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
-    if !capabilities.is_object() {
-        let text = "Invalid params: `io.modelcontextprotocol/clientCapabilities` is no object";
-        return Err(RpcError::new(INVALID_PARAMS, text));
-    }
-    let info = meta.client_info.and_then(|info| serde_json::from_str::<Info>(info.get()).ok());
+    let capabilities = used_capabilities(capabilities).ok_or_else(|| {
+        let text = "Invalid params: `io.modelcontextprotocol/clientCapabilities` is not an object";
+        RpcError::new(INVALID_PARAMS, text)
+    })?;
     Ok(ClientFacts {
         id,
-        principal,
+        principal: Arc::clone(&principal.name),
+        revoked: principal.revoked.clone(),
         era: Era::Modern,
         protocol_version: version.to_owned(),
-        name: info.and_then(|info| info.name),
+        name: client_name(meta.client_info),
         capabilities,
     })
 }
@@ -87,11 +82,11 @@ pub(super) fn complete(method: &str, result: Box<RawValue>) -> Box<RawValue> {
     #[serde(rename_all = "camelCase")]
     struct Known {
         #[serde(default)]
-        result_type: Option<Value>,
+        result_type: Option<IgnoredAny>,
         #[serde(default)]
-        ttl_ms: Option<Value>,
+        ttl_ms: Option<IgnoredAny>,
         #[serde(default)]
-        cache_scope: Option<Value>,
+        cache_scope: Option<IgnoredAny>,
     }
     // A result that is no object is not made better by adding to it.
     let Ok(known) = serde_json::from_str::<Known>(result.get()) else { return result };
@@ -158,14 +153,14 @@ mod tests {
         let meta = |version: &str, rest: &str| {
             let version = format!(r#""io.modelcontextprotocol/protocolVersion":"{version}""#);
             let params = raw(&format!(r#"{{"_meta":{{{version}{rest}}}}}"#));
-            client(&Meta::read(Some(&params)).unwrap(), 1, "me".into())
+            client(&Meta::read(Some(&params)).unwrap(), 1, &Principal::new("me"))
         };
         let capable = r#","io.modelcontextprotocol/clientCapabilities":{}"#;
         let facts = meta("2026-07-28", capable).unwrap();
         assert_eq!((facts.era, facts.protocol_version.as_str()), (Era::Modern, "2026-07-28"));
         assert_eq!(meta("2026-07-28", "").unwrap_err().code, INVALID_PARAMS);
         assert_eq!(meta("2099-01-01", capable).unwrap_err().code, UNSUPPORTED_VERSION);
-        let nothing = client(&Meta::default(), 1, "me".into());
+        let nothing = client(&Meta::default(), 1, &Principal::new("me"));
         assert_eq!(nothing.unwrap_err().code, INVALID_PARAMS);
     }
 }

@@ -1,5 +1,6 @@
 //! The client behind one request.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -8,9 +9,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asks, Questions};
 use super::level::Level;
+use crate::declared;
 use crate::error::{METHOD_NOT_FOUND, RpcError};
 use crate::transport::Era;
 use crate::wire;
@@ -31,10 +34,34 @@ pub(super) struct ClientFacts {
     /// No other client has it, as long as the program runs.
     pub(super) id: u64,
     pub(super) principal: Arc<str>,
+    /// Cancelled when the client's permission ends. None over stdio, where it ends with the connection.
+    pub(super) revoked: Option<Arc<CancellationToken>>,
     pub(super) era: Era,
     pub(super) protocol_version: String,
     pub(super) name: Option<String>,
     pub(super) capabilities: Value,
+}
+
+/// The capabilities that matter here: the client can be asked something.
+const USED_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
+
+/// Returns what is kept of the capabilities that a client declares: at most 4 KiB, for as long as its session lives.
+/// Nothing if they are not an object.
+pub(super) fn used_capabilities(declared: &RawValue) -> Option<Value> {
+    declared::capabilities(declared, &USED_CAPABILITIES)
+}
+
+/// Returns the name in a client's `clientInfo`.
+pub(super) fn client_name(info: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Info<'a> {
+        #[serde(borrow, default)]
+        name: Option<Cow<'a, str>>,
+    }
+    // A list would be taken for the values in the order of the fields.
+    let info = info.map(RawValue::get).filter(|it| it.starts_with('{'))?;
+    let name = serde_json::from_str::<Info<'_>>(info).ok()?.name?;
+    Some(declared::name(&name))
 }
 
 /// An id for a client that was not seen before, not even in an earlier run that wrote to the same log.
@@ -115,7 +142,7 @@ impl Peer {
         self.facts.name.as_deref()
     }
 
-    /// What the client says it can do.
+    /// What the client says it can do, as far as servers behind us can use it.
     pub fn client_capabilities(&self) -> &Value {
         &self.facts.capabilities
     }
@@ -185,13 +212,25 @@ impl Peer {
         method: &str,
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, RpcError> {
+        self.ask_until(name, method, params, None).await
+    }
+
+    /// Asks like [`ask`](Self::ask). The asker cancels `withdrawn` when it has its answer from elsewhere; from
+    /// then on a modern client that retries its request is not asked again, and the future does not complete.
+    pub async fn ask_until(
+        &self,
+        name: Option<&str>,
+        method: &str,
+        params: Option<&RawValue>,
+        withdrawn: Option<&CancellationToken>,
+    ) -> Result<Box<RawValue>, RpcError> {
         if !self.can_answer(method, params) {
             let text = format!("the client does not say that it can answer `{method}`");
             return Err(RpcError::new(METHOD_NOT_FOUND, text));
         }
         match &self.asking {
             Asking::Legacy(asks) => asks.ask(&self.line, method, params).await,
-            Asking::Modern(questions) => questions.ask(name, method, params).await,
+            Asking::Modern(questions) => questions.ask(name, method, params, withdrawn).await,
         }
     }
 }

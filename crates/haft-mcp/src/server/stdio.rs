@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use haft_bounds::heavy;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -14,7 +15,11 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use super::desk::{Answer, Asked, Client, Desk, check_id, empty};
 use super::meta::{Meta, Wishes};
 use super::peer::{ClientFacts, new_client_id};
-use super::{Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern};
+use super::principal::Principal;
+use super::{
+    Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern,
+    over_budget, refused_id,
+};
 use crate::error::{INTERNAL_ERROR, RpcError};
 use crate::wire::{self, Incoming};
 
@@ -37,7 +42,7 @@ pub async fn stdio(
     let (out, queue) = mpsc::channel(WAITING_MAX);
     let connection = Connection {
         changes: service.changes(),
-        principal: options.principal.as_str().into(),
+        principal: Principal::new(options.principal.as_str()),
         desk: Desk::new(service),
         options,
         id: new_client_id(),
@@ -86,7 +91,7 @@ async fn write(
 struct Connection {
     desk: Arc<Desk>,
     changes: broadcast::Receiver<Change>,
-    principal: Arc<str>,
+    principal: Principal,
     options: ServeOptions,
     /// The one who speaks the modern era here.
     id: u64,
@@ -140,7 +145,12 @@ impl Connection {
         if line.is_empty() {
             return;
         }
-        match wire::parse(line, self.options.limits.depth_max) {
+        let budget = self.options.limits.budget();
+        if let Err(excess) = heavy::in_place(line.len(), || budget.check(line)) {
+            let id = heavy::in_place(line.len(), || refused_id(line, excess));
+            return self.refuse(id, &over_budget(excess)).await;
+        }
+        match heavy::in_place(line.len(), || wire::parse_unchecked(line)) {
             Ok(Incoming::Request { id, method, params }) => {
                 self.request(Asked { id, method: &method, params }).await;
             }
@@ -185,14 +195,13 @@ impl Connection {
         }
         let meta = Meta::read(params)?;
         let speaker = if meta.protocol_version.is_some() || method == "server/discover" {
-            let facts = modern::client(&meta, self.id, Arc::clone(&self.principal))?;
+            let facts = modern::client(&meta, self.id, &self.principal)?;
             Speaker::Modern(facts, meta.wishes()?)
         } else {
             match (method, &self.client) {
                 ("initialize", None) => {
                     let about = self.desk.service.about();
-                    let (facts, result) =
-                        legacy::initialize(params, &about, Arc::clone(&self.principal))?;
+                    let (facts, result) = legacy::initialize(params, &about, &self.principal)?;
                     self.client = Some(Client::new(facts));
                     return Ok(Some(result));
                 }

@@ -89,6 +89,11 @@ impl EventStream {
         self.buffer.extend_from_slice(bytes);
     }
 
+    /// How much is kept of an event that is not complete.
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.buffer.len() - self.start + self.data.len()
+    }
+
     /// The next complete event, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Event>, Excess> {
         loop {

@@ -1,9 +1,12 @@
 //! Bytes into lines, with a limit on what one line may take.
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
+use futures_util::FutureExt as _;
+use haft_bounds::heavy::LARGE_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::Inbox;
+use crate::budget::Charge;
 use crate::error::{Failure, TransportError};
 
 /// How much room there is for one read.
@@ -26,12 +29,24 @@ pub struct Lines {
     searched: usize,
     /// How many reads since the last large message.
     small_in_a_row: u32,
+    /// The memory of the line that is being read.
+    charge: Charge,
+    /// How much was passed over of a line that there is no memory for.
+    passed_over: Option<usize>,
 }
 
 impl Lines {
     /// Nothing was read yet.
     pub fn new(inbox: Inbox) -> Self {
-        Self { inbox, buffer: Vec::new(), searched: 0, small_in_a_row: 0 }
+        let charge = inbox.charge();
+        Self {
+            inbox,
+            buffer: Vec::new(),
+            searched: 0,
+            small_in_a_row: 0,
+            charge,
+            passed_over: None,
+        }
     }
 
     /// Reads until the end and says so to the inbox.
@@ -51,41 +66,90 @@ impl Lines {
                 decode(decoder, &raw, &mut self.buffer);
                 raw.clear();
             }
-            if !self.hand_over() {
+            if !self.hand_over().await {
                 return;
             }
         };
         // A last line may lack its end.
-        let rest = std::mem::take(&mut self.buffer);
-        if !rest.is_empty() {
-            self.hand_over_line(&rest);
+        if !self.buffer.is_empty() {
+            self.buffer.push(b'\n');
+            if !self.hand_over().await {
+                return;
+            }
         }
         self.inbox.end(&TransportError::after_sending(Failure::Closed, reason));
     }
 
-    /// Adds bytes and hands over every whole line. False: a line is too long, and the inbox knows.
+    /// Adds bytes and hands over every whole line. False: a line is too long, and the inbox knows. For messages that are
+    /// read at once.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.buffer.extend_from_slice(bytes);
-        self.hand_over()
+        self.hand_over().now_or_never().unwrap_or(false)
     }
 
-    fn hand_over(&mut self) -> bool {
+    async fn hand_over(&mut self) -> bool {
+        let max = self.inbox.limits().message_bytes_max;
+        if !self.pass_over() {
+            return self.passed_over.is_none_or(|passed| passed <= max) || self.too_long();
+        }
         let mut start = 0;
+        let mut handed_over = 0;
         while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + found;
-            self.hand_over_line(&self.buffer[start..end]);
-            start = end + 1;
+            handed_over += end + 1 - start;
+            if end - start > LARGE_BYTES {
+                self.hand_over_large(start, end).await;
+                start = 0;
+            } else {
+                self.inbox.receive(message(&self.buffer[start..end]));
+                start = end + 1;
+            }
             self.searched = start;
         }
         self.buffer.drain(..start);
         self.searched = self.buffer.len();
-        self.give_back_room(start);
-        let max = self.inbox.limits().message_bytes_max;
+        self.give_back_room(handed_over);
         if self.buffer.len() > max.saturating_add(AROUND_BYTES_MAX) {
-            self.inbox.end(&self.inbox.too_long());
-            return false;
+            return self.too_long();
+        }
+        if self.buffer.is_empty() {
+            self.charge.release();
+        } else if let Err(error) = self.charge.cover(self.buffer.len()) {
+            // Its request fails; the lines after it are read as ever.
+            self.inbox.refuse_unread(&self.buffer, error);
+            self.passed_over = Some(self.buffer.len());
+            self.buffer = Vec::new();
+            self.searched = 0;
+            self.charge.release();
         }
         true
+    }
+
+    /// Lends the whole buffer out while the line in it is read elsewhere, so that nothing is copied.
+    async fn hand_over_large(&mut self, start: usize, end: usize) {
+        let line = Line { buffer: std::mem::take(&mut self.buffer), start, end };
+        let Line { mut buffer, end, .. } = self.inbox.accept(None, line).await;
+        buffer.drain(..=end);
+        self.buffer = buffer;
+    }
+
+    fn too_long(&self) -> bool {
+        self.inbox.end(&self.inbox.too_long());
+        false
+    }
+
+    /// Drops the rest of a line that there is no memory for. Whether the buffer begins with a line now.
+    fn pass_over(&mut self) -> bool {
+        let Some(passed) = self.passed_over else { return true };
+        if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
+            self.buffer.drain(..=end);
+            self.passed_over = None;
+        } else {
+            self.passed_over = Some(passed + self.buffer.len());
+            self.buffer.clear();
+        }
+        self.searched = 0;
+        self.passed_over.is_none()
     }
 
     /// A large message keeps its room for the next one, which is often as large, but not for ever.
@@ -100,14 +164,26 @@ impl Lines {
             self.small_in_a_row = 0;
         }
     }
+}
 
-    fn hand_over_line(&self, line: &[u8]) {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Some platforms put a mark before the first thing a program prints.
-        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-        // Empty lines too: they are noise, and noise has a limit.
-        self.inbox.receive(line);
+/// A line within the buffer it was read into.
+struct Line {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl AsRef<[u8]> for Line {
+    fn as_ref(&self) -> &[u8] {
+        message(&self.buffer[self.start..self.end])
     }
+}
+
+/// The message of a line. Empty lines have one too: they are noise, and noise has a limit.
+fn message(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // Some platforms put a mark before the first thing a program prints.
+    line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
 }
 
 /// Decodes what was read; a character that is cut at the end waits inside the decoder.

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, Response};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use url::Url;
 
 use super::http::{
@@ -14,6 +14,7 @@ use super::http::{
 use super::{Connector, Era, Outgoing, Transport};
 use crate::error::{Failure, TransportError};
 use crate::handler::BoxFuture;
+use crate::http_client::Response;
 use crate::inbox::Inbox;
 
 /// Connects to servers that speak HTTP+SSE.
@@ -161,7 +162,9 @@ impl Transport for Sse {
 async fn read(mut events: Events, endpoint: Endpoint, inbox: Inbox) {
     let reason = loop {
         match events.next(&endpoint, &inbox).await {
-            Ok(Some(event)) if event.is_message() => inbox.receive(&event.data),
+            Ok(Some(event)) if event.is_message() => {
+                inbox.accept(None, event.data).await;
+            }
             Ok(Some(_)) => {}
             Ok(None) => {
                 let message = format!("`{}` ended the stream", endpoint.shown);

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
+use haft_bounds::json::Budget;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use super::depth::nests_deeper_than;
 
 /// One message, borrowed from its bytes.
 #[derive(Debug, Clone)]
@@ -62,14 +61,27 @@ struct Envelope<'a> {
 
 /// Reads one message. A key that occurs twice, or an answer that is both result and error, is
 /// malformed: two readers could see two different messages in it.
-pub fn parse(bytes: &[u8], depth_max: usize) -> Result<Incoming<'_>, Malformed> {
+pub fn parse(bytes: &[u8], budget: Budget) -> Result<Incoming<'_>, Malformed> {
+    // Before anything else: a message beyond the budget costs no more than finding that out.
+    budget.check(bytes).map_err(|excess| Malformed(excess.to_string()))?;
+    parse_unchecked(bytes)
+}
+
+/// The id of a request that is refused for its size, so that the refusal reaches whoever waits.
+pub(crate) fn request_id(bytes: &[u8]) -> Option<&RawValue> {
+    match parse_unchecked(bytes) {
+        Ok(Incoming::Request { id, .. }) => Some(id),
+        Ok(Incoming::Notification { .. } | Incoming::Result { .. } | Incoming::Error { .. })
+        | Err(_) => None,
+    }
+}
+
+/// Reads one message that is within its budget.
+pub(crate) fn parse_unchecked(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Malformed(format!("not UTF-8 (byte {})", error.valid_up_to())))?;
     let envelope: Envelope<'_> = serde_json::from_str(text)
         .map_err(|error| Malformed(format!("not a JSON-RPC message: {error}")))?;
-    if nests_deeper_than(bytes, depth_max) {
-        return Err(Malformed(format!("nested deeper than {depth_max} levels")));
-    }
     let Envelope { id, method, params, result, error } = envelope;
     match (method, id, result, error) {
         (Some(method), Some(id), None, None) => Ok(Incoming::Request { id, method, params }),
@@ -87,8 +99,10 @@ pub fn parse(bytes: &[u8], depth_max: usize) -> Result<Incoming<'_>, Malformed> 
 mod tests {
     use super::*;
 
+    const BUDGET: Budget = Budget { nodes_max: 100, depth_max: 64 };
+
     fn kind(json: &str) -> String {
-        match parse(json.as_bytes(), 64) {
+        match parse(json.as_bytes(), BUDGET) {
             Ok(Incoming::Request { id, method, .. }) => format!("request {method} {id}"),
             Ok(Incoming::Notification { method, .. }) => format!("notification {method}"),
             Ok(Incoming::Result { id, result }) => format!("result {id} {result}"),
@@ -121,8 +135,10 @@ mod tests {
         }
         let deep = format!(r#"{{"id":1,"result":{}{}}}"#, "[".repeat(200), "]".repeat(200));
         assert_eq!(kind(&deep), "malformed: nested deeper than 64 levels");
+        let wide = format!(r#"{{"id":1,"result":[{}0]}}"#, "0,".repeat(100));
+        assert_eq!(kind(&wide), "malformed: more than 100 values and keys");
         assert!(
-            matches!(parse(b"{\"id\":1,\"result\":\"\xff\"}", 64), Err(Malformed(why)) if why.starts_with("not UTF-8"))
+            matches!(parse(b"{\"id\":1,\"result\":\"\xff\"}", BUDGET), Err(Malformed(why)) if why.starts_with("not UTF-8"))
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Which request a broken message would have answered, so that its caller need not wait in vain.
 
-use super::depth::end_of_string;
+use haft_bounds::json::end_of_string;
 
 /// Whether output that cannot be parsed was meant as a message. What is not was a print, such as a
 /// log line, which may well be JSON and may well have an `id` or an `error` of its own.

@@ -28,6 +28,22 @@ fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
 }
 
 #[test]
+fn a_message_may_have_as_many_values_as_the_limit_and_no_more() {
+    let limits = Limits { nodes_max: 10, ..Limits::default() };
+    let mut core = core(limits);
+    let (first, second) = (core.next_id(), core.next_id());
+    core.wait(first, first).unwrap();
+    core.wait(second, second).unwrap();
+    let now = Instant::now();
+    // The message, its three keys, their values, and two items.
+    let few = br#"{"jsonrpc":"2.0","id":1,"result":[0,0]}"#;
+    assert!(matches!(core.receive(few, None, now), Step::Answer(1, Ok(_))));
+    let many = br#"{"jsonrpc":"2.0","id":2,"result":[0,0,0,0]}"#;
+    assert!(matches!(core.receive(many, None, now), Step::Broken(waiters, _) if waiters == [2]));
+    assert_eq!(core.pending(), 0);
+}
+
+#[test]
 fn a_message_may_nest_as_deep_as_the_limit_and_no_deeper() {
     let limits = Limits { depth_max: 3, ..Limits::default() };
     let mut core = core(limits);

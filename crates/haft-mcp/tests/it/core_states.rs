@@ -10,6 +10,7 @@ use proptest::prelude::*;
 const LIMITS: Limits = Limits {
     message_bytes_max: 120,
     depth_max: 4,
+    nodes_max: 40,
     noise_bytes_max: 60,
     unasked_max: 6,
     server_requests_max: 1,

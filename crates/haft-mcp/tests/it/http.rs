@@ -1,6 +1,7 @@
 //! Streamable HTTP.
 
 mod faults;
+mod flood;
 mod refusals;
 mod streams;
 

@@ -1,5 +1,6 @@
 //! A session over pipes in memory, with a clock that runs ahead whenever everything waits.
 
+mod budget;
 mod encodings;
 mod limits;
 mod messages;
@@ -8,7 +9,9 @@ use std::sync::Arc;
 
 use encoding_rs::{Encoding, UTF_8};
 use haft_mcp::transport::Pipes;
-use haft_mcp::{Handler, Inbox, Limits, RefuseAll, RequestError, RequestOptions, Session};
+use haft_mcp::{
+    ByteBudget, Handler, Inbox, Limits, RefuseAll, RequestError, RequestOptions, Session,
+};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
@@ -35,6 +38,7 @@ struct Setup {
     encoding: &'static Encoding,
     limits: Limits,
     handler: Arc<dyn Handler>,
+    budget: Option<Arc<dyn ByteBudget>>,
 }
 
 impl Default for Setup {
@@ -44,6 +48,7 @@ impl Default for Setup {
             encoding: UTF_8,
             limits: Limits::default(),
             handler: Arc::new(RefuseAll),
+            budget: None,
         }
     }
 }
@@ -52,7 +57,7 @@ impl Setup {
     fn start(self) -> (Session, Server) {
         let (ours, theirs) = tokio::io::duplex(self.pipe_bytes);
         let (reader, writer) = tokio::io::split(ours);
-        let inbox = Inbox::new(self.handler, self.limits);
+        let inbox = Inbox::with_budget(self.handler, self.limits, self.budget);
         let pipes = Pipes::start(reader, writer, self.encoding, inbox.clone());
         (Session::new(Arc::new(pipes), inbox), Server(BufReader::new(theirs)))
     }

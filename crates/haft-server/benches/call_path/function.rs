@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft::json::Arguments;
-use haft::record::{Entry, ExecutionLog, LogOptions, Outcomes, Redactor, Source, SystemClock};
+use haft::record::{
+    Entry, ExecutionLog, LogError, LogOptions, Outcomes, Redactor, Source, SystemClock,
+};
 use haft::schema::Schema;
 use haft::{Config, FunctionTool, Runtime, Status, ToolCall, ToolOutput};
 use serde_json::{Value, json};
@@ -45,18 +47,31 @@ async fn start(folder: &Path, sync: &str) -> Result<Runtime, Failure> {
     Ok(Runtime::builder(config).tool(noop).start().await?)
 }
 
+/// From a task, as a service calls: a thread in `block_on` hands its log entries to another thread.
 async fn one_by_one(runtime: &Runtime, calls: usize) -> Result<Times, Failure> {
-    let mut times = Vec::with_capacity(calls);
-    for _ in 0..calls {
-        let call = ToolCall::new("noop", &arguments());
-        let started = Instant::now();
-        let answer = runtime.call(call).await;
-        times.push(started.elapsed());
-        if answer.status != Status::Success {
-            return Err(format!("{:?}", answer.error).into());
+    let runtime = runtime.clone();
+    let calling = async move {
+        let mut times = Vec::with_capacity(calls);
+        for _ in 0..calls {
+            let call = ToolCall::new("noop", &arguments());
+            let started = Instant::now();
+            let answer = runtime.call(call).await;
+            times.push(started.elapsed());
+            if answer.status != Status::Success {
+                return Err(format!("{:?}", answer.error));
+            }
         }
-    }
-    Ok(Times::new(times))
+        Ok(Times::new(times))
+    };
+    Ok(on_worker(calling).await??)
+}
+
+async fn on_worker<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Failure> {
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(work);
+    Ok(tasks.join_next().await.ok_or("no task")??)
 }
 
 /// Calls per second with many callers at once.
@@ -117,33 +132,38 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
     });
     let options = LogOptions::new(folder.join("logs-parts"));
     let log = ExecutionLog::open(options, Redactor::new(Vec::new()), Arc::new(SystemClock))?;
-    let mut times = Vec::with_capacity(CALLS);
-    for _ in 0..CALLS {
-        let entry = Entry {
-            execution_id: "0198c2f4-0000-7000-8000-000000000000",
-            timestamp: jiff::Timestamp::now(),
-            tool: "noop",
-            source: Source::Function,
-            server: None,
-            caller: None,
-            session: None,
-            request: None,
-            trace_id: None,
-            input: read.raw(),
-            data: None,
-            raw: None,
-            content: &[],
-            error: None,
-            status: Status::Success,
-            outcome: Outcomes::default(),
-            queued_ms: 0,
-            duration_ms: 0,
-        };
-        let started = Instant::now();
-        log.append(&entry).await?;
-        times.push(started.elapsed());
-    }
-    let logging = Times::new(times);
+    let input = read.raw().to_owned();
+    let logging = on_worker(async move {
+        let mut times = Vec::with_capacity(CALLS);
+        for _ in 0..CALLS {
+            let entry = Entry {
+                execution_id: "0198c2f4-0000-7000-8000-000000000000",
+                timestamp: jiff::Timestamp::now(),
+                tool: "noop",
+                source: Source::Function,
+                server: None,
+                caller: None,
+                session: None,
+                request: None,
+                trace_id: None,
+                input: &input,
+                started: true,
+                data: None,
+                raw: None,
+                content: &[],
+                error: None,
+                status: Status::Success,
+                outcome: Outcomes::default(),
+                queued_ms: 0,
+                duration_ms: 0,
+            };
+            let started = Instant::now();
+            log.append(&entry).await?;
+            times.push(started.elapsed());
+        }
+        Ok::<_, LogError>(Times::new(times))
+    });
+    let logging = logging.await??;
     let (reading, checking, logging) =
         (reading.percentile(50), checking.percentile(50), logging.percentile(50));
     println!("read the arguments    {}", us(reading));

@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use haft::record::LogHealth;
-use haft::{Code, Envelope, ToolCall, TraceContext};
+use haft::{Code, Envelope, NAME_BYTES_MAX, ToolCall, TraceContext};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 use super::call_events;
 use super::schemas::EnvelopeSchema;
 use super::{Routes, Service};
-use crate::serve::{Caller, Json, Path, Problem};
+use crate::serve::{CallJson, Caller, Path, Problem, RequestMemory, long_name};
 
 /// How many calls a batch may have.
 const BATCH_MAX: usize = 100;
@@ -59,7 +59,8 @@ struct CallRequest {
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// Whether a person agreed to this call, for a tool with `approval: ask`.
+    /// Whether a person agreed to this call, for a tool with `approval: ask`. A call key may say so only with
+    /// `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -78,6 +79,7 @@ struct BatchRequest {
 #[serde(deny_unknown_fields)]
 struct BatchCall {
     /// The tool's name.
+    #[schema(max_length = 256)]
     tool: String,
     /// The arguments. They reach the tool as they were written.
     #[serde(default = "no_arguments")]
@@ -91,7 +93,8 @@ struct BatchCall {
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// Whether a person agreed to this call, for a tool with `approval: ask`.
+    /// Whether a person agreed to this call, for a tool with `approval: ask`. A call key may say so only with
+    /// `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -122,7 +125,7 @@ struct BatchAnswer {
             (EnvelopeSchema = "application/json"), (String = "text/event-stream"),
         )),
         (status = 400, description = "The arguments or the body cannot be read.", body = EnvelopeSchema),
-        (status = 403, description = "Nobody agreed to the call.", body = EnvelopeSchema),
+        (status = 403, description = "Nobody agreed to the call, or the key may not agree to it.", body = EnvelopeSchema),
         (status = 404, description = "There is no such tool.", body = EnvelopeSchema),
         (status = 422, description = "The arguments do not fit the tool's schema.", body = EnvelopeSchema),
         (status = 503, description = "The tool is busy, the log cannot be written, or Haft is ending.", body = EnvelopeSchema,
@@ -133,12 +136,15 @@ async fn call(
     State(service): State<Arc<Service>>,
     Path(tool): Path<String>,
     caller: Caller,
-    Wishes { trace, events }: Wishes,
-    Json(request): Json<CallRequest>,
+    Wishes { trace, events, memory }: Wishes,
+    CallJson(request): CallJson<CallRequest>,
 ) -> Result<Response, Problem> {
     let CallRequest { arguments, session, request, approved } = request;
     let call = BatchCall { tool, arguments, session, request, approved };
-    let call = call.prepare(&service, &caller, trace)?;
+    let memory = memory.map(|memory| memory.hand_over()).unwrap_or_default();
+    let call = call
+        .prepare(&service, &caller, Approver::of(&service, &caller), trace)?
+        .with_memory(memory);
     if events {
         return Ok(call_events::stream(service.live.runtime().clone(), call));
     }
@@ -164,8 +170,8 @@ async fn call(
 async fn batch(
     State(service): State<Arc<Service>>,
     caller: Caller,
-    Wishes { trace, .. }: Wishes,
-    Json(BatchRequest { calls }): Json<BatchRequest>,
+    Wishes { trace, memory, .. }: Wishes,
+    CallJson(BatchRequest { calls }): CallJson<BatchRequest>,
 ) -> Result<JsonAnswer<BatchAnswer>, Problem> {
     if calls.len() > BATCH_MAX {
         return Err(Problem::bad_request(format!(
@@ -174,8 +180,13 @@ async fn batch(
         ))
         .remedy("send several batches"));
     }
-    let calls: Result<Vec<ToolCall>, Problem> =
-        calls.into_iter().map(|call| call.prepare(&service, &caller, trace.clone())).collect();
+    let memory = memory.map(|memory| memory.hand_over()).unwrap_or_default();
+    let approver = Approver::of(&service, &caller);
+    let prepare = |call: BatchCall| {
+        let call = call.prepare(&service, &caller, approver, trace.clone())?;
+        Ok(call.with_memory(memory.clone()))
+    };
+    let calls: Result<Vec<ToolCall>, Problem> = calls.into_iter().map(prepare).collect();
     let results = service.live.runtime().call_batch(calls?).await;
     Ok(JsonAnswer(BatchAnswer { results }))
 }
@@ -185,20 +196,47 @@ fn no_arguments() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// For tools with `approval: ask`.
-const HOW_TO_AGREE: &str = "ask a person and send `\"approved\": true` beside the arguments";
+/// The remedy for tools with `approval: ask`, for a caller that approves its own calls and for one that does not.
+const ASK_AND_SEND: &str = "ask a person and send `\"approved\": true` beside the arguments";
+const ASK_OPERATOR: &str = "this key cannot approve its own calls: call the tool at `/mcp`, where the operator \
+                            answers in the inbox, send `\"approved\": true` with an admin key, let the operator \
+                            set `policy.approvals: caller`";
+
+/// Approver of the calls in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Approver {
+    /// The caller itself.
+    Caller,
+    /// The operator.
+    Operator,
+}
+
+impl Approver {
+    fn of(service: &Service, caller: &Caller) -> Self {
+        if service.may_approve(caller) { Self::Caller } else { Self::Operator }
+    }
+}
 
 impl BatchCall {
     fn prepare(
         self,
         service: &Service,
         caller: &Caller,
+        approver: Approver,
         trace: Option<TraceContext>,
     ) -> Result<ToolCall, Problem> {
         let Self { tool, arguments, session, request, approved } = self;
+        if tool.len() > NAME_BYTES_MAX {
+            return Err(long_name("the name of the tool", tool.len()));
+        }
         let arguments: Box<str> = arguments.into();
-        let mut call =
-            ToolCall::from_text(tool, arguments).caller(&*caller.name).how_to_agree(HOW_TO_AGREE);
+        let mut call = ToolCall::from_text(tool, arguments).caller(&*caller.name);
+        call = match approver {
+            Approver::Caller if approved => call.approved(),
+            Approver::Caller => call.how_to_agree(ASK_AND_SEND),
+            // Whatever the request says: the call is denied if its tool needs an approval.
+            Approver::Operator => call.how_to_agree(ASK_OPERATOR),
+        };
         if let Some(session) = session {
             limit("session", &session, SESSION_CHARS_MAX)?;
             call = call.session(session);
@@ -206,9 +244,6 @@ impl BatchCall {
         if let Some(request) = request {
             limit("request", &request, REQUEST_CHARS_MAX)?;
             call = call.request(request);
-        }
-        if approved {
-            call = call.approved();
         }
         if let Some(trace) = service.telemetry.begin(trace) {
             call = call.trace_context(trace);
@@ -229,13 +264,16 @@ fn limit(field: &str, text: &str, chars_max: usize) -> Result<(), Problem> {
 struct Wishes {
     trace: Option<TraceContext>,
     events: bool,
+    /// The memory of a large request.
+    memory: Option<RequestMemory>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Wishes {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self { trace: trace(&parts.headers), events: wants_events(&parts.headers) })
+        let memory = parts.extensions.get::<RequestMemory>().cloned();
+        Ok(Self { trace: trace(&parts.headers), events: wants_events(&parts.headers), memory })
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use haft::ServerState;
 use haft::config::choices::OnLogFailure;
 use haft::record::LogHealth;
@@ -14,8 +14,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Routes, Service};
+use crate::serve::Caller;
 
-/// How long a reason is that anybody may read.
+/// The length of a reason.
 const REASON_BYTES_MAX: usize = 160;
 
 pub(super) fn routes() -> Routes {
@@ -36,8 +37,10 @@ struct Alive {
 struct Readiness {
     /// How it is.
     status: ReadyStatus,
-    /// What does not work, and why.
-    reasons: Vec<Reason>,
+    /// What does not work, and why. Left out for a caller without a key, where the service needs one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    reasons: Option<Vec<Reason>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -70,6 +73,8 @@ async fn healthz() -> Json<Alive> {
 }
 
 /// Whether the service can do its work, and what does not work.
+///
+/// Answers without a key. Where the service needs a key, `reasons` is only for callers that send one.
 #[utoipa::path(
     get, path = "/readyz", tag = "health",
     responses(
@@ -77,8 +82,14 @@ async fn healthz() -> Json<Alive> {
         (status = 503, description = "No call is taken.", body = Readiness),
     )
 )]
-async fn readyz(State(service): State<Arc<Service>>) -> (StatusCode, Json<Readiness>) {
-    let readiness = readiness(&service);
+async fn readyz(
+    State(service): State<Arc<Service>>,
+    caller: Option<Extension<Caller>>,
+) -> (StatusCode, Json<Readiness>) {
+    let mut readiness = readiness(&service);
+    if caller.is_none() {
+        readiness.reasons = None;
+    }
     let status = match readiness.status {
         ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
         ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
@@ -105,24 +116,28 @@ fn readiness(service: &Service) -> Readiness {
             | ServerState::Ready => false,
         };
         if is_down {
-            let why = server.reason.unwrap_or_else(|| "it does not answer".to_owned());
+            let why = server.cause.unwrap_or_else(|| "it does not answer".to_owned());
             note(format!("server:{}", server.name), why);
         }
     }
     let log = runtime.log_health();
     let takes_calls = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
-    if let Some(LogHealth::Failing { problem, .. }) = log {
-        note("log".to_owned(), problem.problem());
+    match log {
+        Some(LogHealth::Failing { problem, .. }) => note("log".to_owned(), problem.problem()),
+        Some(LogHealth::Working { low_space: Some(low_space), .. }) => {
+            note("log".to_owned(), low_space.to_string());
+        }
+        Some(LogHealth::Working { low_space: None, .. }) | None => {}
     }
     let status = match (takes_calls, reasons.is_empty()) {
         (false, _) => ReadyStatus::Unready,
         (true, true) => ReadyStatus::Ready,
         (true, false) => ReadyStatus::Degraded,
     };
-    Readiness { status, reasons }
+    Readiness { status, reasons: Some(reasons) }
 }
 
-/// Everybody may ask, so only what it is about; `/api/v1/status` and the others say everything.
+/// The first line of a reason; `/api/v1/status` and the others have the rest.
 fn brief(why: &str) -> String {
     let line = why.lines().next().unwrap_or_default();
     let cut = line.floor_char_boundary(REASON_BYTES_MAX);

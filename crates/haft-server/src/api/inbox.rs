@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::inbox::{Answer, AnswerError, Closing, Item};
+use haft::inbox::{Answer, AnswerError, Closing, Item, Kind};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -100,7 +100,8 @@ async fn show(
 /// Answers or refuses a question.
 ///
 /// The first answer counts, and whoever asked goes on with it. One that does not fit is refused, and the
-/// question stays open.
+/// question stays open. Questions of the kind `approval` are answered with an admin key, unless
+/// `policy.approvals` is `caller`.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", tag = "inbox",
     request_body = AnswerRequest,
@@ -108,6 +109,7 @@ async fn show(
     responses(
         (status = 200, description = "It is answered or refused, as `how` says; the question as it was.", body = ClosedItem),
         (status = 400, description = "The body is neither an answer nor a refusal, or both."),
+        (status = 403, description = "The question is an approval, and the key may not approve calls."),
         (status = 404, description = "No such question is open."),
         (status = 422, description = "The answer does not fit; the question stays open."),
     )
@@ -123,7 +125,7 @@ async fn answer(
         Answer::Given(_) => Closing::Answered,
         Answer::Refused { .. } => Closing::Refused,
     };
-    visible(&service, &caller, &id)?;
+    require_approver(&service, &caller, &visible(&service, &caller, &id)?)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
     answered.map(|item| JsonAnswer(ClosedItem { how, item })).map_err(|error| problem(&error, &id))
 }
@@ -147,6 +149,22 @@ impl AnswerRequest {
 fn visible(service: &Service, caller: &Caller, id: &str) -> Result<Item, Problem> {
     let item = service.live.runtime().inbox().item(id);
     item.filter(|item| caller.may_see(item.caller.as_deref())).ok_or_else(|| not_open(id))
+}
+
+/// A permission is not given by the caller that needs it: those questions are for approvers.
+fn require_approver(service: &Service, caller: &Caller, item: &Item) -> Result<(), Problem> {
+    let is_approval = match item.kind {
+        Kind::Approval => true,
+        // Those are the caller's own to answer.
+        Kind::Question | Kind::Sampling | Kind::Elicitation => false,
+    };
+    if !is_approval || service.may_approve(caller) {
+        return Ok(());
+    }
+    let detail = format!("`{}` cannot approve calls", caller.name);
+    Err(Problem::forbidden(detail).remedy(
+        "let the operator answer with an admin key, or let the operator set `policy.approvals: caller`",
+    ))
 }
 
 fn not_open(id: &str) -> Problem {

@@ -6,6 +6,7 @@ mod call_events;
 mod calls;
 mod config;
 mod contract;
+mod conversations;
 mod docs;
 mod document;
 mod edit_problem;
@@ -40,7 +41,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::keys::Keyring;
 use crate::runs::Runs;
-use crate::serve::{Frame, GuardSettings};
+use crate::serve::{BodyLimits, Caller, Frame, GuardSettings};
 use crate::telemetry::Telemetry;
 use document::{Document, Who};
 
@@ -63,6 +64,18 @@ impl Service {
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
         Arc::new(Self { live, keys, telemetry, runs, started: Timestamp::now() })
+    }
+
+    /// Whether a caller may approve calls of tools with `approval: ask`, its own or those of others.
+    fn may_approve(&self, caller: &Caller) -> bool {
+        let config = self.live.runtime().config();
+        caller.may_approve(config.policy.approvals.as_ref().map(|approvals| approvals.value))
+    }
+}
+
+impl BodyLimits for Arc<Service> {
+    fn nodes_max(&self) -> usize {
+        self.live.runtime().config().limits.nodes_max()
     }
 }
 
@@ -93,6 +106,7 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         calls::routes,
         config::routes,
         contract::routes,
+        conversations::routes,
         health::routes,
         inbox::routes,
         metrics::routes,
@@ -128,6 +142,7 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         .route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))))
         .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
     Frame::new(guard, Arc::clone(&service.keys))
+        .counted(service.live.runtime().memory().clone())
         .reading(reading.merge(documents))
         .calling(calling.merge(gateway))
         .admin(admin)

@@ -94,7 +94,7 @@ async fn list(
     let asking = stream::iter(asked.map(|server| async move {
         let answer = match server.state {
             ServerState::Unavailable | ServerState::Stopped => {
-                Err(server.reason.unwrap_or_else(|| "it cannot be reached".to_owned()))
+                Err(server.cause.unwrap_or_else(|| "it cannot be reached".to_owned()))
             }
             ServerState::Disabled
             | ServerState::Configured

@@ -55,7 +55,7 @@ struct RunRequest {
     #[schema(minimum = 1)]
     max_steps: Option<u32>,
     /// Whether every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
-    /// inbox.
+    /// inbox. A call key may send `true` only with `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -78,6 +78,7 @@ struct RunList {
         (status = 200, description = "Its events.", body = String, content_type = "text/event-stream"),
         (status = 202, description = "It goes on.", body = RunSummary),
         (status = 400, description = "There is nothing to do, or a resource that is mentioned cannot be read."),
+        (status = 403, description = "The key may not approve the calls of the run."),
         (status = 404, description = "There is no such conversation."),
         (status = 409, description = "Another run goes on in this conversation."),
         (status = 429, description = "Too many runs go on."),
@@ -98,6 +99,13 @@ async fn begin(
         return Err(
             Problem::bad_request("`max_steps` is zero").remedy("send 1 or more, or nothing")
         );
+    }
+    if approved && !service.may_approve(&caller) {
+        let detail = format!("`{}` cannot approve the calls of its runs", caller.name);
+        return Err(Problem::forbidden(detail).remedy(
+            "leave `approved` out, so that the operator is asked in the inbox, use an admin key, or let the \
+             operator set `policy.approvals: caller`",
+        ));
     }
     // The first key is made by whoever uses the service without one, who would lose the run.
     let until = if caller.is_local() { Arc::default() } else { Arc::clone(&caller.ended) };

@@ -96,6 +96,10 @@ pub(super) struct ToolInfoSchema {
     /// The name its source gave it, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     original_name: Option<String>,
+    /// Why its name may mislead: characters that are invisible or look like others, or a name that looks
+    /// like another tool's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_warning: Option<String>,
     /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,

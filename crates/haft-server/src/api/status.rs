@@ -77,6 +77,8 @@ struct LogState {
     problem: Option<String>,
     /// What to do about it.
     remedy: Option<String>,
+    /// What will be wrong soon: the disk is nearly full.
+    warning: Option<String>,
     /// Since when.
     #[schema(format = DateTime)]
     since: Option<String>,
@@ -90,14 +92,18 @@ impl LogState {
     fn of(health: Option<LogHealth>) -> Self {
         match health {
             None => Self { is_working: true, ..Self::default() },
-            Some(LogHealth::Working { entries_lost }) => {
-                Self { is_working: true, entries_lost, ..Self::default() }
-            }
+            Some(LogHealth::Working { entries_lost, low_space }) => Self {
+                is_working: true,
+                entries_lost,
+                warning: low_space.map(|low_space| low_space.to_string()),
+                ..Self::default()
+            },
             Some(LogHealth::Failing { since, problem, entries_kept, entries_lost }) => Self {
                 is_working: false,
                 problem: Some(problem.problem()),
                 remedy: Some(problem.remedy()),
                 since: Some(since.to_string()),
+                warning: None,
                 entries_kept,
                 entries_lost,
             },

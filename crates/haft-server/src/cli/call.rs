@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::record::LogHealth;
-use haft::{Code, Config, Envelope, Inbox, Status, ToolCall};
+use haft::{Code, Config, Envelope, Inbox, ServerInfo, Status, ToolCall};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Lasts, Lines, People};
@@ -12,8 +13,8 @@ use super::content::shown;
 use super::serve::sampler;
 use super::toolbox::{Purpose, Toolbox};
 use super::{
-    EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, configuration, load, print_json,
-    print_json_text,
+    EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, load, print_json, print_json_text,
+    trusted_configuration,
 };
 use crate::console::{self, Paint};
 use crate::gateway::Hub;
@@ -30,6 +31,7 @@ use crate::stderr::say;
 key=value takes numbers, true, false, null, lists and objects as JSON and anything else as text.")]
 pub(super) struct CallArgs {
     /// The tool's name
+    #[arg(value_parser = super::parse_name)]
     tool: String,
     /// Its arguments: one JSON object, key=value words, @FILE, or - for standard input
     arguments: Vec<String>,
@@ -46,10 +48,10 @@ pub(super) struct CallArgs {
 
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
     let text = arguments::read(&args.arguments)?;
-    let config = configuration(global)?;
-    let on_failure = config.log.on_failure.value;
+    let config = trusted_configuration(global)?;
+    let on_failure = config.config().log.on_failure.value;
     block_on(async {
-        let asking = inbox(&config, args.yes);
+        let asking = inbox(config.config(), args.yes);
         let purpose = Purpose::Call(&args.tool, asking.clone());
         let mut toolbox = Toolbox::open(config, purpose).await?;
         let runtime = toolbox.runtime.clone();
@@ -74,6 +76,7 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         } else {
             toolbox.cancelling(&cancel, runtime.call(call)).await
         };
+        add_stderr(&mut envelope, &runtime.servers());
         toolbox.end().await;
         // Only now is it sure whether the entry came to the log after all.
         envelope.message = runtime.log_health().and_then(unrecorded);
@@ -103,7 +106,7 @@ fn say_without_file(global: &Global, envelope: &mut Envelope) {
 /// What to say where the end of this program loses the call's entry.
 fn unrecorded(health: LogHealth) -> Option<String> {
     match health {
-        LogHealth::Working { entries_lost: 0 }
+        LogHealth::Working { entries_lost: 0, .. }
         | LogHealth::Failing { entries_kept: 0, entries_lost: 0, .. } => None,
         LogHealth::Working { .. } => Some("this call is not in the execution log".to_owned()),
         LogHealth::Failing { problem, .. } => {
@@ -122,6 +125,16 @@ fn inbox(config: &Config, says_yes: bool) -> Option<(Hub, Inbox)> {
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     Some((if says_yes { hub.agreeing() } else { hub }, inbox))
+}
+
+/// Adds what the server wrote to its standard error: at the terminal it is the operator who reads.
+fn add_stderr(envelope: &mut Envelope, servers: &[ServerInfo]) {
+    let Some(error) = &mut envelope.error else { return };
+    let name = error.details.get("server").and_then(Value::as_str);
+    let server = servers.iter().find(|server| Some(server.name.as_str()) == name);
+    if let Some(tail) = server.and_then(|server| server.stderr_tail.as_ref()) {
+        error.details["stderr"] = tail.as_str().into();
+    }
 }
 
 fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {

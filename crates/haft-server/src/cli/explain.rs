@@ -12,6 +12,7 @@ use crate::console::{self, Paint};
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     /// The tool's name
+    #[arg(value_parser = super::parse_name)]
     tool: String,
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::log::unreadable;
 use super::toolbox::{Purpose, Toolbox};
-use super::{Global, block_on, configuration, print_json};
+use super::{Global, block_on, print_json, trusted_configuration};
 use crate::console;
 use crate::moment;
 
@@ -28,9 +28,9 @@ pub(super) struct LearnArgs {
 }
 
 pub(super) fn run(global: &Global, args: &LearnArgs) -> anyhow::Result<ExitCode> {
-    let config = configuration(global)?;
-    let calls = calls(&config, args.since)?;
-    let keeps = config.log.requests.value;
+    let config = trusted_configuration(global)?;
+    let calls = calls(config.config(), args.since)?;
+    let keeps = config.config().log.requests.value;
     let served: Vec<(&str, &str)> = calls
         .iter()
         .filter_map(|call| Some((call.request.as_deref()?, call.tool.as_str())))

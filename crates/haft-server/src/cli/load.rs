@@ -50,9 +50,23 @@ pub(super) fn load_files(
 
 /// Whether there is a configuration: one is named, or lies in this folder.
 pub(super) fn is_named(global: &Global) -> bool {
+    is_chosen(global) || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
+}
+
+/// The file that is used because it lies in this folder and none is named, with its real path.
+pub(super) fn found(global: &Global) -> Option<PathBuf> {
+    if is_chosen(global) {
+        return None;
+    }
+    let path = DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.is_file())?;
+    // Only a file that is gone again has no real path.
+    Some(std::fs::canonicalize(&path).unwrap_or(path))
+}
+
+/// Whether the user names a configuration.
+fn is_chosen(global: &Global) -> bool {
     !global.config.is_empty()
         || std::env::var_os("HAFT_CONFIG").is_some_and(|paths| !paths.is_empty())
-        || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
 }
 
 /// What to add to a remedy where a tool is missing, because nobody may have noticed that no file was read.

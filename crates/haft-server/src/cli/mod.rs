@@ -28,6 +28,7 @@ mod servers;
 mod sessions;
 mod toolbox;
 mod tools;
+mod trust;
 mod user_file;
 
 use std::io::IsTerminal;
@@ -37,9 +38,10 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use haft::config::{ConfigError, Problem, Severity};
 use haft::text::printable_json;
-use haft::{Config, StartError};
+use haft::{Config, NAME_BYTES_MAX, StartError};
 use serde_json::json;
 
+use self::trust::Trusted;
 use crate::console::{self, Color, Paint};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::stderr::say;
@@ -101,6 +103,12 @@ struct Global {
     /// The answer to ${input:ID} in VS Code's files
     #[arg(long = "input", value_name = "ID=VALUE", global = true, value_parser = load::parse_pair)]
     inputs: Vec<(String, String)>,
+    /// Trust the haft.yaml of this folder: start its programs, and do not ask again until they change
+    ///
+    /// Files that -c or HAFT_CONFIG name are not asked about. HAFT_TRUST=1 does the same for scripts,
+    /// without remembering it.
+    #[arg(long, global = true)]
+    trust: bool,
     /// Print JSON for programs
     #[arg(long, global = true)]
     json: bool,
@@ -342,6 +350,14 @@ fn report_problems(paint: Paint, error: &ConfigError) {
 }
 
 /// `1 error`, `2 errors`.
+/// Reads a name. Longer ones than any are refused before they are looked up.
+fn parse_name(name: &str) -> Result<String, String> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(name.to_owned());
+    }
+    Err(format!("it has {} bytes, and a name has at most {NAME_BYTES_MAX}", name.len()))
+}
+
 fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
@@ -349,6 +365,11 @@ fn count(number: usize, what: &str) -> String {
 /// Loads the configuration and says what is worth a warning. Without a file there are the built-in tools.
 fn configuration(global: &Global) -> anyhow::Result<Config> {
     Ok(said(load::load_if_any(global)?.0))
+}
+
+/// The same, for commands that start what the configuration says.
+fn trusted_configuration(global: &Global) -> anyhow::Result<Trusted> {
+    Trusted::require(global, configuration(global)?)
 }
 
 /// The same, for what only a file can say: servers, profiles. Without one there is nothing to do.

@@ -29,6 +29,7 @@ pub(super) enum PromptsCommand {
 #[derive(Debug, Args)]
 pub(super) struct GetArgs {
     /// The prompt's name
+    #[arg(value_parser = super::parse_name)]
     name: String,
     /// Its arguments, as KEY=VALUE or KEY=@FILE
     arguments: Vec<String>,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use haft::select::{Decision, Ranked};
 
 use super::toolbox::{Purpose, Toolbox};
-use super::{EXIT_CONFIG, Failure, Global, block_on, configuration, print_json};
+use super::{EXIT_CONFIG, Failure, Global, block_on, print_json, trusted_configuration};
 use crate::console::{self, Paint};
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode
             Failure::new(EXIT_CONFIG, "the request says nothing", "say what is wanted").into()
         );
     }
-    let config = configuration(global)?;
+    let config = trusted_configuration(global)?;
     let (ranked, decision) = block_on(async {
         let toolbox = Toolbox::open(config, Purpose::Look).await?;
         let ask = async |runtime: &haft::Runtime| {

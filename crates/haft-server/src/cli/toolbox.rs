@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft::inbox::Inbox;
-use haft::{Code, Config, Runtime, ServerInfo, ServerState, ToolFailure};
+use haft::{Code, Runtime, ServerInfo, ServerState, ToolFailure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::trust::Trusted;
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file};
 use crate::console;
 use crate::gateway::Hub;
@@ -63,12 +64,12 @@ pub(super) struct Interrupted;
 
 impl Toolbox {
     /// Starts the toolbox. A signal ends the start at once.
-    pub(super) async fn open(config: Config, purpose: Purpose<'_>) -> anyhow::Result<Self> {
+    pub(super) async fn open(config: Trusted, purpose: Purpose<'_>) -> anyhow::Result<Self> {
         let mut signals = Signals::new()?;
         let progress = Progress::on_stderr();
         let cancel = CancellationToken::new();
         let watch = progress.clone();
-        let builder = Runtime::builder(config)
+        let builder = Runtime::builder(config.into_config())
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
@@ -77,10 +78,11 @@ impl Toolbox {
                 builder.for_tool(tool).server_handler(hub).inbox(inbox)
             }
             Purpose::Serve(hub) => {
-                builder.without_waiting().server_handler(hub).inbox(Inbox::unseen())
+                let builder = builder.without_waiting().ask_before_code();
+                builder.server_handler(hub).inbox(Inbox::unseen())
             }
             Purpose::Agent(hub, inbox, denied) => {
-                let builder = builder.server_handler(hub).inbox(inbox);
+                let builder = builder.ask_before_code().server_handler(hub).inbox(inbox);
                 builder.observe(move |call| denied.note(call.code))
             }
             Purpose::Look => builder.look_only(),
@@ -204,8 +206,8 @@ impl Signals {
 }
 
 /// The configuration with only the named servers, or with all of them if none is named.
-pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Config> {
-    let mut config = configuration_of_file(global)?;
+pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Trusted> {
+    let config = configuration_of_file(global)?;
     for name in names {
         if !config.servers.iter().any(|server| server.name == *name) {
             let known = config.servers.iter().map(|server| server.name.as_str());
@@ -216,8 +218,9 @@ pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Co
             return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
         }
     }
+    let mut config = Trusted::require(global, config)?;
     if !names.is_empty() {
-        config.servers.retain(|server| names.contains(&server.name.as_str()));
+        config.config_mut().keep_servers(names);
     }
     Ok(config)
 }

@@ -10,7 +10,7 @@ use haft::{ServerInfo, ServerState, ToolInfo};
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{
-    EXIT_RUNTIME, Failure, Global, block_on, call, configuration, load, print_json, select,
+    EXIT_RUNTIME, Failure, Global, block_on, call, load, print_json, select, trusted_configuration,
 };
 use crate::console::{self, Paint};
 
@@ -21,6 +21,7 @@ pub(super) enum ToolsCommand {
     /// Show one tool: description, schemas, settings
     Show {
         /// The tool's name
+        #[arg(value_parser = super::parse_name)]
         name: String,
     },
     /// Rank the tools for a request in plain words (`haft select` is short for this)
@@ -61,7 +62,7 @@ pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
 
 /// The tools of a toolbox that writes nothing, and the servers they may come from.
 fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerInfo>)> {
-    let config = configuration(global)?;
+    let config = trusted_configuration(global)?;
     block_on(async {
         let toolbox = Toolbox::open(config, Purpose::Look).await?;
         let ask = async |runtime: &haft::Runtime| {
@@ -86,8 +87,9 @@ fn list(global: &Global) -> anyhow::Result<()> {
         .map(|tool| {
             let setting = |key| tool.setting(key).map(plain).unwrap_or_default();
             let first_line = tool.description.lines().next().unwrap_or_default();
+            let mark = if tool.name_warning.is_some() { " (!)" } else { "" };
             vec![
-                tool.name.clone(),
+                format!("{}{mark}", tool.name),
                 source(tool),
                 setting("timeout"),
                 setting("max_instances"),
@@ -134,6 +136,9 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
     }
     let paint = Paint::stdout(global.color);
     console::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
+    if let Some(reason) = &tool.name_warning {
+        console::line(&format!("its name may mislead: {}", printable(reason)));
+    }
     console::line(&haft::text::printable_block(&tool.description));
     if let Some(program) = &tool.program {
         let program = program.to_string();

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use haft::RpcError;
 use haft::mcp_server::Peer;
+use haft::{NAME_BYTES_MAX, RpcError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::prompts::Shown;
 use super::requester::Behind;
-use super::{Gateway, invalid, read, result};
+use super::{Gateway, URI_BYTES_MAX, check_length, invalid, read, result};
 
 impl Gateway {
     pub(super) async fn complete(
@@ -26,11 +26,13 @@ impl Gateway {
         let text = |key: &str| reference.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
         let server = match (text("type").as_deref(), text("name"), text("uri")) {
             (Some("ref/prompt"), Some(name), _) => {
+                check_length("name", &name, NAME_BYTES_MAX).map_err(|why| invalid(&why))?;
                 let Shown { server, name, .. } = self.prompt(&name)?;
                 reference["name"] = json!(name);
                 server
             }
             (Some("ref/resource"), _, Some(uri)) => {
+                check_length("URI", &uri, URI_BYTES_MAX).map_err(|why| invalid(&why))?;
                 let unknown = || invalid(&format!("no server has the template `{uri}`"));
                 self.server_of_template(&uri).await.ok_or_else(unknown)?
             }

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use haft::mcp_server::{HttpEndpoint, HttpOptions};
+use haft::mcp_server::{HeldBytes, HttpEndpoint, HttpOptions, KeptBytes};
+use haft::memory::{MemoryBudget, Owner};
 use haft::{Config, Runtime};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::{Gateway, Hub, View};
-use crate::serve::{Caller, Problem};
+use crate::serve::{Caller, Problem, name_of};
 
 /// The endpoints that somebody used, as far as they are still configured.
 pub(super) struct Endpoints {
@@ -31,6 +32,7 @@ struct Open {
 struct SessionLimits {
     sessions_max: u32,
     session_idle: Duration,
+    nodes_max: usize,
 }
 
 impl Endpoints {
@@ -64,7 +66,10 @@ impl Endpoints {
         let open = entry.or_insert_with(|| {
             let view = View::new(&self.runtime, profile);
             let gateway = Gateway::new(self.runtime.clone(), view, &self.hub);
-            Open { endpoint: HttpEndpoint::new(gateway, made_for.options()), made_for }
+            Open {
+                endpoint: HttpEndpoint::new(gateway, made_for.options(self.runtime.memory())),
+                made_for,
+            }
         });
         Ok(Arc::clone(&open.endpoint))
     }
@@ -84,15 +89,27 @@ impl Endpoints {
 impl SessionLimits {
     fn of(config: &Config) -> Self {
         let gateway = &config.gateway;
-        Self { sessions_max: gateway.sessions_max.value, session_idle: gateway.session_idle.value }
+        Self {
+            sessions_max: gateway.sessions_max.value,
+            session_idle: gateway.session_idle.value,
+            nodes_max: config.limits.nodes_max(),
+        }
     }
 
-    fn options(self) -> HttpOptions {
-        HttpOptions {
+    fn options(self, memory: &MemoryBudget) -> HttpOptions {
+        let memory = memory.clone();
+        let count = move |principal: &str, bytes: usize| -> HeldBytes {
+            let owner = Owner::Caller(Some(name_of(principal)));
+            Box::new(memory.charge(bytes, Some(owner)))
+        };
+        let mut options = HttpOptions {
+            kept_bytes: KeptBytes::counted_by(count),
             sessions_max: usize::try_from(self.sessions_max).unwrap_or(usize::MAX),
             session_idle: self.session_idle,
             ..HttpOptions::default()
-        }
+        };
+        options.limits.nodes_max = self.nodes_max;
+        options
     }
 }
 

@@ -12,7 +12,7 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use futures_util::StreamExt as _;
 use haft::Runtime;
-use haft::mcp_server::{Events, HttpEndpoint, Reply, ReplyBody};
+use haft::mcp_server::{Events, HttpEndpoint, Principal, Reply, ReplyBody};
 
 use super::Hub;
 use super::endpoints::Endpoints;
@@ -68,7 +68,7 @@ async fn message(
     }
     let endpoint = mount.endpoint(&caller, request.uri())?;
     let (headers, body) = read_body(request).await?;
-    Ok(respond(endpoint.post(&caller.owner, &headers, &body).await))
+    Ok(respond(endpoint.post(&principal(&caller), &headers, &body).await))
 }
 
 async fn events(
@@ -77,7 +77,7 @@ async fn events(
     request: Request,
 ) -> Result<Response, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.get(&caller.owner, request.headers())))
+    Ok(respond(endpoint.get(&principal(&caller), request.headers())))
 }
 
 async fn end(
@@ -86,7 +86,12 @@ async fn end(
     request: Request,
 ) -> Result<Response, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.delete(&caller.owner, request.headers())))
+    Ok(respond(endpoint.delete(&principal(&caller), request.headers())))
+}
+
+/// The caller as the MCP endpoint knows it. Its sessions and suspended requests end with its key.
+fn principal(caller: &Caller) -> Principal {
+    Principal::new(Arc::clone(&caller.owner)).until(Arc::clone(&caller.ended))
 }
 
 fn respond(reply: Reply) -> Response {

@@ -24,8 +24,9 @@ use std::time::Instant;
 use haft::config::choices::Surface;
 use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
 use haft::oauth::BoxFuture;
-use haft::{RpcError, Runtime};
-use serde::de::DeserializeOwned;
+use haft::{NAME_BYTES_MAX, RpcError, Runtime};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize as _, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -43,6 +44,8 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: we failed.
 const INTERNAL_ERROR: i64 = -32603;
+/// The longest URI of a resource or template that is looked up.
+const URI_BYTES_MAX: usize = 8 * 1024;
 /// How many changes may wait for a slow client; one that missed some asks for every list anew.
 const CHANGES_MAX: usize = 256;
 
@@ -152,6 +155,34 @@ impl Service for Gateway {
         };
         self.runtime.with_tool(tool, look)?
     }
+}
+
+/// Reads a name. One that is longer than any is refused before it is looked up.
+fn short_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    limited(deserializer, "name", NAME_BYTES_MAX)
+}
+
+/// Reads a URI, likewise.
+fn short_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    limited(deserializer, "URI", URI_BYTES_MAX)
+}
+
+fn limited<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    what: &str,
+    bytes_max: usize,
+) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check_length(what, &text, bytes_max).map_err(D::Error::custom)?;
+    Ok(text)
+}
+
+fn check_length(what: &str, text: &str, bytes_max: usize) -> Result<(), String> {
+    let bytes = text.len();
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    Err(format!("the {what} has {bytes} bytes, and at most {bytes_max} are looked up"))
 }
 
 /// The parameters of a request.

@@ -75,10 +75,24 @@ pub(super) async fn elicit(
 
 /// What the model would be asked last, or the request itself where that cannot be told.
 fn short(params: &RawValue) -> String {
-    let read: Option<Value> = serde_json::from_str(params.get()).ok();
-    let last = read.as_ref().and_then(|params| params["messages"].as_array()?.last());
-    let text = last.and_then(|message| message["content"]["text"].as_str());
-    let text = printable(text.unwrap_or_else(|| params.get())).into_owned();
+    #[derive(Deserialize)]
+    struct Sampling<'a> {
+        #[serde(borrow)]
+        messages: Vec<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        content: Text,
+    }
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    let read = serde_json::from_str::<Sampling<'_>>(params.get()).ok();
+    let last = read.as_ref().and_then(|params| params.messages.last());
+    let last = last.and_then(|message| serde_json::from_str::<Message>(message.get()).ok());
+    let text = last.as_ref().map_or_else(|| params.get(), |message| message.content.text.as_str());
+    let text = printable(text).into_owned();
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{} ...", &text[..end]),
         None => text,

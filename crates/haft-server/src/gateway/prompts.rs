@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use haft::mcp_server::Peer;
 use haft::{PromptDescription, RpcError};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::page::{is_first, page};
 use super::requester::Behind;
-use super::{Gateway, invalid, read, result};
+use super::{Gateway, invalid, read, result, short_name};
 
 /// A prompt under the name it has here.
 pub(super) struct Shown {
@@ -23,9 +22,18 @@ pub(super) struct Shown {
 
 #[derive(Deserialize)]
 struct GetParams {
+    #[serde(deserialize_with = "short_name")]
     name: String,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
+}
+
+/// The same for the server, the arguments as they came.
+#[derive(Serialize)]
+struct Forwarded<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<&'a RawValue>,
 }
 
 impl Gateway {
@@ -70,11 +78,7 @@ impl Gateway {
     ) -> Result<Box<RawValue>, RpcError> {
         let GetParams { name, arguments } = read(params)?;
         let Shown { server, name, .. } = self.prompt(&name)?;
-        let mut params = json!({ "name": name });
-        if let Some(arguments) = arguments {
-            params["arguments"] = json!(arguments);
-        }
-        let params = result(&params)?;
+        let params = result(&Forwarded { name: &name, arguments: arguments.as_deref() })?;
         let behind = Arc::new(Behind(peer)) as _;
         self.runtime.forward(&server, "prompts/get", Some(&name), &params, &behind).await
     }

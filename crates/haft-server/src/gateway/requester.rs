@@ -1,5 +1,8 @@
 //! The client behind a call, for servers that ask or tell it something.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
 use haft::mcp_server::{Level, Peer};
 use haft::oauth::BoxFuture;
 use haft::{Question, Refusal, Requester};
@@ -10,12 +13,21 @@ use serde_json::value::RawValue;
 /// the gateway.
 const PASSED_ON: [&str; 3] = ["sampling", "elicitation", "roots"];
 
+/// Makes numbers of principals that nobody can choose to be another client's.
+static PRINCIPALS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// A client, as the servers behind the gateway meet it.
 pub(super) struct Behind(pub(super) Peer);
 
 impl Requester for Behind {
     fn id(&self) -> u64 {
         self.0.client_id()
+    }
+
+    /// The key. Sessions of one key belong to one owner; by session, a second session would never receive
+    /// the log messages of a server that an earlier one has used.
+    fn audience(&self) -> u64 {
+        PRINCIPALS.hash_one(self.0.principal())
     }
 
     fn capabilities(&self) -> Value {
@@ -33,8 +45,8 @@ impl Requester for Behind {
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Result<Box<RawValue>, Refusal>> {
         Box::pin(async move {
-            let Question { name, method, params, .. } = question;
-            let answer = self.0.ask(name, method, Some(params)).await;
+            let Question { name, method, params, withdrawn, .. } = question;
+            let answer = self.0.ask_until(name, method, Some(params), withdrawn).await;
             answer.map_err(|error| Refusal::new(error.message))
         })
     }

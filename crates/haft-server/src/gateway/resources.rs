@@ -12,8 +12,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::page::{is_first, page};
 use super::requester::Behind;
-use super::template::{Reach, matches};
-use super::{Gateway, INVALID_PARAMS, read, result};
+use super::template::{Reach, matches, may_match};
+use super::{Gateway, INVALID_PARAMS, read, result, short_uri};
 
 /// Legacy era: there is no such resource. The modern one has no code of its own for that.
 const RESOURCE_NOT_FOUND: i64 = -32002;
@@ -26,8 +26,12 @@ type Listed = Vec<(String, Arc<Resources>)>;
 
 #[derive(Deserialize)]
 struct ReadParams {
+    #[serde(deserialize_with = "short_uri")]
     uri: String,
 }
+
+/// How many templates are compared with a URI on an async worker.
+const TEMPLATES_AT_ONCE_MAX: usize = 16;
 
 impl Gateway {
     async fn resources(&self) -> Listed {
@@ -119,14 +123,15 @@ impl Gateway {
     /// The server that has a resource. What is known is enough for most; else all are asked again.
     async fn server_of(&self, uri: &str) -> Option<String> {
         let known = self.runtime.known_resources(|server| self.view.shows_server(server));
-        if let Some(server) = owner(&known, uri) {
+        let (known, found) = owner(known, uri).await;
+        if let Some(server) = found {
             return Some(server);
         }
         if !self.may_ask_again() {
             return only(&known);
         }
-        let listed = self.resources().await;
-        owner(&listed, uri).or_else(|| only(&listed))
+        let (listed, found) = owner(self.resources().await, uri).await;
+        found.or_else(|| only(&listed))
     }
 }
 
@@ -138,7 +143,24 @@ fn only(listed: &Listed) -> Option<String> {
     }
 }
 
-fn owner(listed: &Listed, uri: &str) -> Option<String> {
+/// The server of a resource. Many templates that may fit are compared off the async workers.
+async fn owner(listed: Listed, uri: &str) -> (Listed, Option<String>) {
+    let templates = listed.iter().flat_map(|(_, resources)| &resources.templates);
+    let close = templates.filter(|it| may_match(&it.uri_template, uri)).count();
+    if close <= TEMPLATES_AT_ONCE_MAX {
+        let found = owner_now(&listed, uri);
+        return (listed, found);
+    }
+    let uri = uri.to_owned();
+    let look = move || {
+        let found = owner_now(&listed, &uri);
+        (listed, found)
+    };
+    // Fails only while the program ends; then nothing is found.
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn owner_now(listed: &Listed, uri: &str) -> Option<String> {
     let by_name = |it: &Resources| it.resources.iter().any(|it| it.uri == uri);
     let by_template =
         |it: &Resources, reach| it.templates.iter().any(|it| matches(&it.uri_template, uri, reach));

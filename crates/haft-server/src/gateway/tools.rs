@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::content::call_result;
 use super::page::{is_first, page};
 use super::requester::Behind;
-use super::{Gateway, INVALID_PARAMS, read, result};
+use super::{Gateway, INVALID_PARAMS, read, result, short_name};
 use crate::serve::name_of;
 
 /// Where a tool's `_meta` says how it is registered here.
@@ -27,6 +27,7 @@ const HOW_TO_AGREE: &str = "nobody can be asked over stdio: connect the client t
 
 #[derive(Deserialize)]
 pub(super) struct CallParams {
+    #[serde(deserialize_with = "short_name")]
     pub(super) name: String,
     #[serde(default)]
     pub(super) arguments: Option<Box<RawValue>>,

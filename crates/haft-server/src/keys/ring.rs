@@ -115,16 +115,25 @@ impl Keyring {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
     }
 
-    /// Whose key this is. Takes as long for a wrong key as for a right one.
+    /// Returns the holder of a key. Takes as long for a wrong key as for a right one.
     ///
-    /// A key that is not known may have been made a moment ago, so the file is looked at once more.
+    /// An unknown key may be a new one, so the file is read again for it.
     pub fn verify(&self, presented: &str) -> Option<Holder> {
+        self.verify_known(presented).or_else(|| self.verify_new(presented))
+    }
+
+    /// Returns the holder of a key that was in the file when it was last read.
+    pub(crate) fn verify_known(&self, presented: &str) -> Option<Holder> {
         self.refresh();
+        self.find(KeyDigest::of_presented(presented)?)
+    }
+
+    /// Reads the file now and returns the holder of a key. Each call costs a read, so callers limit how often
+    /// a client can cause one.
+    pub(crate) fn verify_new(&self, presented: &str) -> Option<Holder> {
         let digest = KeyDigest::of_presented(presented)?;
-        self.find(digest).or_else(|| {
-            self.look_if_older_than(Duration::ZERO);
-            self.find(digest)
-        })
+        self.look_if_older_than(Duration::ZERO);
+        self.find(digest)
     }
 
     fn find(&self, digest: KeyDigest) -> Option<Holder> {
@@ -250,10 +259,7 @@ impl Keyring {
                  server starts anew"
             );
         }
-        // Closed first: between the two, requests are refused and not let in.
-        if !keys.is_empty() {
-            self.close();
-        }
+        let is_closing = !keys.is_empty();
         tracing::info!(keys = keys.len(), "read the keys again");
         let before = self.keys.load_full();
         let held = keys.into_iter().map(|key| match before.iter().find(|held| held.key == key) {
@@ -264,6 +270,11 @@ impl Keyring {
         });
         let held = Arc::new(held.collect::<Vec<Held>>());
         self.keys.store(Arc::clone(&held));
+        // Stored first: a client that sees its stream end can use the new key at once. A request that is let in
+        // without a key between the two ends with the token that closing cancels.
+        if is_closing {
+            self.close();
+        }
         for old in before.iter().filter(|old| !held.iter().any(|held| held.key == old.key)) {
             old.ended.cancel();
         }

@@ -6,7 +6,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use haft::agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, Turn, mentioned,
@@ -34,6 +34,9 @@ const RUNNING_MAX: usize = 32;
 /// forgotten first.
 const ENDED_MAX: usize = 200;
 const ENDED_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How often expired conversations are deleted.
+const EXPIRE_EVERY: Duration = Duration::from_hours(1);
 
 /// The runs of a service.
 pub struct Runs {
@@ -95,12 +98,29 @@ pub enum NoRun {
 }
 
 impl Wanted {
-    /// Whether the conversation to go on with is the caller's, which its file says is `owner`'s. A file that
-    /// was written when names were enough is the key's if it is not older than that.
-    fn owns(&self, owner: &str) -> bool {
-        let is_newer =
-            || self.session.as_deref().and_then(began).is_some_and(|it| it >= self.since);
-        *owner == *self.owner || *owner == *self.caller && is_newer()
+    fn owns(&self, session: &str, owner: Option<&str>) -> bool {
+        let holder = Holder { caller: &self.caller, owner: &self.owner, since: self.since };
+        self.is_admin || owner.is_some_and(|owner| holder.owns(session, owner))
+    }
+}
+
+/// A caller as a conversation's file may name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holder<'a> {
+    /// As the log has it.
+    pub(crate) caller: &'a str,
+    /// The same with what tells a key from others of its name.
+    pub(crate) owner: &'a str,
+    /// Since when there is this caller.
+    pub(crate) since: Timestamp,
+}
+
+impl Holder<'_> {
+    /// Whether a conversation is the caller's, which its file says is `owner`'s. A file that was written
+    /// when names were enough is the key's if it is not older than that.
+    pub(crate) fn owns(self, session: &str, owner: &str) -> bool {
+        let is_newer = || began(session).is_some_and(|it| it >= self.since);
+        owner == self.owner || owner == self.caller && is_newer()
     }
 }
 
@@ -130,10 +150,8 @@ impl Runs {
         let config = runtime.config();
         let model = model::open(&config.agent).map_err(NoRun::Model)?;
         let store = SessionStore::of(&config);
-        let owned =
-            |owner: Option<&str>| wanted.is_admin || owner.is_some_and(|it| wanted.owns(it));
         if let Some(id) = &wanted.session {
-            store.require(id, owned)?;
+            store.require(id, |owner| wanted.owns(id, owner))?;
         }
         // Before what takes time: whoever waits for a resource takes a place too.
         let place =
@@ -150,7 +168,7 @@ impl Runs {
         settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
         let conversation = match &wanted.session {
-            Some(id) => store.resume_where(id, owned)?,
+            Some(id) => store.resume_where(id, |owner| wanted.owns(id, owner))?,
             None => store.begin(agent.model().name(), &wanted.owner),
         };
         let run = self.enter(Run::new(conversation.id(), &wanted, agent.model().name()))?;
@@ -170,6 +188,28 @@ impl Runs {
         let mut known = self.lock();
         forget(&mut known, ENDED_MAX);
         known.values().cloned().collect()
+    }
+
+    /// Forgets the ended runs of a conversation that was deleted.
+    pub fn forget_session(&self, session: &str) {
+        self.lock().retain(|_, run| run.is_running() || run.session() != session);
+    }
+
+    /// Deletes expired conversations, now and every [`EXPIRE_EVERY`], until `stop`.
+    pub async fn expire_conversations(runtime: Runtime, stop: CancellationToken) {
+        loop {
+            let config = runtime.config();
+            let (store, days) = (SessionStore::of(&config), config.agent.retain_days.value);
+            let expiring = move || store.delete_expired(days, SystemTime::now());
+            match tokio::task::spawn_blocking(expiring).await {
+                Ok(0) => {}
+                Ok(count) => tracing::info!("deleted {count} expired conversations"),
+                Err(error) => tracing::warn!(%error, "could not delete expired conversations"),
+            }
+            if stop.run_until_cancelled(tokio::time::sleep(EXPIRE_EVERY)).await.is_none() {
+                return;
+            }
+        }
     }
 
     /// Lets what goes on come to its end, for as long as `grace`; then it is broken off.

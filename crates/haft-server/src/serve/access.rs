@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use haft::config::choices::Approvals;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -17,9 +18,11 @@ use super::listener::{Connection, ListenError};
 use super::problem::Problem;
 use crate::keys::{Holder, Keyring, Scope};
 
-/// What answers without a key: neither whether the service is alive nor what it can do is a secret, and a
+/// Paths that answer without a key: neither whether the service is alive nor what it can do is a secret, and a
 /// browser that reads about it cannot send a key.
-const OPEN_PATHS: [&str; 4] = ["/healthz", "/readyz", "/api/docs", "/api/openapi.json"];
+const OPEN_PATHS: [&str; 3] = ["/healthz", "/api/docs", "/api/openapi.json"];
+/// Answers without a key as well, and tells more to a caller that has one.
+const READINESS_PATH: &str = "/readyz";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -78,6 +81,14 @@ impl Caller {
         &*self.name == LOCAL
     }
 
+    /// Whether the caller presented an admin key.
+    pub fn is_admin(&self) -> bool {
+        match self.scope {
+            Scope::Admin => true,
+            Scope::Call => false,
+        }
+    }
+
     /// Whether something that belongs to `owner` is the caller's business. An admin's is everything, and
     /// without keys so is that of whoever reaches the server. What ends with its key has only a name.
     pub fn may_see(&self, owner: Option<&str>) -> bool {
@@ -85,6 +96,16 @@ impl Caller {
         match self.scope {
             Scope::Admin => true,
             Scope::Call => self.is_local() || owner.is_some_and(is_own),
+        }
+    }
+
+    /// Whether the caller may approve calls of tools with `approval: ask`, as `policy.approvals` says. Without
+    /// that setting a caller approves its own calls only while there are no keys.
+    pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
+        match (self.scope, approvals) {
+            (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
+            (Scope::Call, Some(Approvals::People)) => false,
+            (Scope::Call, None) => self.is_local(),
         }
     }
 
@@ -155,25 +176,53 @@ impl Access {
         Self { keys, failures: Failures::default() }
     }
 
-    /// Who makes this request. `None`: it needs nobody.
+    /// Returns the caller of a request. `None`: the path answers without one.
     pub(super) fn identify(&self, request: &Request) -> Result<Option<Caller>, Problem> {
-        if OPEN_PATHS.contains(&request.uri().path()) {
+        let path = request.uri().path();
+        let presented = presented(request.headers());
+        let connection = request.extensions().get::<Connection>();
+        if OPEN_PATHS.contains(&path) {
+            // A key is not needed here, and still proves the connection.
+            if let (Presented::Key(key), Some(connection)) = (&presented, connection)
+                && self.keys.verify_known(key).is_some()
+            {
+                connection.standing.prove();
+            }
             return Ok(None);
         }
-        let presented = presented(request.headers());
+        let caller = self.caller(request, &presented);
+        if let (Ok(caller), Some(connection)) = (&caller, connection) {
+            if caller.is_local() {
+                connection.standing.let_in();
+            } else {
+                connection.standing.prove();
+            }
+        }
+        if path != READINESS_PATH {
+            return caller.map(Some);
+        }
+        match caller {
+            Ok(caller) if caller.profile.is_none() => Ok(Some(caller)),
+            // A probe with an outdated key must not fail: it reads what a request without a key reads.
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    fn caller(&self, request: &Request, presented: &Presented<'_>) -> Result<Caller, Problem> {
         if !self.keys.is_closed() {
-            // The first key may have been made a moment ago.
-            let holder = match &presented {
+            // The first key may be new.
+            let holder = match presented {
                 Presented::Key(key) => self.keys.verify(key),
                 Presented::Nothing | Presented::Unclear(_) => None,
             };
             if !self.keys.is_closed() {
-                return Ok(Some(Caller::local(self.keys.while_open())));
+                return Ok(Caller::local(self.keys.while_open()));
             }
             if let Some(holder) = holder {
-                return Ok(Some(Caller::holder(&holder)));
+                return Ok(Caller::holder(&holder));
             }
         }
+        let peer = peer(request);
         let detail = match presented {
             Presented::Nothing => {
                 let detail = "this server needs a key, and the request has none";
@@ -182,27 +231,40 @@ impl Access {
                         "send a key as `X-API-Key` or `Authorization: Bearer`; `haft keys create` makes one",
                     ));
             }
-            Presented::Unclear(detail) => detail,
-            Presented::Key(key) => match self.keys.verify(key) {
-                Some(holder) => return Ok(Some(Caller::holder(&holder))),
-                None => "the key is not known here",
-            },
+            Presented::Unclear(detail) => {
+                self.count_failure(peer)?;
+                detail
+            }
+            Presented::Key(key) => {
+                if let Some(holder) = self.keys.verify_known(key) {
+                    return Ok(Caller::holder(&holder));
+                }
+                // Counted before the file is read: wrong keys must not cause reads without limit.
+                self.count_failure(peer)?;
+                if let Some(holder) = self.keys.verify_new(key) {
+                    self.failures.forgive(peer);
+                    return Ok(Caller::holder(&holder));
+                }
+                "the key is not known here"
+            }
         };
-        Err(self.refuse(request, detail))
+        tracing::warn!(%peer, "refused a request: {detail}");
+        Err(Problem::unauthorized(detail)
+            .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one"))
     }
 
-    /// A wrong key. Right ones never come here, so that nobody can lock out somebody else.
-    fn refuse(&self, request: &Request, detail: &'static str) -> Problem {
-        let peer = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
-        let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        if let Err(wait) = self.failures.count(peer) {
-            return Problem::too_many_requests("too many wrong keys from this address", wait)
-                .remedy("wait as long as `Retry-After` says; a right key works at once");
-        }
-        tracing::warn!(%peer, "refused a request: {detail}");
-        Problem::unauthorized(detail)
-            .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one")
+    /// Counts a wrong key. Known keys are never counted, so one client cannot lock out another one.
+    fn count_failure(&self, peer: IpAddr) -> Result<(), Problem> {
+        self.failures.count(peer).map_err(|wait| {
+            Problem::too_many_requests("too many wrong keys from this address", wait)
+                .remedy("wait as long as `Retry-After` says; a right key works at once")
+        })
     }
+}
+
+fn peer(request: &Request) -> IpAddr {
+    let peer = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
+    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 enum Presented<'a> {

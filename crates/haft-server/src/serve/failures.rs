@@ -45,6 +45,16 @@ impl Failures {
     }
 }
 
+impl Failures {
+    /// Takes one counted failure back: the key turned out to be right.
+    pub(super) fn forgive(&self, peer: IpAddr) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&network(peer)) {
+            count.failures = count.failures.saturating_sub(1);
+        }
+    }
+}
+
 fn make_room(counts: &mut HashMap<IpAddr, Count>, now: Instant) {
     counts.retain(|_, count| now.duration_since(count.since) < WINDOW);
     if counts.len() >= ADDRESSES_MAX {

@@ -11,13 +11,16 @@ use axum::http::{Method, Uri};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
+use haft::NAME_BYTES_MAX;
+use haft::memory::MemoryBudget;
 use tracing::Instrument as _;
 
 use super::access::{Access, admin_only, admin_to_write};
 use super::extract::BODY_BYTES_MAX;
 use super::guard::{Guard, GuardSettings};
 use super::listener::end_stream;
-use super::problem::Problem;
+use super::memory::{RequestMemory, ResponseMemory};
+use super::problem::{Problem, long_name};
 use super::request_id::RequestId;
 use crate::keys::Keyring;
 
@@ -38,12 +41,19 @@ impl Frame {
     /// A frame without endpoints.
     pub fn new(guard: &GuardSettings, keys: Arc<Keyring>) -> Self {
         Self {
-            gate: Gate { guard: Guard::new(guard), access: Access::new(keys) },
+            gate: Gate { guard: Guard::new(guard), access: Access::new(keys), memory: None },
             reading: Router::new(),
             calling: Router::new(),
             admin: Router::new(),
             paths: Vec::new(),
         }
+    }
+
+    /// Counts requests and responses as memory in flight.
+    #[must_use]
+    pub fn counted(mut self, memory: MemoryBudget) -> Self {
+        self.gate.memory = Some(memory);
+        self
     }
 
     /// Adds what every caller may read. Methods other than GET and HEAD are for admins.
@@ -97,6 +107,7 @@ impl Frame {
 struct Gate {
     guard: Guard,
     access: Access,
+    memory: Option<MemoryBudget>,
 }
 
 async fn through(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
@@ -125,13 +136,25 @@ impl Gate {
             return answer(request, next).await;
         };
         caller.require_path(request.uri().path())?;
+        check_names(request.uri().path())?;
         let ended = Arc::clone(&caller.ended);
+        let memory = self.memory.as_ref();
+        let of_response = memory.map(|it| ResponseMemory::of(&request, it, &caller.name));
+        // Held here too, so that it lasts until the answer is there.
+        let of_request = memory.and_then(|it| RequestMemory::of(&request, it, &caller.name));
+        if let Some(of_request) = &of_request {
+            request.extensions_mut().insert(of_request.clone());
+        }
         request.extensions_mut().insert(caller);
         // Dropped with what it waits for: a call that takes long is cancelled, as when its client goes away.
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
             answer = answer(request, next) => answer.map(|answer| end_stream(answer, &ended)),
             () = ended.cancelled() => Err(no_longer()),
+        }?;
+        match of_response {
+            Some(memory) => memory.count(answer),
+            None => Ok(answer),
         }
     }
 }
@@ -143,6 +166,18 @@ async fn answer(request: Request, next: Next) -> Result<Response, Problem> {
         tracing::error!("a request ended in a panic: {}", text(&*panic));
         Problem::internal()
     })
+}
+
+/// Refuses a path with a part that is longer than any name, before anything compares it.
+fn check_names(path: &str) -> Result<(), Problem> {
+    // An escaped byte takes three characters.
+    let bytes = |part: &str| {
+        part.len() - 2 * part.bytes().filter(|byte| *byte == b'%').count().min(part.len() / 3)
+    };
+    match path.split('/').map(bytes).find(|bytes| *bytes > NAME_BYTES_MAX) {
+        None => Ok(()),
+        Some(bytes) => Err(long_name("a part of the path", bytes)),
+    }
 }
 
 fn no_longer() -> Problem {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Version};
 use axum::response::Response;
 use futures_util::StreamExt as _;
 use hyper::body::Incoming;
@@ -17,20 +17,22 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, interval, sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::access::may_listen;
 use super::pulse::{Felt, Pulse};
-use super::share::{PeerShare, Peers};
+use super::socket::{CloseWatch, Socket};
+use super::table::{ConnectionSlot, ConnectionStanding};
 use super::tls::{Tls, TlsError, TlsFiles};
 use crate::keys::Keyring;
 
-/// How many connections there may be at once. More wait until one ends.
+/// How many connections there may be at once.
 const CONNECTIONS_MAX: usize = 1024;
+/// How long a client may take to send its first byte.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request's head may take, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a TLS handshake may take.
@@ -42,10 +44,6 @@ const HEADERS_MAX: usize = 100;
 const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// How many requests one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 256;
-/// How long to wait when the system has no room for another connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often to say so.
-const ACCEPT_LOG_EVERY: Duration = Duration::from_secs(30);
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
@@ -54,8 +52,11 @@ pub struct ListenerSettings {
     pub address: SocketAddr,
     /// TLS, or none.
     pub tls: Option<TlsFiles>,
-    /// How many connections there may be at once.
+    /// How many connections there may be at once. A new one takes the place of the oldest idle one that has not
+    /// presented a key; without any, it is refused.
     pub connections_max: usize,
+    /// How long a client may take to send its first byte.
+    pub first_byte_timeout: Duration,
     /// How long a request's head may take to arrive, and how long a connection may be idle.
     pub header_timeout: Duration,
     /// How long a TLS handshake may take.
@@ -71,6 +72,7 @@ impl ListenerSettings {
             address,
             tls: None,
             connections_max: CONNECTIONS_MAX,
+            first_byte_timeout: FIRST_BYTE_TIMEOUT,
             header_timeout: HEADER_TIMEOUT,
             handshake_timeout: HANDSHAKE_TIMEOUT,
             grace: GRACE,
@@ -134,6 +136,8 @@ pub struct Connection {
     /// Cancelled when the server stops. Shared, because each clone of a token takes a lock that all
     /// connections have in common.
     pub stopping: Arc<CancellationToken>,
+    /// What the connection has proven, for the table of connections.
+    pub(super) standing: ConnectionStanding,
 }
 
 /// Put into the extensions of an answer that is an event stream: it ends by itself soon, such as the one
@@ -153,10 +157,10 @@ pub enum Ended {
 /// A socket that listens.
 #[derive(Debug)]
 pub struct Listener {
-    settings: ListenerSettings,
-    socket: TcpListener,
+    pub(super) settings: ListenerSettings,
+    pub(super) socket: TcpListener,
     local: SocketAddr,
-    tls: Option<Arc<Tls>>,
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
@@ -182,6 +186,7 @@ impl Listener {
             http: http(&self.settings, tasks.clone()),
             router,
             tls: self.tls.clone(),
+            first_byte_timeout: self.settings.first_byte_timeout,
             header_timeout: self.settings.header_timeout,
             handshake_timeout: self.settings.handshake_timeout,
             stop: stop.clone(),
@@ -200,68 +205,17 @@ impl Listener {
         tasks.tracker.wait().await;
         Ended::Cut
     }
-
-    async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
-        let slots = Arc::new(Semaphore::new(self.settings.connections_max));
-        let peers = Peers::of(self.settings.connections_max);
-        let mut trouble = Trouble::default();
-        loop {
-            // Nobody closes the semaphore.
-            let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-            match self.socket.accept().await {
-                Ok((stream, peer)) => {
-                    // Closed at once and not made to wait: waiting, it would hold up all others.
-                    let Some(share) = peers.take(peer.ip()) else {
-                        tracing::debug!(%peer, "a peer has its share of connections");
-                        continue;
-                    };
-                    let service = Arc::clone(service);
-                    tasks.start(async move { service.hold(stream, peer, (slot, share)).await });
-                }
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => {
-                    trouble.tell(&error);
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-}
-
-/// The client was gone before it was accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
-/// Trouble with accepting, which goes on for long once it begins, told now and then.
-#[derive(Default)]
-struct Trouble {
-    told: Option<Instant>,
-    untold: u64,
-}
-
-impl Trouble {
-    fn tell(&mut self, error: &io::Error) {
-        if self.told.is_some_and(|told| told.elapsed() < ACCEPT_LOG_EVERY) {
-            self.untold += 1;
-            return;
-        }
-        let more = std::mem::take(&mut self.untold);
-        self.told = Some(Instant::now());
-        tracing::error!(more, "cannot take new connections for now: {error}");
-    }
 }
 
 /// Starts what belongs to connections, and ends it.
 #[derive(Debug, Clone)]
-struct Tasks {
+pub(super) struct Tasks {
     tracker: TaskTracker,
     cut: CancellationToken,
 }
 
 impl Tasks {
-    fn start(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn start(&self, work: impl Future<Output = ()> + Send + 'static) {
         let cut = self.cut.clone();
         self.tracker.spawn(async move {
             tokio::select! {
@@ -295,66 +249,75 @@ fn http(settings: &ListenerSettings, tasks: Tasks) -> auto::Builder<Tasks> {
     http
 }
 
-/// A connection's place among all, and among those of its peer.
-type Place = (OwnedSemaphorePermit, PeerShare);
-
-struct Service {
+pub(super) struct Service {
     http: auto::Builder<Tasks>,
     router: Router,
     tls: Option<Arc<Tls>>,
+    first_byte_timeout: Duration,
     header_timeout: Duration,
     handshake_timeout: Duration,
     stop: CancellationToken,
 }
 
+/// The client left before its next request was started.
+#[derive(Debug, thiserror::Error)]
+#[error("the client has closed the connection")]
+struct ClientLeft;
+
 impl Service {
-    /// One connection from its first byte to its last.
-    async fn hold(&self, stream: TcpStream, peer: SocketAddr, _place: Place) {
+    /// Serves one connection from its first byte to its last.
+    pub(super) async fn hold(&self, stream: TcpStream, peer: SocketAddr, slot: ConnectionSlot) {
         // Without it small answers wait for more to come; a connection that cannot have it still works.
         let _ = stream.set_nodelay(true);
+        let (socket, watch) = Socket::new(stream);
+        tokio::select! {
+            () = slot.evicted() => {}
+            () = self.shake_hands(socket, watch, peer, &slot) => {}
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        socket: Socket,
+        watch: CloseWatch,
+        peer: SocketAddr,
+        slot: &ConnectionSlot,
+    ) {
         let Some(tls) = &self.tls else {
-            return self.talk(stream, peer).await;
+            return self.talk(socket, watch, peer, slot).await;
         };
-        let handshake = timeout(self.handshake_timeout, tls.acceptor().accept(stream));
+        let handshake = timeout(self.handshake_timeout, tls.acceptor().accept(socket));
         tokio::select! {
             () = self.stop.cancelled() => {}
             shaken = handshake => match shaken {
-                Ok(Ok(stream)) => self.talk(stream, peer).await,
+                Ok(Ok(stream)) => self.talk(stream, watch, peer, slot).await,
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
             },
         }
     }
 
-    async fn talk<I>(&self, stream: I, peer: SocketAddr)
+    async fn talk<I>(&self, stream: I, watch: CloseWatch, peer: SocketAddr, slot: &ConnectionSlot)
     where
         I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        let pulse = slot.pulse();
         let has_asked = Arc::new(AtomicBool::new(false));
-        let pulse = Pulse::new();
-        let connection =
-            Connection { peer, is_tls: self.tls.is_some(), stopping: Arc::new(self.stop.clone()) };
-        let answer = {
-            let (has_asked, router) = (Arc::clone(&has_asked), self.router.clone());
-            let pulse = pulse.clone();
-            hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-                has_asked.store(true, Ordering::Relaxed);
-                let asked = pulse.asked();
-                let stop = Arc::clone(&connection.stopping);
-                request.extensions_mut().insert(connection.clone());
-                let answering = router.clone().oneshot(request.map(Body::new));
-                async move {
-                    answering.await.map(|response| asked.until_sent(end_with(response, &stop)))
-                }
-            })
+        let connection = Connection {
+            peer,
+            is_tls: self.tls.is_some(),
+            stopping: Arc::new(self.stop.clone()),
+            standing: slot.standing(),
         };
+        let answer = self.answering(connection, watch.clone(), pulse.clone(), &has_asked);
         let stream = Felt { stream, pulse: pulse.clone() };
         let talking = self.http.serve_connection(TokioIo::new(stream), answer);
-        tokio::pin!(talking);
+        let left = watch.left(pulse);
         // The limit of hyper begins only when it knows which protocol is spoken.
-        let first = sleep(self.header_timeout);
-        tokio::pin!(first);
-        let (mut is_first, mut is_stopping) = (true, false);
+        let first_request = sleep(self.header_timeout);
+        let first_byte = sleep(self.first_byte_timeout);
+        tokio::pin!(talking, left, first_request, first_byte);
+        let (mut awaits_byte, mut awaits_request, mut is_stopping) = (true, true, false);
         let mut looks = interval(self.header_timeout / 4);
         loop {
             tokio::select! {
@@ -364,14 +327,16 @@ impl Service {
                     }
                     return;
                 }
+                // What the client still waits for ends with the connection.
+                () = left.as_mut() => return,
                 () = self.stop.cancelled(), if !is_stopping => {
                     is_stopping = true;
                     talking.as_mut().graceful_shutdown();
                 }
                 _ = looks.tick() => {
-                    // Whoever does not read keeps a connection from others; so does whoever only holds one.
+                    // A client that does not read keeps a connection from others, and so does an idle one.
                     if pulse.blocked() > self.header_timeout || pulse.idle() > 3 * self.header_timeout {
-                        tracing::debug!(%peer, "a connection got nowhere and was closed");
+                        tracing::debug!(%peer, "closed a connection without progress");
                         return;
                     }
                     if pulse.idle() > 2 * self.header_timeout && !is_stopping {
@@ -379,14 +344,59 @@ impl Service {
                         talking.as_mut().graceful_shutdown();
                     }
                 }
-                () = first.as_mut(), if is_first => {
-                    is_first = false;
+                () = first_byte.as_mut(), if awaits_byte => {
+                    awaits_byte = false;
+                    if !pulse.has_sent() {
+                        return;
+                    }
+                }
+                () = first_request.as_mut(), if awaits_request => {
+                    awaits_request = false;
                     if !has_asked.load(Ordering::Relaxed) {
                         return;
                     }
                 }
             }
         }
+    }
+
+    /// Answers the requests of one connection. Those of a client that has left are not started.
+    fn answering(
+        &self,
+        connection: Connection,
+        watch: CloseWatch,
+        pulse: Pulse,
+        has_asked: &Arc<AtomicBool>,
+    ) -> impl hyper::service::Service<
+        hyper::Request<Incoming>,
+        Response = Response,
+        Error = ClientLeft,
+        Future: Send + 'static,
+    > + use<> {
+        let (has_asked, router) = (Arc::clone(has_asked), self.router.clone());
+        hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            has_asked.store(true, Ordering::Relaxed);
+            let has_left = watch.is_closed();
+            let asked = pulse.asked();
+            let stop = Arc::clone(&connection.stopping);
+            request.extensions_mut().insert(connection.clone());
+            let request = match request.version() {
+                // Each stream of HTTP/2 has its own bytes, and hyper reads all the time.
+                Version::HTTP_2 => request.map(Body::new),
+                _ => request.map(|body| pulse.receive(body)),
+            };
+            let router = router.clone();
+            async move {
+                if has_left {
+                    return Err(ClientLeft);
+                }
+                let response = match router.oneshot(request).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                };
+                Ok(asked.until_sent(end_with(response, &stop)))
+            }
+        })
     }
 }
 

@@ -5,9 +5,13 @@ use std::time::Duration;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use haft::NAME_BYTES_MAX;
 use serde::Serialize;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+
+/// When to come again where there is too much to do.
+const BUSY_SECS: u64 = 1;
 
 /// An error on its way to whoever asked. Boxed, so that a `Result` with it stays small.
 #[derive(Debug, Clone)]
@@ -179,6 +183,13 @@ impl Problem {
             .remedy("look for this request's id in the log of the server, and report what it says")
     }
 
+    /// 503: there is too much to do; `Retry-After` says when to come again.
+    pub fn busy(detail: impl Into<String>) -> Self {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(status, "Busy", "The service is busy", detail)
+            .header(RETRY_AFTER, HeaderValue::from(BUSY_SECS))
+    }
+
     /// 503: not now.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         let title = "The service cannot do this now";
@@ -203,6 +214,12 @@ impl Problem {
         }
         response
     }
+}
+
+/// 400: `what` is longer than any name.
+pub(crate) fn long_name(what: &str, bytes: usize) -> Problem {
+    let detail = format!("{what} has {bytes} bytes, and a name has at most {NAME_BYTES_MAX}");
+    Problem::bad_request(detail).remedy("use a name that one of the lists shows")
 }
 
 impl IntoResponse for Problem {

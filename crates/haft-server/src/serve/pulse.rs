@@ -4,13 +4,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What is known about one connection. Clones share it.
@@ -26,6 +26,10 @@ struct State {
     under_way: AtomicUsize,
     /// When the last of them ended.
     idle_since: AtomicU64,
+    /// Whether the client has sent anything.
+    has_sent: AtomicBool,
+    /// Whether a request of HTTP/1 has arrived in full and its answer is not sent to its end.
+    is_answering: AtomicBool,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -37,6 +41,8 @@ impl Pulse {
             blocked_since: AtomicU64::new(NEVER),
             under_way: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
+            has_sent: AtomicBool::new(false),
+            is_answering: AtomicBool::new(false),
         }))
     }
 
@@ -45,9 +51,34 @@ impl Pulse {
         self.since(self.0.blocked_since.load(Ordering::Relaxed))
     }
 
+    /// Whether the client has sent a first byte.
+    pub(super) fn has_sent(&self) -> bool {
+        self.0.has_sent.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request of HTTP/1 has arrived in full and is being answered: what the client sends meanwhile
+    /// belongs to its next requests.
+    pub(super) fn is_answering(&self) -> bool {
+        self.0.is_answering.load(Ordering::Relaxed)
+    }
+
+    /// The body of a request of HTTP/1, whose end is noted.
+    pub(super) fn receive(&self, body: Incoming) -> Body {
+        let arriving = Arriving { body, pulse: self.clone() };
+        if arriving.body.is_end_stream() {
+            arriving.arrived();
+        }
+        Body::new(arriving)
+    }
+
+    /// Whether no request is being answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.under_way.load(Ordering::Acquire) == 0
+    }
+
     /// For how long there was no request.
     pub(super) fn idle(&self) -> Duration {
-        if self.0.under_way.load(Ordering::Acquire) > 0 {
+        if !self.is_idle() {
             return Duration::ZERO;
         }
         self.since(self.0.idle_since.load(Ordering::Relaxed))
@@ -97,8 +128,45 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         let Self(pulse) = self;
+        pulse.0.is_answering.store(false, Ordering::Relaxed);
         pulse.0.idle_since.store(pulse.now(), Ordering::Relaxed);
         pulse.0.under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A body that notes when it has arrived in full.
+struct Arriving {
+    body: Incoming,
+    pulse: Pulse,
+}
+
+impl Arriving {
+    fn arrived(&self) {
+        self.pulse.0.is_answering.store(true, Ordering::Relaxed);
+    }
+}
+
+impl HttpBody for Arriving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.arrived();
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -139,7 +207,12 @@ impl<I: AsyncRead + Unpin> AsyncRead for Felt<I> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.pulse.0.has_sent.store(true, Ordering::Relaxed);
+        }
+        read
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use testkit::model::{AskedModel, Format};
-use testkit::{DEADLINE, Finished, ModelServer, Program, Step, Workspace, eventually};
+use testkit::{DEADLINE, Finished, ModelServer, Program, Step, TRUSTED, Workspace, eventually};
 
 use crate::{haft, toolbox};
 
@@ -80,7 +80,7 @@ impl Terminal {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         command.env("haft", env!("CARGO_BIN_EXE_haft"));
-        command.env("TERM", "xterm").env("NO_COLOR", "1");
+        command.env("TERM", "xterm").env("NO_COLOR", "1").envs([TRUSTED]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a terminal");
         let keys = child.stdin.take().expect("a pipe");

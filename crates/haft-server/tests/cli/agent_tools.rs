@@ -17,6 +17,9 @@ use crate::run;
 const WEATHER: &str = r#"{"query": "weather", "results": [{"url": "https://weather.example/seoul",
     "title": "Seoul today", "content": "Sunny, 23 degrees.", "engine": "e"}]}"#;
 
+/// A file that names the tool has decided that it runs without approval.
+const CODE: &str = "builtin: {code_execution: {}}";
+
 /// Proves S2-US1-1, S2-US1-2, S2-US1-T: what the model cannot know is searched for once, and the answer has it; what
 /// it knows is answered without a search.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +58,7 @@ async fn the_web_is_searched_where_the_model_needs_it() {
 fn code_of_the_model_is_run() {
     for format in FORMATS {
         let model = ModelServer::start(format, []);
-        let workspace = only(&model, "");
+        let workspace = only(&model, CODE);
         let csv = workspace.write("sales.csv", "city,sold\nSeoul,3\nParis,4\n");
         let summary = format!(
             "import csv\nrows = list(csv.DictReader(open({:?})))\nprint(len(rows), 'rows,', sum(int(r['sold']) for r in rows), 'sold')",
@@ -93,7 +96,7 @@ fn code_that_raises_says_why() {
                 Step::by(|asked| Step::text(format!("It failed: {}", asked.last_result()))),
             ],
         );
-        let workspace = only(&model, "");
+        let workspace = only(&model, CODE);
         let finished = asking(&workspace, &["go"]).with_builtins().run();
         for text in [answer(&finished), &finished.stderr] {
             assert!(text.contains("exit code 1"), "{text}");

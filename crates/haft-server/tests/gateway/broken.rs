@@ -38,6 +38,21 @@ fn what_is_no_message_is_refused_and_forgotten() {
 }
 
 #[test]
+fn a_message_of_very_many_values_is_refused_and_the_connection_goes_on() {
+    let workspace = workspace(&json!({}));
+    let mut client = Client::connect(&workspace);
+    let numbers = vec!["0"; 2_000_000].join(",");
+    client.send_line(&format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":[{numbers}]}}}}}}"#
+    ));
+    let answer = client.next();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32600)), "{answer}");
+    let text = answer["error"]["message"].as_str().unwrap();
+    assert!(text.contains("more than 100000 values and keys"), "{text}");
+    assert_eq!(client.ask(&json!(1), "ping", &json!({}))["result"], json!({}));
+}
+
+#[test]
 fn an_id_that_is_under_way_is_not_taken_twice() {
     let workspace = workspace(&json!({"files": server(&json!({"tools": ["hang"]}))}));
     let mut client = Client::connect(&workspace);

@@ -7,6 +7,7 @@ mod endpoint;
 mod eras;
 mod http;
 mod keys;
+mod masked;
 mod people;
 mod profile_reload;
 mod profiles;

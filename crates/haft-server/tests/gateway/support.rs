@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
-use testkit::{WITHOUT_BUILTINS, Workspace};
+use testkit::{TRUSTED, WITHOUT_BUILTINS, Workspace};
 
 /// How long a message may take on a busy machine.
 const WAIT_MAX: Duration = testkit::DEADLINE;
@@ -33,7 +33,7 @@ impl Client {
             .args(args)
             .current_dir(workspace.path())
             .env_remove("HAFT_CONFIG")
-            .envs([WITHOUT_BUILTINS])
+            .envs([WITHOUT_BUILTINS, TRUSTED])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -40,7 +40,8 @@ async fn a_server_is_added_changed_and_removed() {
     let tag = shown.header("etag").to_owned();
     assert_eq!(tag, added.header("etag"));
     let details = shown.json();
-    assert_eq!(details["tool_names"], json!(["echo", "text"]));
+    // The registry has a local tool `echo`, which keeps its name.
+    assert_eq!(details["tool_names"], json!(["docs__echo", "text"]));
     assert_eq!(details["in_registry"], json!(true));
     let listed = served.get("/api/v1/servers").await.json();
     assert_eq!(listed["servers"][0]["name"], json!("docs"));

@@ -40,7 +40,10 @@ fn configure(workspace: &Workspace, http: &Running) {
     let url = http.url.replace("http://", "http://user:${PASSWORD}@") + "?key=${QUERY}";
     let config = json!({
         "registry": {"dir": "tools"},
-        "policy": {"allowed_commands": [format!("{} ...", Fixture::path().display())]},
+        "policy": {
+            "allowed_commands": [format!("{} ...", Fixture::path().display())],
+            "allowed_env": ["TOKEN"],
+        },
         "servers": {
             "healthy": fixture("healthy", json!({"tools": ["stats", "crash"]})),
             "dying": fixture("dying", json!({"start": {"stderr": words, "exit": 1}})),
@@ -55,7 +58,7 @@ fn configure(workspace: &Workspace, http: &Running) {
 }
 
 /// Every path that can be read, with everything there is in the place of its variable parts.
-async fn readable(served: &Served) -> Vec<String> {
+pub(crate) async fn readable(served: &Served) -> Vec<String> {
     let document = served.get("/api/openapi.json").await.json();
     let servers = served.get("/api/v1/servers").await.json();
     let servers: Vec<&str> = servers["servers"]

@@ -71,28 +71,6 @@ async fn headers_are_limited() {
     }
 }
 
-/// Beyond the limit connections wait for their turn.
-#[tokio::test]
-async fn connections_beyond_the_limit_wait() {
-    let workspace = Workspace::new();
-    let mut setup = setup();
-    setup.listener.connections_max = 1;
-    let service = setup.start(&workspace).await;
-    let mut first = TcpStream::connect(service.address).await.unwrap();
-    first.write_all(GET.as_bytes()).await.unwrap();
-    answer(&mut first).await;
-    let mut second = TcpStream::connect(service.address).await.unwrap();
-    second.write_all(GET.as_bytes()).await.unwrap();
-    for _ in 0..20 {
-        first.write_all(GET.as_bytes()).await.unwrap();
-        answer(&mut first).await;
-    }
-    let early = second.try_read(&mut [0; 1]).map_err(|error| error.kind());
-    assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
-    drop(first);
-    assert_eq!(status(&answer(&mut second).await), 200);
-}
-
 /// The address of the client reaches the handlers.
 #[tokio::test]
 async fn handlers_see_the_peer() {

@@ -12,6 +12,7 @@ use testkit::Workspace;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::faults::until;
 use crate::{Service, setup, status};
@@ -22,15 +23,18 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 /// Writes a new certificate and its key.
-fn certificate(workspace: &Workspace) -> (TlsFiles, CertificateDer<'static>) {
+pub(crate) fn certificate(workspace: &Workspace) -> (TlsFiles, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = workspace.write("key.pem", pem("PRIVATE KEY", &made.signing_key.serialize_der()));
     let certificate = workspace.write("cert.pem", pem("CERTIFICATE", made.cert.der()));
     (TlsFiles { certificate, key }, made.cert.der().clone())
 }
 
-/// Asks over TLS, trusting one certificate.
-async fn ask(service: &Service, trusted: &CertificateDer<'static>) -> std::io::Result<String> {
+/// Connects over TLS, trusting one certificate.
+pub(crate) async fn connect(
+    service: &Service,
+    trusted: &CertificateDer<'static>,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -41,7 +45,12 @@ async fn ask(service: &Service, trusted: &CertificateDer<'static>) -> std::io::R
         .with_no_client_auth();
     let stream = TcpStream::connect(service.address).await?;
     let name = ServerName::try_from("localhost").unwrap();
-    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// Asks over TLS, trusting one certificate.
+async fn ask(service: &Service, trusted: &CertificateDer<'static>) -> std::io::Result<String> {
+    let mut stream = connect(service, trusted).await?;
     let request = "GET /tools HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();

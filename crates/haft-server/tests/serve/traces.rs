@@ -125,6 +125,21 @@ async fn a_call_without_a_trace_begins_one() {
     assert_eq!(spans[2].attributes()["gen_ai.tool.name"], "no_such_tool");
 }
 
+/// The caller chooses the name of a tool that does not exist, and may put a secret there.
+#[tokio::test]
+async fn a_span_holds_no_known_secret() {
+    let mut collector = Collector::start().await;
+    let inside = exporting(&collector).await;
+    let own_key = format!("haft_admin_{}", "x".repeat(43));
+    inside.call("tell_the_secret_now", json!({})).await;
+    inside.call(&own_key, json!({})).await;
+    inside.telemetry.end().await;
+    let spans = collector.spans(2).await;
+    let names: Vec<_> =
+        spans.iter().map(|span| span.attributes()["gen_ai.tool.name"].clone()).collect();
+    assert_eq!(names, ["tell_the_***_now", "***"]);
+}
+
 /// Who does not record a trace gets no span in it, and the server still hears of the trace.
 #[tokio::test]
 async fn a_trace_that_is_not_recorded_passes_through() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::resources::{lists, owner};
+use super::resources::{offers, owner};
 use crate::backend::mcp::Resources;
 use crate::content::Content;
 use crate::error::ToolFailure;
@@ -79,18 +79,23 @@ async fn found(
     listed: &mut Listed,
     word: &str,
 ) -> Result<Option<(String, String)>, ToolFailure> {
-    if let Some((server, uri)) = word.split_once(':')
-        && runtime.servers().iter().any(|known| known.name == server)
-    {
-        return Ok(Some((server.to_owned(), uri.to_owned())));
-    }
     let listed = match listed {
         Some(listed) => listed,
         none => none.insert(runtime.all_resources(|_| true).await),
     };
-    let is_listed = listed.iter().any(|(_, resources)| lists(resources, word));
-    // One that is not listed may belong to a template of a server.
-    if is_listed || word.contains("://") {
+    // A URI as a whole comes first: its scheme may be the name of a server.
+    let is_known = |(_, resources): &(String, Arc<Resources>)| offers(resources, word);
+    if listed.iter().any(is_known) {
+        return Ok(Some((owner(listed, word)?, word.to_owned())));
+    }
+    if let Some((server, uri)) = word.split_once(':')
+        && !uri.starts_with("//")
+        && runtime.servers().iter().any(|known| known.name == server)
+    {
+        return Ok(Some((server.to_owned(), uri.to_owned())));
+    }
+    // A URI that no list and no template names may still be readable: the only server decides.
+    if word.contains("://") {
         return Ok(Some((owner(listed, word)?, word.to_owned())));
     }
     Ok(None)

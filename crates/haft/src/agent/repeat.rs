@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use haft_bounds::json::{Budget, NODES_MAX};
+
 use crate::model::ModelCall;
 
 /// How often a model may be told that it repeats itself before its turn ends.
@@ -43,8 +45,9 @@ impl Repeats {
 
 /// One spelling for arguments that differ only in spaces or the order of keys.
 fn spelling(arguments: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(arguments)
-        .map_or_else(|_| arguments.trim().to_owned(), |value| sorted(&value).to_string())
+    let fits = Budget::nodes(NODES_MAX).check(arguments.as_bytes()).is_ok();
+    let read = fits.then(|| serde_json::from_str::<serde_json::Value>(arguments).ok());
+    read.flatten().map_or_else(|| arguments.trim().to_owned(), |value| sorted(&value).to_string())
 }
 
 fn sorted(value: &serde_json::Value) -> serde_json::Value {

@@ -170,11 +170,7 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
     if let Some((server, _)) = listed.iter().find(|(_, resources)| lists(resources, uri)) {
         return Ok(server.clone());
     }
-    let fits = |template: &haft_mcp::ResourceTemplate| {
-        let fixed = template.uri_template.split('{').next().unwrap_or_default();
-        !fixed.is_empty() && uri.starts_with(fixed)
-    };
-    if let Some((server, _)) = listed.iter().find(|(_, it)| it.templates.iter().any(fits)) {
+    if let Some((server, _)) = listed.iter().find(|(_, resources)| has_template(resources, uri)) {
         return Ok(server.clone());
     }
     match listed {
@@ -189,9 +185,20 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
     }
 }
 
-/// Whether a server lists a resource by itself.
-pub(super) fn lists(resources: &Resources, uri: &str) -> bool {
+/// Whether a server lists a resource or has a template for it.
+pub(super) fn offers(resources: &Resources, uri: &str) -> bool {
+    lists(resources, uri) || has_template(resources, uri)
+}
+
+fn lists(resources: &Resources, uri: &str) -> bool {
     resources.resources.iter().any(|resource| resource.uri == uri)
+}
+
+fn has_template(resources: &Resources, uri: &str) -> bool {
+    resources.templates.iter().any(|template| {
+        let fixed = template.uri_template.split('{').next().unwrap_or_default();
+        !fixed.is_empty() && uri.starts_with(fixed)
+    })
 }
 
 fn read<T: for<'de> Deserialize<'de>>(call: &Admitted<'_>) -> Result<T, ToolFailure> {

@@ -99,6 +99,10 @@ pub struct AgentConfig {
     pub max_output_tokens: Option<Setting<u32>>,
     /// How long the model's service may be silent.
     pub request_timeout: Setting<Duration>,
+    /// The time limit for one answer, retries and the pauses between them included.
+    pub turn_timeout: Setting<Duration>,
+    /// The size limit in bytes for one answer, as it arrives.
+    pub answer_bytes_max: Setting<u32>,
     /// How often a request that failed for a passing reason is made again.
     pub retries: Setting<u32>,
     /// Whether pictures from tools are shown to the model.
@@ -107,6 +111,10 @@ pub struct AgentConfig {
     pub audio: Option<Setting<bool>>,
     /// Whether tool schemas are sent in the provider's strict mode.
     pub strict_schemas: Setting<bool>,
+    /// How many values and keys a piece of an answer may have: `limits.message_nodes_max`.
+    pub answer_nodes_max: usize,
+    /// For how many days a conversation is kept after its last message; 0 for ever.
+    pub retain_days: Setting<u32>,
 }
 
 impl AgentConfig {

@@ -55,7 +55,7 @@ choice! {
         FirstWins = "first_wins",
         /// Haft does not start.
         Error = "error",
-        /// Both are offered as `server__tool`.
+        /// The tool registered first keeps its name, the later one is offered as `server__tool`.
         Prefix = "prefix",
     }
 }
@@ -175,6 +175,23 @@ choice! {
 }
 
 choice! {
+    /// What happens to processes that a call of a local tool leaves running.
+    pub enum Background("a way to handle processes that a call leaves running") {
+        /// They end with the call.
+        End = "end",
+        /// They continue until Haft ends.
+        Allow = "allow",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the variants of `choice!` take no `#[default]`")]
+impl Default for Background {
+    fn default() -> Self {
+        Self::End
+    }
+}
+
+choice! {
     /// What runs a local tool.
     pub enum LocalRuntime("a runtime for local tools") {
         /// A Python script in a warm worker.
@@ -217,5 +234,15 @@ choice! {
         Tavily = "tavily",
         /// The HTML page of `DuckDuckGo`.
         Duckduckgo = "duckduckgo",
+    }
+}
+
+choice! {
+    /// Approver of calls of tools with `approval: ask` that a served caller makes.
+    pub enum Approvals("an approver of calls") {
+        /// An admin key, in the request or in the inbox.
+        People = "people",
+        /// Also the caller itself.
+        Caller = "caller",
     }
 }

@@ -1,11 +1,13 @@
 //! `${VAR}` and its relatives, replaced in the tree before anything is read from it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::choices::UnresolvedEnv;
 use super::node::{Node, NodeValue, Text};
 use super::place::Place;
-use super::read::Reader;
+use super::read::{Reader, joined};
 
 /// What references may refer to.
 pub struct Variables<'a> {
@@ -21,6 +23,37 @@ pub struct Variables<'a> {
     pub reads: &'a dyn Fn(&[String]) -> bool,
     /// What becomes of a reference.
     pub references: References,
+    /// Every variable that a reference named so far.
+    pub used: RefCell<Vec<VariableUse>>,
+}
+
+impl Variables<'_> {
+    /// Records that the value at the reader's path refers to a variable.
+    pub fn record(&self, variable: &str, reader: &Reader<'_>) {
+        let (file, path) = (Arc::clone(reader.file()), reader.path().to_vec());
+        self.used.borrow_mut().push(VariableUse { variable: variable.to_owned(), file, path });
+    }
+}
+
+/// A reference to a variable of the environment. The registry policy decides on these records, so they
+/// are made where references are resolved, and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableUse {
+    /// The variable's name.
+    pub variable: String,
+    /// The file with the reference.
+    pub file: Arc<str>,
+    /// The keys that lead to it.
+    pub path: Vec<String>,
+}
+
+impl VariableUse {
+    /// Whether the reference lies inside the entry at `entry`. Names of entries may contain dots, so this
+    /// may be true for a neighbour whose path reads the same, and is never false for the entry itself.
+    pub fn is_inside(&self, entry: &Place) -> bool {
+        self.file == entry.file
+            && (1..=self.path.len()).any(|steps| joined(&self.path[..steps]) == entry.path)
+    }
 }
 
 /// What becomes of a reference to a variable.
@@ -46,8 +79,13 @@ pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_
         NodeValue::Text(text) => {
             let source = text.text.clone();
             let place = reader.place(node);
-            let mut expansion = Expansion { variables, unset: Vec::new(), place };
-            match expansion.run(&source) {
+            let mut expansion =
+                Expansion { variables, unset: Vec::new(), named: Vec::new(), place };
+            let expanded = expansion.run(&source);
+            for name in &expansion.named {
+                variables.record(name, reader);
+            }
+            match expanded {
                 Ok((text, shown)) => {
                     let shown = (shown != text).then_some(shown);
                     node.value = NodeValue::Text(Text { text, shown });
@@ -86,6 +124,8 @@ struct Expansion<'a> {
     variables: &'a Variables<'a>,
     /// Variables that are not set and whose reference stays.
     unset: Vec<String>,
+    /// Variables that references name, whether their values are used now or not.
+    named: Vec<String>,
     place: Place,
 }
 
@@ -138,20 +178,14 @@ impl Expansion<'_> {
         {
             return inputs(id).map(|value| (value, format!("${{input:{id}}}")));
         }
-        let named = reference
-            .strip_prefix("env://")
-            .or_else(|| reference.strip_prefix("env:"))
-            .unwrap_or(reference);
-        let (name, default) = match named.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (named, None),
-        };
+        let (name, default) = name_and_default(reference);
         if !is_name(name) {
             return Err((
                 format!("`${{{reference}}}` cannot be read"),
                 "write `${NAME}`, `${NAME:-default}` or `${env:NAME}`".into(),
             ));
         }
+        self.named.push(name.to_owned());
         if keeps {
             let kept = match default {
                 Some(default) => format!("${{{name}:-{}}}", self.run(default)?.0),
@@ -161,7 +195,9 @@ impl Expansion<'_> {
         }
         match (self.variables.environment.get(name), default) {
             (Some(value), None) => Ok((value.clone(), format!("${{{name}}}"))),
-            (Some(value), Some(_)) if !value.is_empty() => {
+            (Some(value), Some(default)) if !value.is_empty() => {
+                // The default is not used now. It is when the variable is not set at the next start.
+                name_references(default, &mut self.named);
                 Ok((value.clone(), format!("${{{name}}}")))
             }
             (_, Some(default)) => self.run(default),
@@ -180,6 +216,31 @@ impl Expansion<'_> {
                 format!("Environment variable '{name}' not found (used by `{}`)", self.place.path),
                 format!("Please set it and try again, or give a default: ${{{name}:-value}}"),
             )),
+        }
+    }
+}
+
+/// The parts of `NAME`, `NAME:-default`, `env:NAME` or `env://NAME`.
+fn name_and_default(reference: &str) -> (&str, Option<&str>) {
+    let named = reference
+        .strip_prefix("env://")
+        .or_else(|| reference.strip_prefix("env:"))
+        .unwrap_or(reference);
+    match named.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (named, None),
+    }
+}
+
+/// Collects the variables that `text` refers to, without resolving any. Literal references (`$${A}`) count
+/// too: one name too many costs a refusal, one too few a secret.
+fn name_references(text: &str, names: &mut Vec<String>) {
+    for (at, _) in text.match_indices("${") {
+        let reference = &text[at + 2..];
+        let end = reference.find(['}', '$']).unwrap_or(reference.len());
+        let (name, _) = name_and_default(&reference[..end]);
+        if is_name(name) {
+            names.push(name.to_owned());
         }
     }
 }

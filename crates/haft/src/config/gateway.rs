@@ -10,6 +10,9 @@ use super::place::Place;
 /// What tools that run here have in place of a server, where profiles select by server.
 pub const LOCAL: &str = "local";
 
+/// Names that no server may have: profiles, keys and the log would take its tools for those that run here.
+pub const RESERVED: [&str; 2] = [LOCAL, "builtin"];
+
 /// The toolbox as an MCP server.
 #[derive(Debug, Clone)]
 pub struct GatewayConfig {

@@ -10,6 +10,7 @@ use super::compile::merge;
 use super::expand::{References, input_variable};
 use super::layer::layer;
 use super::load::{from_text, load};
+use super::parse::FOREIGN_NODES_MAX;
 use super::place::{Place, Problems};
 use super::source::{Source, open};
 use super::{Config, ConfigError, Dialect, LoadOptions, Problem, native};
@@ -48,6 +49,8 @@ pub enum AppendError {
 /// Turns files of other tools into entries for a native file in the folder `target`. Variables need
 /// not be set: what depends on one that is not set is not checked.
 pub fn import(options: &LoadOptions<'_>, target: &Path) -> Result<Imported, ConfigError> {
+    // Other programs keep more than configuration in their files.
+    let options = &LoadOptions { nodes_max: Some(FOREIGN_NODES_MAX), ..options.clone() };
     let mut problems = Problems::default();
     let mut sources = Vec::new();
     for path in &options.files {

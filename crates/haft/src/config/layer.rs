@@ -1,5 +1,6 @@
 //! One file into a layer: overrides, variables, then its format.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::Dialect;
@@ -38,6 +39,7 @@ pub(super) fn layer(
         inputs: (dialect == Dialect::Vscode).then_some(&answer),
         reads: &|path| dialect.reads(path, &cwd),
         references,
+        used: RefCell::default(),
     };
     let mut reader = Reader::new(source.name.clone(), problems);
     if source.dialect == Dialect::ToolsJson {
@@ -54,8 +56,10 @@ pub(super) fn layer(
         local: Vec::new(),
         // Beside a file of ours lie its log and its state, and so do the paths in it.
         runs_in_folder: source.dialect == Dialect::Native,
+        variables: Vec::new(),
     };
     read(&source.root, &mut layer, &mut reader, &Surroundings { cwd: &cwd, variables: &variables });
+    layer.variables = variables.used.take();
     layer
 }
 
@@ -75,8 +79,10 @@ fn expand_tool_configs(root: &mut Node, variables: &Variables<'_>, reader: &mut 
             continue;
         };
         for field in fields.iter_mut().filter(|field| field.key == "config") {
-            let path = format!("tools[{at}].config");
-            reader.inside(path, |reader| expand(&mut field.value, variables, reader));
+            let entry = format!("tools[{at}]");
+            reader.inside(entry, |reader| {
+                reader.inside("config", |reader| expand(&mut field.value, variables, reader));
+            });
         }
     }
 }

@@ -1,19 +1,21 @@
 //! From paths to a configuration: open the files, read each into a layer, merge, compile.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
-use super::expand::{References, Variables, expand};
+use super::expand::{References, VariableUse, Variables, expand};
 use super::layer::layer;
 use super::model::{Config, ConfigFile, Origin, Setting};
 use super::node::{NodeValue, Text};
-use super::overrides::apply_native;
-use super::place::{Place, Problems};
+use super::overrides::{apply_native, server_overrides};
+use super::place::{Place, Problem, Problems, Severity};
 use super::raw::RawServer;
-use super::read::{Named, Reader};
-use super::source::{Source, open, source};
+use super::read::{Named, Reader, is_same_name};
+use super::source::{Source, nodes_max, open, source};
 use super::{At, ConfigError, Dialect};
 
 /// What to load and what may be asked on the way.
@@ -35,7 +37,14 @@ pub struct LoadOptions<'a> {
     pub builtin: bool,
     /// What the registry says, where that is not to be read from its folder.
     pub registry: Option<RegistryTexts>,
+    /// How many values and keys a file may have, in place of `limits.message_nodes_max`.
+    pub nodes_max: Option<usize>,
+    /// A last check of a configuration that is otherwise valid.
+    pub accept: Option<Arc<Accept>>,
 }
+
+/// Accepts a configuration, or returns the problem and its remedy.
+pub type Accept = dyn Fn(&Config) -> Result<(), (String, String)> + Send + Sync;
 
 /// The two documents of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +107,7 @@ pub(super) fn from_text(
 ) -> Result<Config, ConfigError> {
     let mut problems = Problems::default();
     let mut sources = Vec::new();
+    let text = (text, nodes_max(&sources, options));
     let source =
         source(file_name.into(), options.cwd.clone(), text, options.format, options, &mut problems);
     sources.extend(source);
@@ -126,12 +136,45 @@ fn finish(
     config.take_keys(&options.environment);
     config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
     let has_errors = problems.has_errors();
-    let problems = problems.into_sorted();
+    let mut problems = problems.into_sorted();
+    mask(&mut problems, &config, options);
     if has_errors {
         return Err(ConfigError { problems });
     }
     config.warnings = problems;
+    if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
+        let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
+        let place = Place::whole(file);
+        let refused = Problem { severity: Severity::Error, place, problem, remedy };
+        return Err(ConfigError { problems: vec![refused] });
+    }
     Ok(config)
+}
+
+/// Values shorter than this are words that stand in many sentences.
+const MASKED_BYTES_MIN: usize = 4;
+
+/// Puts references back in the place of their values: a message about an entry must not tell what a
+/// variable holds.
+fn mask(problems: &mut [Problem], config: &Config, options: &LoadOptions<'_>) {
+    let named = config.variables.iter().filter_map(|used| {
+        Some((options.environment.get(&used.variable)?, format!("${{{}}}", used.variable)))
+    });
+    let answers = options.inputs.iter().map(|(id, value)| (value, format!("${{input:{id}}}")));
+    let mut masks: Vec<(&String, String)> = named.chain(answers).collect();
+    masks.retain(|(value, _)| value.len() >= MASKED_BYTES_MIN);
+    // A value that contains another is replaced as a whole.
+    masks.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    masks.dedup();
+    for Problem { problem, remedy, .. } in problems {
+        for text in [problem, remedy] {
+            for (value, reference) in &masks {
+                if text.contains(value.as_str()) {
+                    *text = text.replace(value.as_str(), reference);
+                }
+            }
+        }
+    }
 }
 
 /// A toolbox file says which tools there are, and no others.
@@ -212,6 +255,7 @@ fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Pla
         inputs: None,
         reads: &|_| true,
         references: References::Resolve,
+        used: RefCell::default(),
     };
     let mut unset = Problems::default();
     let mut reader = Reader::new(source.name.clone(), &mut unset);
@@ -246,6 +290,15 @@ fn override_from_environment(
     let named: Vec<(At<String>, RawServer)> =
         merged.servers.iter().map(|server| (server.name.clone(), server.raw.clone())).collect();
     let place = Place::whole("");
+    for (variable, server) in server_overrides(&options.environment) {
+        let overridden = named.iter().filter(|(name, _)| is_same_name(&name.value, &server));
+        let uses = overridden.map(|(name, _)| VariableUse {
+            variable: variable.clone(),
+            file: name.place.file.clone(),
+            path: vec![name.place.path.clone()],
+        });
+        merged.variables.extend(uses);
+    }
     merged.config.servers = Some(At { value: Named(named), place });
     apply_native(&mut merged.config, &options.environment, problems);
     let servers = merged.config.servers.take().map(|servers| servers.value.0).unwrap_or_default();

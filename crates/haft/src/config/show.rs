@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::gateway::Profile;
+use super::limits::LimitsConfig;
 use super::model::{
-    Config, Endpoint, LocalProgram, LocalTool, Origin, RemoteEndpoint, ServerConfig, Setting,
-    StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
+    Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, ServerConfig,
+    Setting, StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
 };
-use super::secret::{Masked, Opaque, ServerUrl};
+use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
 use crate::error::human;
 
@@ -55,9 +56,13 @@ pub fn rows(config: &Config) -> Vec<Row> {
     }
     rows.add("log.dir", json!(config.log.dir.value), &config.log.dir.origin);
     rows.plain("log.retain_days", &config.log.retain_days);
+    let LogConfig { max_bytes, keep_free, .. } = &config.log;
+    rows.add("log.max_bytes", json!(max_bytes.value.unwrap_or(0)), &max_bytes.origin);
+    rows.add("log.keep_free", keep_free.value.shown(), &keep_free.origin);
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
     rows.plain("log.requests", &config.log.requests);
+    rows.limits(&config.limits);
     rows.select(&config.select);
     rows.service(config);
     rows.gateway(config);
@@ -161,6 +166,12 @@ impl Rows {
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
         self.add("policy.allowed_commands", json!(patterns), &allowed.origin);
         self.plain("policy.allowed_variables", &policy.allowed_variables);
+        let allowed = &policy.allowed_env;
+        let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
+        self.add("policy.allowed_env", json!(patterns), &allowed.origin);
+        if let Some(approvals) = &policy.approvals {
+            self.plain("policy.approvals", approvals);
+        }
         if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
             self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
             for (name, secret) in &telemetry.otlp_headers {
@@ -169,6 +180,12 @@ impl Rows {
             }
         }
         self.plain("telemetry.service_name", &telemetry.service_name);
+    }
+
+    fn limits(&mut self, limits: &LimitsConfig) {
+        let LimitsConfig { message_nodes_max, in_flight_bytes_max } = limits;
+        self.plain("limits.message_nodes_max", message_nodes_max);
+        self.plain("limits.in_flight_bytes_max", in_flight_bytes_max);
     }
 
     fn gateway(&mut self, Config { gateway, profiles, .. }: &Config) {
@@ -267,6 +284,7 @@ impl Rows {
         let path = format!("local.{}", tool.definition.name);
         let origin = Origin::Explicit(tool.place.clone());
         self.add(format!("{path}.program"), program(&tool.program), &origin);
+        self.plain(format!("{path}.background"), &tool.background);
         self.settings(&path, &tool.settings);
     }
 }
@@ -288,7 +306,8 @@ pub fn program(program: &LocalProgram) -> Value {
 
 /// Every secret the configuration holds.
 pub(super) fn secrets(config: &Config) -> Vec<String> {
-    let mut secrets = Vec::new();
+    let left_out = config.left_out.secrets.iter().map(|secret| secret.expose().to_owned());
+    let mut secrets: Vec<String> = left_out.collect();
     for server in &config.servers {
         match &server.endpoint {
             Endpoint::Stdio(stdio) => {
@@ -308,11 +327,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     }
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
-    secrets.extend(config.select.embeddings.iter().flat_map(EmbeddingsConfig::secrets));
-    secrets.extend(super::show_agent::secrets(config));
-    let telemetry = &config.telemetry;
-    secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
-    secrets.extend(telemetry.otlp_headers.iter().map(|(_, value)| value.expose().to_owned()));
+    secrets.extend(service_secrets(config));
     for tool in &config.local {
         if let LocalProgram::Command { command, args, .. } = &tool.program {
             secrets.extend(command.iter().chain(args).flat_map(Masked::hidden));
@@ -321,12 +336,25 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     secrets
 }
 
+/// The secrets of everything but servers and local tools.
+pub(super) fn service_secrets(config: &Config) -> Vec<String> {
+    let mut secrets: Vec<String> =
+        config.select.embeddings.iter().flat_map(EmbeddingsConfig::secrets).collect();
+    secrets.extend(super::show_agent::secrets(config));
+    let telemetry = &config.telemetry;
+    secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
+    secrets.extend(telemetry.otlp_headers.iter().flat_map(|(_, value)| header_secrets(value)));
+    secrets
+}
+
+/// The value of a header, and the token of `Bearer abc`: alone it is as secret as the whole line.
+pub(super) fn header_secrets(value: &Secret) -> [String; 2] {
+    let value = value.expose();
+    [value, value.rsplit(' ').next().unwrap_or_default()].map(ToOwned::to_owned)
+}
+
 fn remote_secrets(RemoteEndpoint { url, headers }: &RemoteEndpoint) -> Vec<String> {
     let mut secrets = ServerUrl::secrets(url);
-    for (_, value) in headers {
-        // `Bearer abc`: the token alone is as secret as the whole line.
-        let token = value.expose().rsplit(' ').next().unwrap_or_default();
-        secrets.extend([value.expose().to_owned(), token.to_owned()]);
-    }
+    secrets.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
     secrets
 }

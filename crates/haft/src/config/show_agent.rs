@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig, SearchService, WebSearchConfig};
 use super::model::Config;
-use super::show::Rows;
+use super::show::{Rows, header_secrets};
 
 impl Rows {
     pub(super) fn builtin(&mut self, builtin: &BuiltinConfig) {
@@ -75,12 +75,15 @@ impl Rows {
             self.plain(at("max_output_tokens"), tokens);
         }
         self.span(at("request_timeout"), &agent.request_timeout);
+        self.span(at("turn_timeout"), &agent.turn_timeout);
+        self.plain(at("answer_bytes_max"), &agent.answer_bytes_max);
         self.plain(at("retries"), &agent.retries);
         self.plain(at("images"), &agent.images);
         if let Some(audio) = &agent.audio {
             self.plain(at("audio"), audio);
         }
         self.plain(at("strict_schemas"), &agent.strict_schemas);
+        self.plain(at("retain_days"), &agent.retain_days);
     }
 }
 
@@ -100,7 +103,7 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     }
     let InboxConfig { webhook, webhook_headers, .. } = &config.inbox;
     secrets.extend(webhook.iter().flat_map(|at| at.value.secrets()));
-    secrets.extend(webhook_headers.iter().map(|(_, value)| value.expose().to_owned()));
+    secrets.extend(webhook_headers.iter().flat_map(|(_, value)| header_secrets(value)));
     let AgentConfig { base_url, api_key, .. } = &*config.agent;
     secrets.extend(base_url.iter().flat_map(|at| at.value.secrets()));
     secrets.extend(api_key.iter().map(|key| key.expose().to_owned()));

@@ -1,6 +1,5 @@
 //! Opening files: read, parse, tell the format.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,14 +9,11 @@ use super::Dialect;
 use super::dialect::detect;
 use super::load::{LoadOptions, RegistryTexts};
 use super::node::{Mark, Node, NodeValue};
-use super::parse::{FILE_BYTES_MAX, Syntax, SyntaxError, check_strict_json, parse};
+use super::parse::{NODES_MAX, Syntax, SyntaxError, check_strict_json, parse};
 use super::place::{Place, Problems};
 use super::read::list;
-
-/// The local tools of a registry.
-pub(crate) const TOOLS_FILE: &str = "tools.json";
-/// The servers of a registry.
-pub(crate) const SERVERS_FILE: &str = "mcp.json";
+use super::registry_files::{RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry};
+use super::text_file::read_file;
 
 /// A file, parsed.
 pub(super) struct Source {
@@ -38,22 +34,45 @@ pub(super) fn open(
     problems: &mut Problems,
 ) {
     let full = options.cwd.join(path);
-    if full.is_dir() || options.registry.as_ref().is_some_and(|registry| registry.dir == full) {
-        // A forced format speaks of the files the user named, never of a registry's own.
-        for (name, own) in [(TOOLS_FILE, Dialect::ToolsJson), (SERVERS_FILE, Dialect::McpServers)] {
-            open(&path.join(name), Some(own), options, sources, problems);
-        }
-        return;
+    let given = options.registry.as_ref().filter(|registry| registry.dir == full);
+    if given.is_none() && !full.is_dir() {
+        let text = || given_file(&full, options).map_or_else(|| read_file(&full), Ok);
+        return add(path, format, text, options, sources, problems);
     }
+    let (tools, servers) = if let Some(RegistryTexts { tools, servers, .. }) = given {
+        (Ok(tools.clone()), Ok(servers.clone()))
+    } else {
+        let RegistryFiles { tools, servers, .. } = read_registry(&full);
+        (tools, servers)
+    };
+    // A forced format speaks of the files the user named, never of a registry's own.
+    let files =
+        [(TOOLS_FILE, Dialect::ToolsJson, tools), (SERVERS_FILE, Dialect::McpServers, servers)];
+    for (name, dialect, text) in files {
+        add(&path.join(name), Some(dialect), || text, options, sources, problems);
+    }
+}
+
+/// Adds a file, unless it is there already.
+fn add(
+    path: &Path,
+    format: Option<Dialect>,
+    text: impl FnOnce() -> Result<String, String>,
+    options: &LoadOptions<'_>,
+    sources: &mut Vec<Source>,
+    problems: &mut Problems,
+) {
+    let full = options.cwd.join(path);
     let shown = path.strip_prefix(&options.cwd).unwrap_or(path);
     let name: Arc<str> = shown.display().to_string().into();
     if sources.iter().any(|source| source.name == name) {
         return;
     }
-    match given(&full, options).map_or_else(|| read_file(&full), Ok) {
+    match text() {
         Ok(text) => {
             let folder = full.parent().map(Path::to_path_buf).unwrap_or_default();
-            sources.extend(source(name, folder, &text, format, options, problems));
+            let nodes_max = nodes_max(sources, options);
+            sources.extend(source(name, folder, (&text, nodes_max), format, options, problems));
         }
         Err(problem) => {
             let remedy = match full.file_name().and_then(|name| name.to_str()) {
@@ -71,59 +90,49 @@ pub(super) fn open(
     }
 }
 
-/// What a file of the registry says, where that is given instead of read.
-fn given(path: &Path, options: &LoadOptions<'_>) -> Option<String> {
+/// The text of a file of the registry, if it is given instead of read.
+fn given_file(path: &Path, options: &LoadOptions<'_>) -> Option<String> {
     let RegistryTexts { dir, tools, servers } = options.registry.as_ref()?;
     let of = |(name, text): (&str, &String)| (path == dir.join(name)).then(|| text.clone());
     [(TOOLS_FILE, tools), (SERVERS_FILE, servers)].into_iter().find_map(of)
 }
 
-/// The text of a file that is no longer than a configuration can be.
-pub(crate) fn read_file(path: &Path) -> Result<String, String> {
-    // Opening a pipe waits for whoever writes to it, which may be nobody. What a shell hands over in
-    // `/dev/fd` has a writer.
-    let kind = std::fs::metadata(path).map_err(|error| error.to_string())?.file_type();
-    if !kind.is_file() && !path.starts_with("/dev") && !path.starts_with("/proc/self/fd") {
-        return Err("it is not a file".to_owned());
+/// The limit on the values of a file: files before it, or the environment, may set it. Read before anything is compiled,
+/// because a registry is opened before.
+pub(super) fn nodes_max(sources: &[Source], options: &LoadOptions<'_>) -> usize {
+    if let Some(nodes_max) = options.nodes_max {
+        return nodes_max;
     }
-    read_up_to(path, FILE_BYTES_MAX)
+    let variable = options.environment.get("HAFT__LIMITS__MESSAGE_NODES_MAX");
+    let in_file = || {
+        let native = sources.iter().filter(|source| source.dialect == Dialect::Native);
+        let mut set = native.filter_map(|source| {
+            match &source.root.get("limits")?.get("message_nodes_max")?.value {
+                NodeValue::Number(text) => Some(text),
+                NodeValue::Text(_)
+                | NodeValue::Null
+                | NodeValue::Bool(_)
+                | NodeValue::List(_)
+                | NodeValue::Map(_) => None,
+            }
+        });
+        set.next_back()
+    };
+    // What is not a number is reported when the setting itself is compiled.
+    variable.or_else(in_file).and_then(|text| text.parse().ok()).unwrap_or(NODES_MAX)
 }
 
-/// The text of a plain file that has at most so many bytes. Nothing else is even opened: a pipe may
-/// have no writer, and a device no end.
-pub(crate) fn read_plain_file(path: &Path, bytes_max: u64) -> Result<String, String> {
-    let kind = std::fs::metadata(path).map_err(|error| error.to_string())?.file_type();
-    if !kind.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    read_up_to(path, bytes_max)
-}
-
-fn read_up_to(path: &Path, bytes_max: u64) -> Result<String, String> {
-    // A device does not say its length, and a file may grow, so the reading itself is bounded.
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(format!("it has more than {bytes_max} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].split(|byte| *byte == b'\n').count();
-        format!("it is not UTF-8 (line {line})")
-    })
-}
-
+/// Parses a text that has at most the given number of values.
 pub(super) fn source(
     name: Arc<str>,
     folder: PathBuf,
-    text: &str,
+    (text, nodes_max): (&str, usize),
     format: Option<Dialect>,
     options: &LoadOptions<'_>,
     problems: &mut Problems,
 ) -> Option<Source> {
     let syntax = Syntax::of(&name);
-    let root = match parse(text, syntax) {
+    let root = match parse(text, syntax, nodes_max) {
         Ok(root) => root,
         Err(error) => {
             syntax_problem(name, error, problems);

@@ -11,7 +11,7 @@ mod yaml_text;
 use serde_json::{Map, Value};
 
 use crate::config::node::{Mark, Node, NodeValue};
-use crate::config::parse::{SyntaxError, parse};
+use crate::config::parse::{FOREIGN_NODES_MAX, SyntaxError, parse};
 
 pub use crate::config::parse::Syntax;
 
@@ -65,7 +65,7 @@ impl EditError {
 impl<'a> Document<'a> {
     /// Reads a text. An empty one is an empty map.
     pub fn read(text: &'a str, syntax: Syntax) -> Result<Self, EditError> {
-        let tree = parse(text, syntax).map_err(|error| {
+        let tree = parse(text, syntax, FOREIGN_NODES_MAX).map_err(|error| {
             let SyntaxError { mark: Mark { line, column }, problem, remedy } = error;
             EditError::Syntax { line, column, problem, remedy }
         })?;
@@ -133,7 +133,9 @@ impl<'a> Document<'a> {
         let text = text.ok_or(EditError::Unsure)?;
         let mut expected = self.root();
         expected.insert(section.to_owned(), Value::Array(all));
-        let Ok(Value::Object(root)) = parse(&text, self.syntax).map(|tree| tree.to_json()) else {
+        let Ok(Value::Object(root)) =
+            parse(&text, self.syntax, FOREIGN_NODES_MAX).map(|tree| tree.to_json())
+        else {
             return Err(EditError::Unsure);
         };
         if root == expected { Ok(text) } else { Err(EditError::Unsure) }
@@ -157,7 +159,9 @@ impl<'a> Document<'a> {
         let mut expected = self.root();
         let is_empty = entries.is_empty();
         expected.insert(section.to_owned(), Value::Object(entries));
-        let Ok(Value::Object(root)) = parse(&text, self.syntax).map(|tree| tree.to_json()) else {
+        let Ok(Value::Object(root)) =
+            parse(&text, self.syntax, FOREIGN_NODES_MAX).map(|tree| tree.to_json())
+        else {
             return Err(EditError::Unsure);
         };
         // A table of TOML that lost its last entry is gone with it.

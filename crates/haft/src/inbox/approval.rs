@@ -105,8 +105,7 @@ impl Inbox {
         };
         for id in same {
             if let Some(open) = self.close(&id, Closing::Answered) {
-                // Whoever asked may have stopped waiting in this very moment.
-                drop(open.answer.send(Answer::Given(ALLOW.into())));
+                open.resolve(Answer::Given(ALLOW.into()));
             }
         }
     }

@@ -18,10 +18,12 @@ use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::config::agent::InboxConfig;
 use crate::error::Violation;
+use crate::record::Redactor;
 use crate::schema::Schema;
 use approval::{Agreed, Standing};
 pub(crate) use error::because;
@@ -58,6 +60,8 @@ struct Shared {
 
 struct Settings {
     config: InboxConfig,
+    /// Masked in what the webhook receives.
+    secrets: Vec<String>,
     webhook: Option<Webhook>,
 }
 
@@ -67,6 +71,17 @@ struct Open {
     bytes: usize,
     agreed: Option<Agreed>,
     answer: oneshot::Sender<Answer>,
+    /// Cancelled as soon as the answer is sent, for those who are asked beside the inbox.
+    closed: CancellationToken,
+}
+
+impl Open {
+    /// Sends the answer. The asker may have stopped waiting at the same time.
+    fn resolve(self, answer: Answer) {
+        drop(self.answer.send(answer));
+        // Only now: a client that comes back after this must find the answer.
+        self.closed.cancel();
+    }
 }
 
 impl Default for Inbox {
@@ -107,14 +122,15 @@ impl Inbox {
     pub(crate) async fn ask_beside(
         &self,
         ask: Ask,
-        other: impl AsyncFnOnce(&Item) -> Result<(), NoAnswer>,
+        other: impl AsyncFnOnce(&Item, &CancellationToken) -> Result<(), NoAnswer>,
     ) -> Result<Value, NoAnswer> {
         let (item, waiting) = self.put(ask).await?;
+        let closed = waiting.closed.clone();
         let mut waiting = std::pin::pin!(self.wait(waiting));
         tokio::select! {
             biased;
             answer = &mut waiting => return answer,
-            ended = other(&item) => match ended {
+            ended = other(&item, &closed) => match ended {
                 Err(reason) if !self.is_attended() => return Err(reason),
                 Err(reason) => tracing::info!(id = item.id, %reason, "a question stays in the inbox"),
                 Ok(()) => {}
@@ -160,13 +176,12 @@ impl Inbox {
             Answer::Refused { .. } => Closing::Refused,
         };
         let closed = self.close(id, how).ok_or(AnswerError::Unknown)?;
-        let Open { item, agreed, answer: tell, .. } = closed;
+        let item = closed.item.clone();
         tracing::info!(id, by, how = ?how, "a question to a person was answered");
-        if let Some(agreed) = agreed.filter(|_| approval::is_for_good(&answer)) {
-            self.agree_for_good(&agreed);
+        if let Some(agreed) = closed.agreed.as_ref().filter(|_| approval::is_for_good(&answer)) {
+            self.agree_for_good(agreed);
         }
-        // Whoever asked may have stopped waiting in this very moment.
-        drop(tell.send(answer));
+        closed.resolve(answer);
         Ok(item)
     }
 
@@ -198,13 +213,15 @@ impl Inbox {
     }
 
     /// Follows the configuration in use. Questions that wait already keep their time.
-    pub(crate) fn configure(&self, config: &InboxConfig) {
+    pub(crate) fn configure(&self, config: &InboxConfig, secrets: Vec<String>) {
         let old = self.0.settings.load();
-        if old.as_ref().is_some_and(|old| old.config == *config) {
+        if old.as_ref().is_some_and(|old| old.config == *config && old.secrets == secrets) {
             return;
         }
-        let webhook = if self.0.is_unseen { None } else { Webhook::of(config) };
-        self.0.settings.store(Some(Arc::new(Settings { config: config.clone(), webhook })));
+        let redactor = Redactor::new(secrets.iter().cloned());
+        let webhook = if self.0.is_unseen { None } else { Webhook::of(config, redactor) };
+        let settings = Settings { config: config.clone(), secrets, webhook };
+        self.0.settings.store(Some(Arc::new(settings)));
     }
 
     /// Puts a question in, and tells everybody.
@@ -224,7 +241,14 @@ impl Inbox {
         let item = item(ask, after);
         let bytes = size(&item);
         let (tell, answer) = oneshot::channel();
-        let waiting = Waiting { inbox: self.clone(), id: item.id.clone(), after, answer };
+        let closed = CancellationToken::new();
+        let waiting = Waiting {
+            inbox: self.clone(),
+            id: item.id.clone(),
+            after,
+            answer,
+            closed: closed.clone(),
+        };
         let mut open = self.lock();
         let used: usize = open.values().map(|open| open.bytes).sum();
         let is_own = |open: &&Open| item.caller.is_some() && open.item.caller == item.caller;
@@ -242,7 +266,7 @@ impl Inbox {
         }
         open.insert(
             item.id.clone(),
-            Open { item: item.clone(), schema, bytes, agreed, answer: tell },
+            Open { item: item.clone(), schema, bytes, agreed, answer: tell, closed },
         );
         // Nobody listens where nobody subscribed.
         drop(self.0.news.send(InboxEvent::Asked(item.clone())));
@@ -320,6 +344,7 @@ struct Waiting {
     id: String,
     after: Duration,
     answer: oneshot::Receiver<Answer>,
+    closed: CancellationToken,
 }
 
 impl Drop for Waiting {

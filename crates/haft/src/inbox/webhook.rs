@@ -11,6 +11,7 @@ use url::Url;
 use super::{Inbox, Item};
 use crate::config::agent::InboxConfig;
 use crate::error::innermost;
+use crate::record::Redactor;
 
 /// How long one attempt may take.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -29,13 +30,15 @@ pub(super) struct Webhook {
     headers: HeaderMap,
     /// The address without secrets.
     shown: String,
+    /// Masks secrets in what is sent.
+    redactor: Redactor,
     turns: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
 impl Webhook {
     /// The webhook of a configuration. One that cannot be used is said and left out.
-    pub(super) fn of(config: &InboxConfig) -> Option<Self> {
+    pub(super) fn of(config: &InboxConfig, redactor: Redactor) -> Option<Self> {
         let url = &config.webhook.as_ref()?.value;
         let made = headers(config).and_then(|headers| {
             let client = haft_mcp::http_client_builder().timeout(ATTEMPT_TIME_MAX).build();
@@ -47,6 +50,7 @@ impl Webhook {
                 url: url.expose().clone(),
                 headers,
                 shown: url.to_string(),
+                redactor,
                 turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
                 tasks: TaskTracker::new(),
             }),
@@ -68,8 +72,9 @@ impl Webhook {
             );
             return;
         }
-        match serde_json::to_vec(item) {
+        match serde_json::to_string(item) {
             Ok(body) => {
+                let body = self.redactor.json(&body).into_owned().into_bytes();
                 let (webhook, inbox) = (self.clone(), inbox.clone());
                 self.tasks.spawn(async move { webhook.send(&inbox, &id, &body).await });
             }

@@ -2,12 +2,13 @@
 
 use super::{Inbox, Item};
 use crate::config::agent::InboxConfig;
+use crate::record::Redactor;
 
 /// Never made.
 pub(super) enum Webhook {}
 
 impl Webhook {
-    pub(super) fn of(config: &InboxConfig) -> Option<Self> {
+    pub(super) fn of(config: &InboxConfig, _: Redactor) -> Option<Self> {
         if config.webhook.is_some() {
             tracing::warn!(
                 "`inbox.webhook` has no effect: this build of Haft has no HTTP client (feature `mcp`)"

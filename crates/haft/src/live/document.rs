@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use haft_bounds::json::Budget;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -31,13 +32,15 @@ impl Document {
 }
 
 impl Document {
-    /// The name that an entry gives itself, where entries of this document do.
-    pub(super) fn name_in(self, entry: &RawValue) -> Option<String> {
+    /// The name inside an entry; servers have theirs outside. An entry that cannot be read is an error:
+    /// it must not pass for one without a name.
+    pub(super) fn name_in(self, entry: &RawValue) -> Result<Option<String>, serde_json::Error> {
         match self {
             Self::Tools => {
-                serde_json::from_str::<Head>(entry.get()).ok().map(|Head { name, .. }| name)
+                let Head { name, .. } = serde_json::from_str(entry.get())?;
+                Ok(Some(name))
             }
-            Self::Servers => None,
+            Self::Servers => Ok(None),
         }
     }
 }
@@ -58,8 +61,15 @@ struct Entry {
 }
 
 impl Entries {
-    /// Takes a document apart.
-    pub(super) fn parse(document: Document, text: &str) -> Result<Self, serde_json::Error> {
+    /// Takes a document apart that has at most `nodes_max` values and keys. To take apart and lay out again what has
+    /// more would take several times its size.
+    pub(super) fn parse(document: Document, text: &str, nodes_max: usize) -> Result<Self, String> {
+        let budget = Budget::nodes(nodes_max);
+        budget.check(text.as_bytes()).map_err(|excess| format!("it has {excess}"))?;
+        Self::read(document, text).map_err(|error| error.to_string())
+    }
+
+    fn read(document: Document, text: &str) -> Result<Self, serde_json::Error> {
         let (list, is_nested) = match document {
             Document::Tools => {
                 let ToolsRoot { tools } = serde_json::from_str(text)?;
@@ -225,19 +235,19 @@ mod tests {
     fn what_is_not_touched_stays_as_it_was_written() {
         let text =
             "{\"tools\": [{\"type\":\"local\", \"name\":\"a\", \"big\": 12345678901234567890123}]}";
-        let mut entries = Entries::parse(Document::Tools, text).unwrap();
+        let mut entries = Entries::read(Document::Tools, text).unwrap();
         entries.put("b", raw(r#"{"name":"b","z":1.10}"#)).unwrap();
         let rendered = entries.render();
         assert!(rendered.contains("\"big\": 12345678901234567890123"), "{rendered}");
         assert!(rendered.contains("\"z\": 1.10"), "{rendered}");
-        let again = Entries::parse(Document::Tools, &rendered).unwrap().render();
+        let again = Entries::read(Document::Tools, &rendered).unwrap().render();
         assert_eq!(rendered, again);
     }
 
     #[test]
     fn a_setting_and_a_local_tool_may_share_a_name() {
         let text = r#"{"tools": [{"type":"mcp","name":"a"},{"type":"local","name":"a","x":1}]}"#;
-        let mut entries = Entries::parse(Document::Tools, text).unwrap();
+        let mut entries = Entries::read(Document::Tools, text).unwrap();
         entries.put("a", raw(r#"{"type":"local","name":"a","x":2}"#)).unwrap();
         assert_eq!(entries.names().count(), 2);
         assert!(entries.get("a").unwrap().get().contains("\"x\":2"));
@@ -247,7 +257,7 @@ mod tests {
     #[test]
     fn servers_keep_their_order_and_their_section() {
         let text = r#"{"tools": {"mcp_servers": {"b": {"command": "x"}, "a": {"url": "y"}}}}"#;
-        let mut entries = Entries::parse(Document::Servers, text).unwrap();
+        let mut entries = Entries::read(Document::Servers, text).unwrap();
         entries.put("b", raw(r#"{"command":"z"}"#)).unwrap();
         assert_eq!(entries.names().collect::<Vec<_>>(), ["b", "a"]);
         let value: serde_json::Value = serde_json::from_str(&entries.render()).unwrap();

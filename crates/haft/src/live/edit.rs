@@ -168,14 +168,14 @@ impl Edit {
         &self,
         documents: &mut Documents,
         revision: Option<&Revision>,
+        nodes_max: usize,
     ) -> Result<Made, EditError> {
         let text = match self.document {
             Document::Tools => &mut documents.tools,
             Document::Servers => &mut documents.servers,
         };
-        let mut entries = Entries::parse(self.document, text).map_err(|error| {
-            let file = self.document.file_name().to_owned();
-            EditError::Broken { file, problem: error.to_string() }
+        let mut entries = Entries::parse(self.document, text, nodes_max).map_err(|problem| {
+            EditError::Broken { file: self.document.file_name().to_owned(), problem }
         })?;
         let tag = entries.get(&self.name).map(entry_tag);
         match &self.condition {
@@ -200,9 +200,11 @@ impl Edit {
             }
         };
         // What is permitted is looked up by name, so an entry has no other name than its edit.
-        if let Some(entry) = &new
-            && self.document.name_in(entry).is_some_and(|name| name != self.name)
-        {
+        let name = match &new {
+            Some(entry) => self.document.name_in(entry).map_err(|error| self.unreadable(&error))?,
+            None => None,
+        };
+        if name.is_some_and(|name| name != self.name) {
             return Err(EditError::NotAllowed {
                 problem: format!("the entry for `{}` has another name", self.name),
                 remedy: format!("name it `{}`", self.name),

@@ -2,11 +2,12 @@
 //!
 //! The order that makes a change durable: the new text goes into a file beside the old one, which
 //! is flushed to the disk, then takes the old one's name, then the folder is flushed too. A crash
-//! leaves the old or the new file, never half of one.
+//! leaves the old or the new file, never half of one. A change of both files goes through a journal
+//! (`config/registry_files.rs`), so that a crash leaves both old or both new.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,11 +15,15 @@ use std::time::{Duration, Instant};
 
 use super::stamp::{LOOK_EVERY, Watched};
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
-use crate::config::{SERVERS_FILE, TOOLS_FILE, read_file};
+use crate::config::{
+    JOURNAL_FILE, Journal, RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry,
+};
 use crate::tool::BoxFuture;
 
 /// Held while a file is replaced, so that two processes do not undo each other's changes.
 const LOCK_FILE: &str = ".haft.lock";
+/// Files that Haft creates are its user's own: entries may hold secrets.
+const FILE_MODE: u32 = 0o600;
 
 /// How long another process may hold it.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -43,12 +48,25 @@ impl FolderStore {
     }
 
     fn read(&self) -> Result<Stored, StoreError> {
-        let text = |name: &str| {
-            let path = self.dir.join(name);
-            read_file(&path)
-                .map_err(|cause| StoreError::Read { what: path.display().to_string(), cause })
+        if self.dir.join(JOURNAL_FILE).exists() {
+            // Another process may be at it, or the folder may be read-only. The texts hold all the same.
+            if let Err(error) = self.lock().and_then(|_lock| self.complete()) {
+                tracing::warn!(
+                    "an interrupted change of the registry is not completed yet: {error}"
+                );
+            }
+        }
+        self.read_files()
+    }
+
+    fn read_files(&self) -> Result<Stored, StoreError> {
+        let RegistryFiles { tools, servers, .. } = read_registry(&self.dir);
+        let text = |name: &str, text: Result<String, String>| {
+            let what = || self.dir.join(name).display().to_string();
+            text.map_err(|cause| StoreError::Read { what: what(), cause })
         };
-        let documents = Documents { tools: text(TOOLS_FILE)?, servers: text(SERVERS_FILE)? };
+        let documents =
+            Documents { tools: text(TOOLS_FILE, tools)?, servers: text(SERVERS_FILE, servers)? };
         Ok(Stored { revision: self.revision_of(&documents), documents })
     }
 
@@ -66,23 +84,77 @@ impl FolderStore {
 
     fn write(&self, expected: &Revision, new: &Documents) -> Result<Revision, StoreError> {
         let lock = self.lock().map_err(|error| self.unwritable(LOCK_FILE, &error))?;
-        let Stored { documents: old, revision } = self.read()?;
+        self.complete().map_err(|error| self.unwritable(JOURNAL_FILE, &error))?;
+        let Stored { documents: old, revision } = self.read_files()?;
         if revision != *expected {
             return Err(StoreError::Conflict);
         }
-        let texts =
-            [(TOOLS_FILE, &old.tools, &new.tools), (SERVERS_FILE, &old.servers, &new.servers)];
-        for (name, _, new) in texts.into_iter().filter(|(_, old, new)| old != new) {
-            replace(&self.dir.join(name), new).map_err(|error| self.unwritable(name, &error))?;
+        let drafts =
+            [(TOOLS_FILE, &old.tools, &new.tools), (SERVERS_FILE, &old.servers, &new.servers)]
+                .into_iter()
+                .filter(|(_, old, new)| old != new)
+                .map(|(name, _, new)| {
+                    let draft = Draft::write(&self.dir.join(name), new);
+                    draft.map_err(|error| self.unwritable(name, &error))
+                })
+                .collect::<Result<Vec<Draft>, StoreError>>()?;
+        let is_of_both = drafts.len() > 1;
+        if is_of_both {
+            self.announce(&old, new).map_err(|error| self.unwritable(JOURNAL_FILE, &error))?;
+        }
+        let placed = drafts.into_iter().try_for_each(Draft::put_in_place);
+        match placed.and_then(|()| if is_of_both { self.remove_journal() } else { Ok(()) }) {
+            Ok(()) => {}
+            // The journal has it: every reader sees the change, and the next one completes it.
+            Err(error) if is_of_both => {
+                tracing::warn!("a change of the registry is not completed yet: {error}");
+            }
+            Err(error) => return Err(self.unwritable("the registry", &error)),
         }
         drop(lock);
         Ok(self.revision_of(new))
     }
 
+    /// Writes the journal of a change of both files. From then on the change holds.
+    fn announce(&self, old: &Documents, new: &Documents) -> io::Result<()> {
+        let journal = Journal::new((&old.tools, &new.tools), (&old.servers, &new.servers));
+        let text = serde_json::to_string(&journal)?;
+        let path = self.dir.join(JOURNAL_FILE);
+        let draft = Draft::create(path, &text, fs::Permissions::from_mode(FILE_MODE))?;
+        draft.put_in_place()
+    }
+
+    /// Completes an interrupted change of both files. The caller holds the lock.
+    fn complete(&self) -> io::Result<()> {
+        let RegistryFiles { tools, servers, journal } = read_registry(&self.dir);
+        let (Some(journal), Ok(tools), Ok(servers)) = (journal, tools, servers) else {
+            return Ok(());
+        };
+        if let Some((tools, servers)) = journal.settle(&tools, &servers) {
+            for (name, text) in [(TOOLS_FILE, tools), (SERVERS_FILE, servers)] {
+                let path = self.dir.join(name);
+                if fs::read_to_string(&path)? != text {
+                    Draft::write(&path, text)?.put_in_place()?;
+                }
+            }
+        } else {
+            tracing::warn!(
+                "a change of the registry was interrupted, and a file was edited since: the files stand as \
+                 they are"
+            );
+        }
+        self.remove_journal()
+    }
+
+    fn remove_journal(&self) -> io::Result<()> {
+        fs::remove_file(self.dir.join(JOURNAL_FILE))?;
+        File::open(&self.dir)?.sync_all()
+    }
+
     fn lock(&self) -> io::Result<File> {
         let path = self.dir.join(LOCK_FILE);
         let mut options = OpenOptions::new();
-        let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let file = options.create(true).truncate(false).write(true).mode(FILE_MODE).open(path)?;
         let began = Instant::now();
         loop {
             match file.try_lock() {
@@ -104,30 +176,52 @@ impl FolderStore {
     }
 }
 
-/// Puts a file with `text` in place of the one at `path`. A link stays a link.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = fs::canonicalize(path)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{name}.new"));
-    // A draft that is there was left by a crash.
-    match fs::remove_file(&draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
+/// A new text beside the file that it will replace. Dropped before, it leaves nothing.
+struct Draft {
+    draft: PathBuf,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Writes a draft with the permissions of the file at `path`. A link stays a link.
+    fn write(path: &Path, text: &str) -> io::Result<Self> {
+        let path = fs::canonicalize(path)?;
+        let permissions = fs::metadata(&path)?.permissions();
+        Self::create(path, text, permissions)
     }
-    let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
+
+    fn create(path: PathBuf, text: &str, permissions: fs::Permissions) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_prefix('.').unwrap_or(&name);
+        let draft = path.with_file_name(format!(".{name}.new"));
+        // A draft that is there was left by a crash.
+        match fs::remove_file(&draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        // Nobody else may read it before it has the permissions of the file it replaces.
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&draft)?;
+        let this = Self { draft, path };
+        file.set_permissions(permissions)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&draft, &path)
-    })();
-    if written.is_err() {
-        // The cause is told; a draft that stays is removed by the next change.
-        let _ = fs::remove_file(&draft);
+        Ok(this)
     }
-    written?;
-    File::open(folder)?.sync_all()
+
+    /// Replaces the file, for good.
+    fn put_in_place(self) -> io::Result<()> {
+        fs::rename(&self.draft, &self.path)?;
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        File::open(folder)?.sync_all()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Gone already if it is in place. One that stays is removed by the next change.
+        let _ = fs::remove_file(&self.draft);
+    }
 }
 
 impl RegistryStore for FolderStore {

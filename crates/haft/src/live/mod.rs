@@ -15,6 +15,7 @@ mod worker;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use haft_bounds::heavy;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -33,6 +34,7 @@ use worker::Order;
 pub use document::{Document, entry_tag};
 pub use edit::{Action, Condition, Edit, EditError, Edited, Happened};
 pub use folder::FolderStore;
+pub(crate) use permit::dry_run;
 pub use store::{Documents, RegistryStore, Revision, StoreError, Stored};
 
 /// How many changes may wait for their turn.
@@ -168,9 +170,11 @@ impl Live {
             Document::Tools => tools,
             Document::Servers => servers,
         };
-        let entries = Entries::parse(document, &text).map_err(|error| EditError::Broken {
+        let nodes_max = self.shared.runtime.config().limits.nodes_max();
+        let parse = || Entries::parse(document, &text, nodes_max);
+        let entries = heavy::in_place(text.len(), parse).map_err(|problem| EditError::Broken {
             file: document.file_name().to_owned(),
-            problem: error.to_string(),
+            problem,
         })?;
         Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
     }
@@ -178,7 +182,7 @@ impl Live {
     /// Whether an entry in use comes from the registry, so that it can be edited.
     pub fn is_in_registry(&self, document: Document, name: &str) -> bool {
         let config = self.shared.runtime.config();
-        let is_its = |place: &Place| worker::is_registrys(&config, &place.file);
+        let is_its = |place: &Place| config.is_registry_file(&place.file);
         self.shared.store.is_some()
             && match document {
                 Document::Tools => {

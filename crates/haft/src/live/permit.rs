@@ -1,87 +1,165 @@
-//! What the operator lets those do who change the registry over an API. Whoever may register a
-//! command may run it, so a command needs a line in `policy.allowed_commands`, and a variable of Haft's
-//! own environment one in `policy.allowed_variables`. Only files set them.
+//! The operator's limits for registrations over an API. A command needs a line in
+//! `policy.allowed_commands`, a variable of Haft's environment one in `policy.allowed_variables`, and a
+//! variable for a child process one in `policy.allowed_env`. Only files set them.
+//!
+//! Every decision reads the compiled configuration: what the loader resolved is what will run. An entry's
+//! text is never parsed a second time here, since two parsers can disagree about it.
 
-use serde_json::Value;
-use serde_json::value::RawValue;
+use std::path::{Component, Path};
 
 use super::document::Document;
 use super::edit::{Action, Edit, EditError};
+use super::store::Documents;
 use crate::config::choices::InheritEnv;
-use crate::config::model::{Endpoint, LocalProgram, StdioEndpoint};
-use crate::config::{Config, Masked};
+use crate::config::model::{Endpoint, LocalProgram, LocalTool, ServerConfig, StdioEndpoint};
+use crate::config::{Config, LoadOptions, Masked, Place, RegistryTexts};
+use haft_bounds::json::NODES_MAX;
 
-/// Variables that make an allowed program run something else, by how they begin. Compared without
-/// regard to case: some programs read theirs so.
-const HIJACKING: [&str; 24] = [
-    "PATH", "HOME", "BASH_", "ENV", "SHELL", "IFS", "PS4", "LD_", "DYLD_", "GLIBC_", "GCONV_",
-    "MALLOC_", "NODE_", "NPM_", "PYTHON", "PIP_", "UV_", "PERL", "RUBY", "JAVA", "JDK_", "_JAVA",
-    "GIT_", "XDG_",
-];
+/// Folders with code that the operator did not write as tools.
+const FOREIGN_FOLDERS: [&str; 4] =
+    ["site-packages", "dist-packages", "node_modules", "__pycache__"];
 
-/// Whether the entry that `edit` leaves in `config` may be there.
+/// Decides whether the entry that `edit` leaves in `config` is allowed.
 pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), EditError> {
-    let entry = match &edit.action {
-        Action::Add(entry) | Action::Put(entry) => entry,
-        // What is there was permitted, or written by hand.
+    match &edit.action {
+        Action::Add(_) | Action::Put(_) => {}
+        // The entry was permitted before, or the operator wrote it.
         Action::Remove | Action::SetDisabled(_) => return Ok(()),
-    };
+    }
     let name = &edit.name;
-    permit_variables(name, entry, config)?;
+    let is_registrys = |place: &Place| config.is_registry_file(&place.file);
+    let mut is_found = false;
     match edit.document {
         Document::Tools => {
-            let tool = config.local.iter().find(|tool| tool.definition.name == *name);
-            match tool.map(|tool| &tool.program) {
-                // A script in the registry's folder is the operator's own, as long as nobody else says
-                // what it does.
-                Some(LocalProgram::Command { command, args, .. })
-                    if command.is_empty() && args.is_empty() =>
-                {
-                    Ok(())
-                }
-                Some(LocalProgram::Command { command, script_path, args }) => {
-                    let script = script_path.as_deref().map(Masked::from);
-                    permit_command(name, command.iter().chain(&script).chain(args), config)
-                }
-                Some(LocalProgram::Python { .. }) | None => Ok(()),
+            // A local tool and the settings of a server's tool may share the name.
+            let settings = config.tools.iter().filter(|it| it.name == *name);
+            for entry in settings.filter(|it| is_registrys(&it.place)) {
+                is_found = true;
+                permit_variables(name, &entry.place, config)?;
+            }
+            let local = config.local.iter().filter(|it| it.definition.name == *name);
+            for tool in local.filter(|it| is_registrys(&it.place)) {
+                is_found = true;
+                permit_variables(name, &tool.place, config)?;
+                permit_tool(name, tool, config)?;
             }
         }
         Document::Servers => {
-            let server = config.servers.iter().find(|server| server.name == *name);
-            match server.map(|server| &server.endpoint) {
-                Some(Endpoint::Stdio(stdio)) => permit_process(name, entry, stdio, config),
-                Some(Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_)) | None => {
-                    Ok(())
-                }
+            let servers = config.servers.iter().filter(|it| it.name == *name);
+            for server in servers.filter(|it| is_registrys(&it.place)) {
+                is_found = true;
+                permit_variables(name, &server.place, config)?;
+                permit_server(server, config)?;
             }
+        }
+    }
+    if is_found {
+        return Ok(());
+    }
+    // A check that found nothing to look at has checked nothing.
+    Err(EditError::NotAllowed {
+        problem: format!("the configuration has no entry `{name}` after this change"),
+        remedy: "send an entry with this name, and nothing else".to_owned(),
+    })
+}
+
+/// Makes `edit` in an empty registry and returns the configuration that it leads to, if it is permitted.
+/// Nothing is written. `options` name the registry's folder as their only file.
+pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, EditError> {
+    let mut new = Documents {
+        tools: "{\"tools\": []}".to_owned(),
+        servers: "{\"mcp_servers\": {}}".to_owned(),
+    };
+    edit.make(&mut new, None, NODES_MAX)?;
+    let Documents { tools, servers } = new;
+    let dir = options.files.first().cloned().unwrap_or_default();
+    let registry = Some(RegistryTexts { dir, tools, servers });
+    let options = LoadOptions { registry, ..options.clone() };
+    let config = Config::load(&options).map_err(EditError::Invalid)?;
+    permit(edit, &config).map(|()| config)
+}
+
+fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), EditError> {
+    match &tool.program {
+        LocalProgram::Python { script_path, .. } => permit_script(name, script_path),
+        LocalProgram::Command { command, script_path, args } => {
+            if let Some(script_path) = script_path {
+                permit_script(name, script_path)?;
+            }
+            // A script in the registry's folder is the operator's own, as long as the entry does not
+            // choose its interpreter or its arguments.
+            if command.is_empty() && args.is_empty() {
+                return Ok(());
+            }
+            let script = script_path.as_deref().map(Masked::from);
+            permit_command(name, command.iter().chain(&script).chain(args), config)
         }
     }
 }
 
+/// Refuses scripts that a package manager or an editor put into the registry's folder.
+fn permit_script(name: &str, script_path: &str) -> Result<(), EditError> {
+    let is_foreign = |component: Component<'_>| match component {
+        Component::Normal(part) => {
+            let part = part.to_string_lossy();
+            part.starts_with('.') || FOREIGN_FOLDERS.iter().any(|it| part.eq_ignore_ascii_case(it))
+        }
+        Component::CurDir => false,
+        Component::ParentDir | Component::RootDir | Component::Prefix(_) => true,
+    };
+    if !Path::new(script_path).components().any(is_foreign) {
+        return Ok(());
+    }
+    Err(EditError::NotAllowed {
+        problem: format!(
+            "`{name}` may not run `{}`: scripts in hidden folders and in folders of installed packages \
+             are not tools",
+            script_path.escape_debug()
+        ),
+        remedy: "name a script of the registry's folder, or let the operator configure the tool in a file"
+            .to_owned(),
+    })
+}
+
+fn permit_server(server: &ServerConfig, config: &Config) -> Result<(), EditError> {
+    match &server.endpoint {
+        Endpoint::Stdio(stdio) => permit_process(server, stdio, config),
+        Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => Ok(()),
+    }
+}
+
 fn permit_process(
-    name: &str,
-    entry: &RawValue,
+    server: &ServerConfig,
     stdio: &StdioEndpoint,
     config: &Config,
 ) -> Result<(), EditError> {
+    let name = &server.name;
     permit_command(name, [&stdio.command].into_iter().chain(&stdio.args), config)?;
-    // What stands in files can change after it was permitted, and a folder decides what a name means.
-    let says = |key: &str| {
-        serde_json::from_str::<Value>(entry.get()).is_ok_and(|it| it.get(key).is_some())
-    };
-    let files = ["cwd", "env_file", "envFile"].into_iter().find(|key| says(key));
-    let all = (stdio.inherit_env.value == InheritEnv::All).then_some("inherit_env: all");
-    let is_plain = |it: &str| it.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    let hijacks = |variable: &&str| {
-        let upper = variable.to_ascii_uppercase();
-        !is_plain(variable) || HIJACKING.iter().any(|it| upper.starts_with(it))
-    };
-    let variable = stdio.env.iter().map(|(variable, _)| variable.as_str()).find(hijacks);
-    match files.or(all).or(variable) {
-        None => Ok(()),
-        Some(what) => Err(EditError::NotAllowed {
+    // Files can change after the check, and a working directory decides what a relative name means. A
+    // value from a variable is the operator's: `permit_variables` allowed that variable.
+    let is_operators =
+        |key: &str| server.place_of(key).is_some_and(|place| place.file.starts_with('$'));
+    let set = [
+        ("cwd", stdio.cwd.is_some() && !is_operators("cwd")),
+        ("env_file", stdio.env_file.is_some() && !is_operators("env_file")),
+        ("inherit_env: all", stdio.inherit_env.value == InheritEnv::All),
+    ];
+    if let Some((what, _)) = set.into_iter().find(|(_, is_set)| *is_set) {
+        return Err(EditError::NotAllowed {
             problem: format!("`{name}` may not set `{what}`, which can decide what a program runs"),
             remedy: "leave it out, or let the operator configure the server in a file".to_owned(),
+        });
+    }
+    let allowed = &config.policy.allowed_env.value;
+    let is_allowed = |variable: &str| allowed.iter().any(|pattern| pattern.fits(variable));
+    match stdio.env.iter().find(|(variable, _)| !is_allowed(variable)) {
+        None => Ok(()),
+        Some((variable, _)) => Err(EditError::NotAllowed {
+            problem: format!("`{name}` may not set the environment variable `{variable}`"),
+            remedy: format!(
+                "leave it out, or let the operator add `{variable}` to `policy.allowed_env` in the \
+                 configuration"
+            ),
         }),
     }
 }
@@ -103,44 +181,23 @@ fn permit_command<'a>(
              arguments"
         ),
         remedy: "let the operator add the whole command line to `policy.allowed_commands` in the \
-                 configuration; `*` stands for a part of a word, a last `...` for any further words"
+                 configuration; `*` stands for letters, digits, `.`, `_` and `-`, a last `...` for any \
+                 further words"
             .to_owned(),
     })
 }
 
-/// What an entry may name of Haft's own environment, which whoever reads it could send anywhere.
-fn permit_variables(name: &str, entry: &RawValue, config: &Config) -> Result<(), EditError> {
-    let value: Value = serde_json::from_str(entry.get()).unwrap_or_default();
+/// Refuses references to Haft's own environment, whose values an entry could send anywhere.
+fn permit_variables(name: &str, entry: &Place, config: &Config) -> Result<(), EditError> {
     let allowed = &config.policy.allowed_variables.value;
-    match find_reference(&value, &|variable| !allowed.iter().any(|it| it == variable)) {
+    let mut variables = config.variables_of(entry);
+    match variables.find(|variable| !allowed.iter().any(|it| it == variable)) {
         None => Ok(()),
         Some(variable) => Err(EditError::NotAllowed {
             problem: format!("`{name}` may not use the variable `{variable}`"),
-            remedy:
-                "let the operator add it to `policy.allowed_variables` in the configuration; a \
-                     `$` that is meant as one is written `$$`"
-                    .to_owned(),
+            remedy: "let the operator add it to `policy.allowed_variables` in the configuration; a `$` that \
+                     is meant as one is written `$$`"
+                .to_owned(),
         }),
     }
-}
-
-/// The first `${NAME}` that `is_wanted`, in any text or key.
-fn find_reference(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> Option<String> {
-    match value {
-        Value::String(text) => references(text).find(|name| is_wanted(name)).map(ToOwned::to_owned),
-        Value::Array(items) => items.iter().find_map(|item| find_reference(item, is_wanted)),
-        Value::Object(members) => members.iter().find_map(|(key, value)| {
-            let in_key = references(key).find(|name| is_wanted(name)).map(ToOwned::to_owned);
-            in_key.or_else(|| find_reference(value, is_wanted))
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
-/// What stands between `${` and the end of the name. `$${` is counted too: better one too many.
-fn references(text: &str) -> impl Iterator<Item = &str> {
-    text.split("${").skip(1).map(|rest| {
-        let rest = rest.strip_prefix("env:").unwrap_or(rest);
-        &rest[..rest.find([':', '}']).unwrap_or(rest.len())]
-    })
 }

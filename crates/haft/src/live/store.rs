@@ -12,8 +12,8 @@ pub trait RegistryStore: Send + Sync + 'static {
     /// What the registry says now.
     fn load(&self) -> BoxFuture<'_, Result<Stored, StoreError>>;
 
-    /// Replaces what the registry says, if it still is at `expected`. When this answers, the new
-    /// state survives whatever happens to the machine; until then, readers see the old one.
+    /// Replaces both documents, if the registry still is at `expected`, or neither. When this answers, the
+    /// new state survives whatever happens to the machine; until then, readers see the old one.
     fn commit<'a>(
         &'a self,
         expected: &'a Revision,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use haft_bounds::heavy;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -93,6 +94,7 @@ impl Shared {
         store: &dyn RegistryStore,
         mut asked: Vec<Asked>,
     ) -> Result<(), Vec<Asked>> {
+        let nodes_max = self.runtime.config().limits.nodes_max();
         for _ in 0..CONFLICTS_MAX {
             let Stored { documents: old, revision } = match store.load().await {
                 Ok(stored) => stored,
@@ -106,7 +108,9 @@ impl Shared {
             for Asked { edit, answer } in asked {
                 // After the first edit the registry is no longer at its revision.
                 let at = made.is_empty().then_some(&revision);
-                match self.may_touch(&edit).and_then(|()| edit.make(&mut new, at)) {
+                let bytes = new.tools.len() + new.servers.len();
+                let edited = || edit.make(&mut new, at, nodes_max);
+                match self.may_touch(&edit).and_then(|()| heavy::in_place(bytes, edited)) {
                     Ok(it) => made.push((Asked { edit, answer }, it)),
                     // Whoever went away wants no answer.
                     Err(error) => drop(answer.send(Err(error))),
@@ -157,7 +161,7 @@ impl Shared {
                 .find(|server| server.name == edit.name)
                 .map(|server| &server.place),
         };
-        match place.filter(|place| !is_registrys(&config, &place.file)) {
+        match place.filter(|place| !config.is_registry_file(&place.file)) {
             None => Ok(()),
             Some(place) => {
                 let (name, file) = (edit.name.clone(), place.file.to_string());
@@ -179,7 +183,7 @@ impl Shared {
         for edit in edits {
             permit(edit, &config)?;
         }
-        let change = self.runtime.prepare(config).await?;
+        let change = Box::pin(self.runtime.prepare(config)).await?;
         let revision =
             if new == *old { revision.clone() } else { store.commit(revision, &new).await? };
         change.publish().await;
@@ -192,7 +196,7 @@ impl Shared {
         let config = self.runtime.config();
         let is_error = |problem: &&Problem| problem.severity == Severity::Error;
         let mut errors = error.problems.iter().filter(is_error);
-        match errors.find(|problem| !is_registrys(&config, &problem.place.file)) {
+        match errors.find(|problem| !config.is_registry_file(&problem.place.file)) {
             None => EditError::Invalid(error),
             Some(other) => {
                 EditError::Broken { file: other.place.file.to_string(), problem: other.to_string() }
@@ -248,7 +252,8 @@ impl Shared {
         let is_first = self.status().revision.is_none() && self.status().problem.is_none();
         let waiting = waiting_for_restart(&self.at_start, &config);
         let refused = |error| ReloadError::Refused(Arc::new(error));
-        self.runtime.prepare(config).await.map_err(refused)?.publish().await;
+        let change = Box::pin(self.runtime.prepare(config)).await.map_err(refused)?;
+        change.publish().await;
         self.in_use(revision);
         if !is_first {
             tracing::info!("the configuration was loaded again");
@@ -269,13 +274,6 @@ fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
     paths.sort_unstable();
     paths.dedup();
     paths
-}
-
-/// Whether a file of the configuration is one of the registry's.
-pub(super) fn is_registrys(config: &Config, name: &str) -> bool {
-    let Some(registry) = &config.registry_dir else { return false };
-    let file = config.files.iter().find(|file| *file.name == *name);
-    file.is_some_and(|file| file.path.parent() == Some(registry.value.as_path()))
 }
 
 fn answer(asked: Vec<Asked>, error: impl Fn() -> Result<Edited, EditError>) {

@@ -251,6 +251,18 @@ impl Failures {
         }
     }
 
+    /// The answer exceeds its size limit.
+    pub(super) fn too_large(&self, bytes_max: u64) -> ModelError {
+        ModelError {
+            kind: ModelFailure::Unreadable,
+            message: format!(
+                "the answer of the service of `{}` has more than {bytes_max} bytes",
+                self.model
+            ),
+            remedy: Some("raise `agent.answer_bytes_max` if the answer is genuine".to_owned()),
+        }
+    }
+
     /// What came is something else altogether.
     pub(super) fn not_an_answer(&self, content_type: &str, body: &str) -> ModelError {
         let what = if content_type.is_empty() { "no JSON" } else { content_type };

@@ -30,7 +30,8 @@ pub fn open_with(
     patience: Patience,
 ) -> Result<Arc<dyn ChatModel>, ModelError> {
     let model = Arc::new(provider::ServiceModel::new(config)?);
-    Ok(Arc::new(patience::Patient { model, patience }))
+    let turn_timeout = config.turn_timeout.value;
+    Ok(Arc::new(patience::Patient { model, patience, turn_timeout }))
 }
 
 /// A language model.

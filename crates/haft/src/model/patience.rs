@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use tokio::time::Instant;
 
 use super::{ChatModel, ModelError, ModelEvent, ModelFailure, ModelRequest, ModelStream};
 use crate::error::human;
@@ -59,6 +60,8 @@ fn jittered(wait: Duration) -> Duration {
 pub(super) struct Patient {
     pub(super) model: Arc<dyn ChatModel>,
     pub(super) patience: Patience,
+    /// The limit for one answer, with all retries and the pauses between them.
+    pub(super) turn_timeout: Duration,
 }
 
 impl ChatModel for Patient {
@@ -74,10 +77,12 @@ impl ChatModel for Patient {
             stream: None,
             tries: 0,
             wait: Duration::ZERO,
+            turn_timeout: self.turn_timeout,
+            started: Instant::now(),
         };
         Box::pin(stream::try_unfold(Some(asking), |asking| async move {
             let Some(mut asking) = asking else { return Ok(None) };
-            let event = asking.next().await?;
+            let event = asking.next_in_time().await?;
             let is_last = matches!(event, ModelEvent::Done(_));
             Ok(Some((event, (!is_last).then_some(asking))))
         }))
@@ -92,9 +97,27 @@ struct Asking {
     stream: Option<ModelStream>,
     tries: u32,
     wait: Duration,
+    turn_timeout: Duration,
+    started: Instant,
 }
 
 impl Asking {
+    async fn next_in_time(&mut self) -> Result<ModelEvent, ModelError> {
+        let left = self.turn_timeout.saturating_sub(self.started.elapsed());
+        match tokio::time::timeout(left, self.next()).await {
+            Ok(event) => event,
+            Err(_) => Err(ModelError {
+                kind: ModelFailure::Passing { retry_after: None },
+                message: format!(
+                    "the service of `{}` did not complete its answer within {}",
+                    self.model.name(),
+                    human(self.turn_timeout)
+                ),
+                remedy: Some("raise `agent.turn_timeout` if the answer is that long".to_owned()),
+            }),
+        }
+    }
+
     async fn next(&mut self) -> Result<ModelEvent, ModelError> {
         let stream = match &mut self.stream {
             Some(stream) => stream,

@@ -31,6 +31,9 @@ pub struct Entry<'a> {
     pub trace_id: Option<&'a str>,
     /// The arguments as they came. Arguments that are not JSON are recorded as a JSON string.
     pub input: &'a RawValue,
+    /// Whether the tool was started. The arguments of a call that was refused before are cut to
+    /// [`REFUSED_FIELD_BYTES_MAX`](super::REFUSED_FIELD_BYTES_MAX) if its entry is long.
+    pub started: bool,
     /// The structured answer, as the tool wrote it.
     pub data: Option<&'a RawValue>,
     /// The answer's blocks. Left out of the line where they only repeat `data`.

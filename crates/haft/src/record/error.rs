@@ -26,6 +26,20 @@ pub enum LogError {
         /// The limit that was in force.
         after: Duration,
     },
+    /// The disk has less than `log.keep_free` left, and there are no older files to delete.
+    #[error(
+        "the disk of the execution log `{}` has {free_bytes} bytes left, less than `log.keep_free` \
+         ({keep_free_bytes})",
+        path.display()
+    )]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// How much is left.
+        free_bytes: u64,
+        /// How much is to be left.
+        keep_free_bytes: u64,
+    },
     /// The file or its directory cannot be read.
     #[error("the execution log `{}` cannot be read", path.display())]
     Read {
@@ -41,7 +55,7 @@ impl LogError {
     pub fn problem(&self) -> String {
         match self {
             Self::Write { source, .. } | Self::Read { source, .. } => format!("{self}: {source}"),
-            Self::Stalled { .. } => self.to_string(),
+            Self::Stalled { .. } | Self::NoSpace { .. } => self.to_string(),
         }
     }
 
@@ -55,6 +69,10 @@ impl LogError {
             Self::Stalled { path, .. } => {
                 format!("check the disk or network mount that holds `{}`", path.display())
             }
+            Self::NoSpace { path, .. } => format!(
+                "make room on the disk that holds `{}`, or lower `log.keep_free`",
+                path.display()
+            ),
             Self::Read { path, .. } => {
                 format!("check that `{}` exists and may be read", path.display())
             }

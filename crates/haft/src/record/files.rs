@@ -1,4 +1,5 @@
-//! The files of a log directory: one per day, named by date, deleted by name.
+//! The files of a log directory: one per day, in parts if the day is long, named by date and deleted
+//! by name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,20 +18,58 @@ pub(super) fn utc_date(timestamp: Timestamp) -> Date {
     Offset::UTC.to_datetime(timestamp).date()
 }
 
-/// Where the records of `date` are.
-pub(super) fn path_of(dir: &Path, date: Date) -> PathBuf {
-    dir.join(format!("tools-{date}.jsonl"))
+/// One file of the log. Files compare by age.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LogFile {
+    pub(super) date: Date,
+    /// Its number among the parts of that day, from 1.
+    pub(super) part: u32,
+    pub(super) path: PathBuf,
 }
 
-/// Every log file with its date, oldest first. Files with other names are none of our business.
-pub(super) fn list(dir: &Path) -> Result<Vec<(Date, PathBuf)>, LogError> {
+impl LogFile {
+    /// The file of a part of a day: `tools-2026-07-15.jsonl`, then `tools-2026-07-15.2.jsonl`.
+    pub(super) fn new(dir: &Path, date: Date, part: u32) -> Self {
+        let name = match part {
+            1 => format!("tools-{date}.jsonl"),
+            part => format!("tools-{date}.{part}.jsonl"),
+        };
+        Self { date, part, path: dir.join(name) }
+    }
+
+    fn at(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let text = name.strip_prefix("tools-")?.strip_suffix(".jsonl")?;
+        let (date, part) = match text.split_once('.') {
+            Some((date, part)) => (date, part.parse().ok()?),
+            None => (text, 1),
+        };
+        let file = Self::new(path.parent()?, date.parse().ok()?, part);
+        // Only the one spelling that the log writes: `tools-20260101.jsonl` is another program's.
+        (part > 0 && file.path == path).then_some(file)
+    }
+
+    /// Deletes the file. A failure is reported and does not stop the log.
+    pub(super) fn delete(&self, why: &str) {
+        match fs::remove_file(&self.path) {
+            Ok(()) => tracing::info!(path = %self.path.display(), "deleted a log file: {why}"),
+            // Another process that shares the directory was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let path = self.path.display();
+                tracing::warn!(%path, %error, "could not delete a log file: {why}");
+            }
+        }
+    }
+}
+
+/// Every log file, oldest first. Files with other names belong to other programs.
+pub(super) fn list(dir: &Path) -> Result<Vec<LogFile>, LogError> {
     let entries = fs::read_dir(dir).map_err(|error| LogError::read(dir, error))?;
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| LogError::read(dir, error))?;
-        if let Some(date) = entry.file_name().to_str().and_then(date_of) {
-            files.push((date, entry.path()));
-        }
+        files.extend(LogFile::at(&entry.path()));
     }
     files.sort_unstable();
     Ok(files)
@@ -49,57 +88,54 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Deletes the files whose date is at least `retain_days` before `newest`. A clock that was put
-/// back makes `newest` smaller and so can only keep more. The file of `newest` itself always stays.
-///
-/// A file that cannot be deleted is reported and left: it must not stop the log.
+/// Deletes the files whose date is more than `retain_days` before `newest`: an entry is kept for at
+/// least so many whole days. A clock that was put back makes `newest` smaller and so can only keep
+/// more. The files of `newest` itself always stay.
 pub(super) fn delete_expired(dir: &Path, newest: Date, retain_days: u32) {
-    let days_kept = Span::new().try_days(i64::from(retain_days.max(1)) - 1);
+    let days_kept = Span::new().try_days(i64::from(retain_days));
     let Ok(oldest_kept) = days_kept.and_then(|days| newest.checked_sub(days)) else {
         return; // The limit lies before the first date there is, so nothing is that old.
     };
-    let files = match list(dir) {
-        Ok(files) => files,
+    match list(dir) {
+        Ok(files) => {
+            let expired = files.iter().filter(|file| file.date < oldest_kept);
+            expired.for_each(|file| file.delete("it expired"));
+        }
         Err(error) => {
             tracing::warn!(error = error.problem(), "could not look for expired log files");
-            return;
-        }
-    };
-    for (_, path) in files.into_iter().filter(|(date, _)| *date < oldest_kept) {
-        match fs::remove_file(&path) {
-            Ok(()) => tracing::info!(path = %path.display(), "deleted an expired log file"),
-            // Another process that shares the directory was faster.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "could not delete an expired log file");
-            }
         }
     }
 }
 
-fn date_of(name: &str) -> Option<Date> {
-    let text = name.strip_prefix("tools-")?.strip_suffix(".jsonl")?;
-    let date: Date = text.parse().ok()?;
-    // Only the one spelling that we write: `tools-20260101.jsonl` is somebody else's file.
-    (date.to_string() == text).then_some(date)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::date_of;
+    use std::path::Path;
+
+    use super::LogFile;
 
     #[test]
     fn only_names_that_the_log_writes_are_its_files() {
-        assert_eq!(date_of("tools-2026-02-28.jsonl"), Some(jiff::civil::date(2026, 2, 28)));
+        let found = |name: &str| {
+            let file = LogFile::at(&Path::new("logs").join(name))?;
+            Some((file.date, file.part))
+        };
+        let date = jiff::civil::date(2026, 2, 28);
+        assert_eq!(found("tools-2026-02-28.jsonl"), Some((date, 1)));
+        assert_eq!(found("tools-2026-02-28.12.jsonl"), Some((date, 12)));
         for other in [
             "tools-2026-02-30.jsonl",
             "tools-20260228.jsonl",
             "tools-2026-02-28.jsonl.gz",
             "tools-2026-02-28T00:00.jsonl",
+            "tools-2026-02-28.0.jsonl",
+            "tools-2026-02-28.1.jsonl",
+            "tools-2026-02-28.02.jsonl",
+            "tools-2026-02-28.+2.jsonl",
+            "tools-2026-02-28..jsonl",
             "old-tools-2026-02-28.jsonl",
             "tools-.jsonl",
         ] {
-            assert_eq!(date_of(other), None, "{other}");
+            assert_eq!(found(other), None, "{other}");
         }
     }
 }

@@ -10,27 +10,34 @@ use jiff::civil::Date;
 
 use super::entry::LoggedCall;
 use super::error::LogError;
-use super::files::{list, open_to_read};
+use super::files::{LogFile, list, open_to_read};
 use super::lines::{NextLine, next_line};
 use super::open_file::identity;
 use super::query::{Filter, Parsed, parse};
 
 /// Returns what is appended to the log from now on. `limit` of the filter means nothing here.
 ///
-/// The two newest files are followed: a call that began before midnight is recorded under the
-/// date it began on.
+/// The two newest days are followed: a call that began before midnight is recorded under the date it
+/// began on.
 #[derive(Debug)]
 pub struct Follow {
     dir: PathBuf,
     filter: Filter,
-    tails: BTreeMap<Date, Tail>,
-    /// Older files were there before and are not new, even if they become the newest ones left.
+    /// By date and part.
+    tails: BTreeMap<(Date, u32), Tail>,
+    /// The first part of each day that is followed. Earlier ones were there before and are not new.
+    first_parts: BTreeMap<Date, u32>,
+    /// The same for days: earlier ones are not new even if they become the newest ones left.
     oldest: Date,
     malformed: u64,
 }
 
-/// How many of the newest files are followed.
-const FILES_FOLLOWED: usize = 2;
+/// How many of the newest days are followed.
+const DAYS_FOLLOWED: usize = 2;
+
+/// How many of the newest parts of a day are followed. Another process may write once more to the one
+/// before the last.
+const PARTS_FOLLOWED: usize = 2;
 
 /// How many calls of one file a poll returns at most; the rest comes with the next one. Whoever reads
 /// slowly must not make all that was written meanwhile wait in memory.
@@ -54,13 +61,14 @@ impl Follow {
             dir: dir.into(),
             filter,
             tails: BTreeMap::new(),
+            first_parts: BTreeMap::new(),
             oldest: Date::MIN,
             malformed: 0,
         };
-        for (date, path) in follow.newest_files()? {
+        for LogFile { date, part, path } in follow.followed_files()? {
             if let Some(mut tail) = Tail::open(&path)? {
                 tail.each_line(|_| Next::Line)?;
-                follow.tails.insert(date, tail);
+                follow.tails.insert((date, part), tail);
             }
         }
         follow.forget_older();
@@ -71,14 +79,14 @@ impl Follow {
     /// that is being written comes with a later poll.
     pub fn poll(&mut self) -> Result<Vec<LoggedCall>, LogError> {
         let mut calls = Vec::new();
-        let listed = self.newest_files()?;
+        let listed = self.followed_files()?;
         // First to the end of what is known, whether or not it was moved away or deleted since.
         for tail in self.tails.values_mut() {
             self.malformed += tail.read(&self.filter, &mut calls)?;
         }
         self.tails.retain(|_, tail| !tail.is_read || tail.is_at_its_path());
-        for (date, path) in listed.into_iter().rev() {
-            if let Entry::Vacant(place) = self.tails.entry(date)
+        for LogFile { date, part, path } in listed {
+            if let Entry::Vacant(place) = self.tails.entry((date, part))
                 && let Some(tail) = Tail::open(&path)?
             {
                 self.malformed += place.insert(tail).read(&self.filter, &mut calls)?;
@@ -94,28 +102,45 @@ impl Follow {
     }
 
     fn forget_older(&mut self) {
-        while self.tails.len() > FILES_FOLLOWED {
-            self.tails.pop_first();
+        let mut days: Vec<Date> = self.tails.keys().map(|(date, _)| *date).collect();
+        days.dedup();
+        if let Some(oldest) = days.len().checked_sub(DAYS_FOLLOWED).map(|at| days[at]) {
+            self.oldest = oldest;
+            self.tails.retain(|(date, _), _| *date >= oldest);
+            self.first_parts.retain(|date, _| *date >= oldest);
         }
-        if self.tails.len() == FILES_FOLLOWED {
-            self.oldest = self.tails.keys().next().copied().unwrap_or(self.oldest);
+        for day in days.into_iter().filter(|day| *day >= self.oldest) {
+            let parts = self.tails.range((day, 0)..=(day, u32::MAX)).map(|((_, part), _)| *part);
+            let Some(first) = parts.rev().take(PARTS_FOLLOWED).last() else { continue };
+            // What was not read to its end yet is not forgotten.
+            self.tails.retain(|(date, part), tail| *date != day || *part >= first || !tail.is_read);
+            self.first_parts.insert(day, first);
         }
     }
 
-    /// The newest first.
-    fn newest_files(&self) -> Result<Vec<(Date, PathBuf)>, LogError> {
-        match list(&self.dir) {
-            Ok(files) => {
-                let files = files.into_iter().rev().take_while(|(date, _)| *date >= self.oldest);
-                // What cannot be read must not take the place of what can.
-                let files = files.filter(|(_, path)| open_to_read(path).is_ok());
-                Ok(files.take(FILES_FOLLOWED).collect())
-            }
+    /// The files of the two newest days, oldest first, without parts that are not new.
+    fn followed_files(&self) -> Result<Vec<LogFile>, LogError> {
+        let mut files = match list(&self.dir) {
+            Ok(files) => files,
             Err(LogError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Vec::new())
+                return Ok(Vec::new());
             }
-            Err(error) => Err(error),
+            Err(error) => return Err(error),
+        };
+        let newest: BTreeMap<Date, u32> = files.iter().map(|file| (file.date, file.part)).collect();
+        files.retain(|LogFile { date, part, path }| {
+            // A day whose parts were all deleted begins again with the first one.
+            let first = self.first_parts.get(date).filter(|first| newest[date] >= **first);
+            let is_new = *date >= self.oldest && first.is_none_or(|first| part >= first);
+            // What cannot be read must not take the place of what can.
+            is_new && open_to_read(path).is_ok()
+        });
+        let mut days: Vec<Date> = files.iter().map(|file| file.date).collect();
+        days.dedup();
+        if let Some(oldest) = days.len().checked_sub(DAYS_FOLLOWED).map(|at| days[at]) {
+            files.retain(|file| file.date >= oldest);
         }
+        Ok(files)
     }
 }
 

@@ -13,11 +13,16 @@ use super::files::utc_date;
 use super::lines::LINE_BYTES_MAX;
 use super::redact::Redactor;
 use super::shorten::shorten;
+use super::{REFUSED_ENTRY_BYTES_MAX, REFUSED_FIELD_BYTES_MAX};
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
+use crate::memory::Reservation;
 
 /// What an ordinary line has beside its payload, so that it is not moved while it grows.
 const FRAME_BYTES_USUAL: usize = 640;
+
+/// How much is kept of a field of an entry that is too long.
+pub(super) const FIELD_BYTES_MAX: usize = 64 << 10;
 
 /// A finished line and the date whose file it belongs to.
 #[derive(Debug)]
@@ -25,16 +30,41 @@ pub(super) struct Line {
     pub(super) date: Date,
     /// Ends with its only newline.
     pub(super) text: String,
+    /// The memory it takes until it is written.
+    pub(super) memory: Option<Reservation>,
+}
+
+/// How long a line may be, and how much of each field is kept of a longer one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineLimit {
+    pub(super) bytes_max: usize,
+    pub(super) field_bytes_max: usize,
+}
+
+impl LineLimit {
+    /// The limit of an entry in a log whose files have at most `part_bytes_max`. Readers take no
+    /// longer lines than [`LINE_BYTES_MAX`].
+    pub(super) fn of_part(part_bytes_max: u64) -> Self {
+        let part = usize::try_from(part_bytes_max).unwrap_or(usize::MAX);
+        let bytes_max = LINE_BYTES_MAX.min(part);
+        // A cut entry has fewer than 16 fields that may be long.
+        Self { bytes_max, field_bytes_max: FIELD_BYTES_MAX.min(bytes_max / 16) }
+    }
+
+    /// The limit of an entry for a call whose tool was not started. Anyone may make those, as many
+    /// and as large as they like.
+    fn of_refused(self) -> Self {
+        Self {
+            bytes_max: self.bytes_max.min(REFUSED_ENTRY_BYTES_MAX),
+            field_bytes_max: self.field_bytes_max.min(REFUSED_FIELD_BYTES_MAX),
+        }
+    }
 }
 
 impl Line {
-    /// The line is never longer than readers take.
-    pub(super) fn new(entry: &Entry<'_>, redactor: &Redactor) -> Self {
-        Self::within(LINE_BYTES_MAX, entry, redactor)
-    }
-
-    /// Beyond `bytes_max`, what is long in the entry is cut.
-    pub(super) fn within(bytes_max: usize, entry: &Entry<'_>, redactor: &Redactor) -> Self {
+    /// What is long in the entry is cut if the line exceeds `limit`.
+    pub(super) fn new(entry: &Entry<'_>, redactor: &Redactor, limit: LineLimit) -> Self {
+        let limit = if entry.started { limit } else { limit.of_refused() };
         // Names, ids and JSON always serialize; were that ever to change, the log would still
         // hold an entry that says which call is missing.
         let text = serialized(entry).unwrap_or_else(|error| unrecordable(entry, &error));
@@ -44,11 +74,12 @@ impl Line {
             Cow::Borrowed(_) => None,
         };
         let mut text = redacted.unwrap_or(text);
-        if text.len() > bytes_max {
-            text = shorten(&text).unwrap_or_else(|error| unrecordable(entry, &error));
+        if text.len() > limit.bytes_max {
+            text = shorten(&text, limit.field_bytes_max)
+                .unwrap_or_else(|error| unrecordable(entry, &error));
         }
         text.push('\n');
-        Self { date: utc_date(entry.timestamp), text }
+        Self { date: utc_date(entry.timestamp), text, memory: None }
     }
 }
 

@@ -50,7 +50,7 @@ pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
         Err(error) => return Err(error),
     };
     let paths: VecDeque<PathBuf> =
-        files.into_iter().filter(|(date, _)| filter.covers(*date)).map(|(_, path)| path).collect();
+        files.into_iter().filter(|file| filter.covers(file.date)).map(|file| file.path).collect();
     let calls = Calls { filter: filter.clone(), ..Calls::default() };
     match filter.limit {
         None => Ok(Calls { paths, ..calls }),

@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::error::LogError;
-use super::health::LogHealth;
+use super::health::{LogHealth, LowSpace};
 use super::line::Line;
 use super::notice::Notice;
 use super::sink::Written;
-use super::{Limits, OnLogFailure};
+use super::space::part_bytes_max;
+use super::{Limits, LogOptions, OnLogFailure};
 
-/// The most that goes out in one write, unless a single line is longer.
+/// The most that goes out in one write, unless a single line is longer. Files with a smaller limit get
+/// smaller batches.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Somebody who waits for a line or for the whole queue.
@@ -27,25 +30,44 @@ pub(super) type Waiter = oneshot::Sender<Result<(), LogError>>;
 pub(super) struct Queue {
     on_failure: OnLogFailure,
     limits: Limits,
+    batch_bytes_max: usize,
+    /// Present if the disk is nearly full.
+    pub(super) low_space: Option<LowSpace>,
     pending: VecDeque<(Line, Option<Waiter>)>,
     pending_bytes: usize,
     /// Who waits for the lines that are being written.
     in_flight: Vec<Option<Waiter>>,
     /// Who waits for the queue to be empty.
     flushes: Vec<Waiter>,
+    /// Who waits for the outcome of the next attempt, while the log fails.
+    retries: Vec<Waiter>,
     trouble: Option<Trouble>,
     /// Copies whether there is trouble, for those who look without the lock.
     failing: Arc<AtomicBool>,
     entries_lost: u64,
     notices: Vec<Notice>,
-    /// Since when somebody is writing. At most one writes at a time.
-    pub(super) writing_since: Option<Instant>,
+    /// At most one thread writes at a time.
+    pub(super) turn: Turn,
+    claims: u64,
+    /// The runtime whose worker writes.
+    pub(super) runtime: Option<Handle>,
     /// The writer thread is asked to write.
     pub(super) wanted: bool,
-    /// The watch thread is awake and looks at `writing_since`.
+    /// The watch thread is awake and looks at `turn`.
     pub(super) watched: bool,
     /// The last handle is gone.
     pub(super) stopped: bool,
+}
+
+/// The right to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// No thread has it.
+    Free,
+    /// A task of a runtime has it and has not started to write.
+    Claimed { claim: u64, since: Instant },
+    /// A thread is writing.
+    Writing { since: Instant },
 }
 
 #[derive(Debug)]
@@ -56,19 +78,25 @@ struct Trouble {
 }
 
 impl Queue {
-    pub(super) fn new(on_failure: OnLogFailure, limits: Limits, failing: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(options: &LogOptions, limits: Limits, failing: Arc<AtomicBool>) -> Self {
+        let part = usize::try_from(part_bytes_max(options.max_bytes)).unwrap_or(usize::MAX);
         Self {
-            on_failure,
+            on_failure: options.on_failure,
             limits,
+            batch_bytes_max: BATCH_BYTES_MAX.min(part),
+            low_space: None,
             pending: VecDeque::new(),
             pending_bytes: 0,
             in_flight: Vec::new(),
             flushes: Vec::new(),
+            retries: Vec::new(),
             trouble: None,
             failing,
             entries_lost: 0,
             notices: Vec::new(),
-            writing_since: None,
+            turn: Turn::Free,
+            claims: 0,
+            runtime: None,
             wanted: false,
             watched: false,
             stopped: false,
@@ -100,6 +128,42 @@ impl Queue {
         }
     }
 
+    /// Registers a waiter for the outcome of the next attempt to write. A log that works, or
+    /// hangs, answers at once.
+    pub(super) fn retry(&mut self, waiter: Waiter) {
+        match &self.trouble {
+            None => drop(waiter.send(Ok(()))),
+            Some(trouble) if self.is_stalled() => drop(waiter.send(Err(trouble.error.clone()))),
+            Some(_) => self.retries.push(waiter),
+        }
+    }
+
+    /// Gives the turn to a task of `runtime`, which [starts](Self::start_writing) it.
+    pub(super) fn claim(&mut self, runtime: Handle) -> u64 {
+        self.claims += 1;
+        self.turn = Turn::Claimed { claim: self.claims, since: Instant::now() };
+        self.runtime = Some(runtime);
+        self.claims
+    }
+
+    /// Whether the turn still belongs to this claim. The watch takes it from a task that does not
+    /// start.
+    pub(super) fn holds(&self, number: u64) -> bool {
+        matches!(self.turn, Turn::Claimed { claim, .. } if claim == number)
+    }
+
+    /// Marks the start of a write.
+    pub(super) fn start_writing(&mut self) {
+        self.turn = Turn::Writing { since: Instant::now() };
+    }
+
+    /// Takes the turn from a task that has not started, for the writer thread.
+    pub(super) fn revoke_claim(&mut self) {
+        self.turn = Turn::Free;
+        self.runtime = None;
+        self.wanted = true;
+    }
+
     /// Takes the lines of the next write. Those who wait for them stay here, so that they can be
     /// answered even if the write hangs.
     pub(super) fn take_batch(&mut self) -> Vec<Line> {
@@ -107,7 +171,7 @@ impl Queue {
         let mut bytes = 0;
         while let Some((line, _)) = self.pending.front() {
             bytes += line.text.len();
-            if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
+            if bytes > self.batch_bytes_max && !batch.is_empty() {
                 break;
             }
             if let Some((line, waiter)) = self.pending.pop_front() {
@@ -151,7 +215,7 @@ impl Queue {
         for waiter in pending.chain(in_flight) {
             let _ = waiter.send(on_trouble(self.on_failure, error));
         }
-        for waiter in self.flushes.drain(..) {
+        for waiter in self.flushes.drain(..).chain(self.retries.drain(..)) {
             let _ = waiter.send(Err(error.clone()));
         }
     }
@@ -159,7 +223,11 @@ impl Queue {
     /// Ends a turn of writing. Whoever waits for an empty queue is told if it is, or if it will
     /// not be soon.
     pub(super) fn finish(&mut self) {
-        self.writing_since = None;
+        self.turn = Turn::Free;
+        self.runtime = None;
+        for waiter in self.retries.drain(..) {
+            let _ = waiter.send(self.trouble.as_ref().map_or(Ok(()), |it| Err(it.error.clone())));
+        }
         let answer = match &self.trouble {
             _ if self.pending.is_empty() => Ok(()),
             Some(trouble) => Err(trouble.error.clone()),
@@ -183,7 +251,7 @@ impl Queue {
 
     /// Whether everything is written.
     pub(super) fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.writing_since.is_none()
+        self.pending.is_empty() && self.turn == Turn::Free
     }
 
     /// Whether lines wait.
@@ -195,7 +263,7 @@ impl Queue {
     pub(super) fn health(&self) -> LogHealth {
         let entries_lost = self.entries_lost;
         match &self.trouble {
-            None => LogHealth::Working { entries_lost },
+            None => LogHealth::Working { entries_lost, low_space: self.low_space },
             Some(trouble) => LogHealth::Failing {
                 since: trouble.since,
                 problem: trouble.error.clone(),
@@ -206,7 +274,8 @@ impl Queue {
     }
 
     fn is_stalled(&self) -> bool {
-        self.writing_since.is_some() && matches!(self.problem(), Some(LogError::Stalled { .. }))
+        matches!(self.turn, Turn::Writing { .. })
+            && matches!(self.problem(), Some(LogError::Stalled { .. }))
     }
 
     /// Takes note that the log cannot be written.
@@ -263,11 +332,12 @@ mod tests {
     #[test]
     fn changes_are_reported_once() {
         let limits = Limits { backlog_entries_max: 1, ..Limits::default() };
-        let mut queue = Queue::new(OnLogFailure::Degrade, limits, Arc::default());
+        let options = LogOptions { on_failure: OnLogFailure::Degrade, ..LogOptions::new("unused") };
+        let mut queue = Queue::new(&options, limits, Arc::default());
         let error = || LogError::write("log".as_ref(), std::io::ErrorKind::StorageFull.into());
         for full in [true, true, true, false, false] {
             let date = jiff::civil::date(2026, 7, 15);
-            queue.push(Line { date, text: "{}\n".into() }, None);
+            queue.push(Line { date, text: "{}\n".into(), memory: None }, None);
             let batch = queue.take_batch();
             let stored = if full { 0 } else { batch.len() };
             let written = Written { stored, safe: stored, problem: full.then(error) };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 /// What an ordinary entry fits into. Longer ones may still meet a full disk.
-const ROOM_BYTES: u64 = 4096;
+pub(super) const ROOM_BYTES: u64 = 4096;
 
 /// Fails where the next entry would. Nothing that a reader could see is written to a regular file,
 /// because many short processes may each open it.

@@ -6,22 +6,21 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::entry::LoggedCall;
 
-/// How much is kept of what is cut.
-pub(super) const KEPT_BYTES: usize = 64 << 10;
-
-/// The same entry with each long field cut. Values become strings that hold their beginning.
-pub(super) fn shorten(line: &str) -> Result<String, serde_json::Error> {
+/// The same entry with each field cut to `kept_bytes`. Values become strings that hold their beginning.
+pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_json::Error> {
     let mut call: LoggedCall = serde_json::from_str(line)?;
-    let names = [&mut call.server, &mut call.caller, &mut call.session].into_iter().flatten();
-    names.chain([&mut call.execution_id, &mut call.tool]).for_each(cut_text);
-    cut_json(&mut call.input)?;
+    let names = [&mut call.server, &mut call.caller, &mut call.session, &mut call.request];
+    let names = names.into_iter().chain([&mut call.trace_id]).flatten();
+    let names = names.chain([&mut call.execution_id, &mut call.tool]);
+    names.for_each(|text| cut_text(text, kept_bytes));
+    cut_json(&mut call.input, kept_bytes)?;
     for json in [&mut call.output, &mut call.content, &mut call.raw].into_iter().flatten() {
-        cut_json(json)?;
+        cut_json(json, kept_bytes)?;
     }
     if let Some(error) = &mut call.error {
-        cut_text(&mut error.message);
-        error.remedy.iter_mut().for_each(cut_text);
-        if let Some(beginning) = beginning(&error.details.to_string()) {
+        cut_text(&mut error.message, kept_bytes);
+        error.remedy.iter_mut().for_each(|text| cut_text(text, kept_bytes));
+        if let Some(beginning) = beginning(&error.details.to_string(), kept_bytes) {
             error.details = Value::String(beginning);
         }
     }
@@ -29,21 +28,21 @@ pub(super) fn shorten(line: &str) -> Result<String, serde_json::Error> {
 }
 
 /// The beginning of a text that is too long, with a note of how long it was.
-fn beginning(text: &str) -> Option<String> {
-    let kept = text.floor_char_boundary(KEPT_BYTES);
+fn beginning(text: &str, kept_bytes: usize) -> Option<String> {
+    let kept = text.floor_char_boundary(kept_bytes);
     let gone = text.len() - kept;
     (gone > 0)
         .then(|| format!("{} [{gone} of {} bytes are not in the log]", &text[..kept], text.len()))
 }
 
-fn cut_text(text: &mut String) {
-    if let Some(beginning) = beginning(text) {
+fn cut_text(text: &mut String, kept_bytes: usize) {
+    if let Some(beginning) = beginning(text, kept_bytes) {
         *text = beginning;
     }
 }
 
-fn cut_json(json: &mut Box<RawValue>) -> Result<(), serde_json::Error> {
-    if let Some(beginning) = beginning(json.get()) {
+fn cut_json(json: &mut Box<RawValue>, kept_bytes: usize) -> Result<(), serde_json::Error> {
+    if let Some(beginning) = beginning(json.get(), kept_bytes) {
         *json = to_raw_value(&beginning)?;
     }
     Ok(())

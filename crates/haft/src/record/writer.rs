@@ -1,11 +1,12 @@
-//! Who writes, and when. See the [module](super) for why a caller writes itself.
+//! Who writes, and when. See the [module](super) for why a worker of the runtime writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
 
 use super::clock::Clock;
 use super::error::LogError;
@@ -13,12 +14,12 @@ use super::files::utc_date;
 use super::health::LogHealth;
 use super::line::Line;
 use super::notice::report;
-use super::queue::Queue;
+use super::queue::{Queue, Turn};
 use super::sink::{Sink, Written};
 use super::{Durability, Limits, LogOptions, OnLogFailure, lock};
 
-/// How many batches a caller writes for others before the writer thread takes over.
-const ROUNDS_OF_A_CALLER_MAX: u32 = 4;
+/// How many batches a task of the runtime writes before the writer thread takes over.
+const ROUNDS_OF_A_TASK_MAX: u32 = 4;
 
 /// What callers, the writer thread and the watch thread share.
 #[derive(Debug)]
@@ -27,8 +28,10 @@ pub(super) struct Writer {
     limits: Limits,
     clock: Arc<dyn Clock>,
     queue: Mutex<Queue>,
-    /// Only who set `writing_since` locks it, so nobody ever waits for it.
+    /// Only the holder of the turn locks it, so no thread ever waits for it.
     sink: Mutex<Sink>,
+    /// Writes on workers of a runtime.
+    tasks: TaskTracker,
     /// Whether the queue is in trouble, for the look before each call.
     failing: Arc<AtomicBool>,
     /// Wakes the writer thread.
@@ -38,26 +41,23 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the file and starts the two threads, which end after [`stop`](Self::stop).
+    /// Starts the two threads, which end after [`stop`](Self::stop), and lets the writer thread open
+    /// the file: a disk that hangs must not hold the caller.
     pub(super) fn start(
         options: LogOptions,
         limits: Limits,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, LogError> {
-        let now = clock.now();
         let failing = Arc::<AtomicBool>::default();
-        let mut queue = Queue::new(options.on_failure, limits, Arc::clone(&failing));
-        let mut sink = Sink::new(&options, limits, utc_date(now));
-        if let Err(error) = sink.open() {
-            match options.on_failure {
-                OnLogFailure::Refuse => return Err(error),
-                OnLogFailure::Degrade => queue.fail(&error, now),
-            }
-        }
-        report(queue.take_notices());
+        let mut queue = Queue::new(&options, limits, Arc::clone(&failing));
+        let sink = Sink::new(&options, limits, utc_date(clock.now()));
+        queue.start_writing();
+        queue.watched = true;
+        let on_failure = options.on_failure;
         let writer = Arc::new(Self {
             queue: Mutex::new(queue),
             sink: Mutex::new(sink),
+            tasks: TaskTracker::new(),
             options,
             limits,
             clock,
@@ -65,21 +65,59 @@ impl Writer {
             work: Condvar::new(),
             watch: Condvar::new(),
         });
-        writer.start_thread("haft-log-write", Self::write_when_wanted)?;
+        let (opened, outcome) = mpsc::channel();
+        writer.start_thread("haft-log-write", move |writer| {
+            let _ = opened.send(writer.open_sink());
+            writer.write_when_wanted();
+        })?;
         writer.start_thread("haft-log-watch", Self::watch_for_stalls)?;
-        Ok(writer)
+        let stall_after = limits.stall_after;
+        let outcome = outcome.recv_timeout(stall_after);
+        let outcome = outcome.unwrap_or_else(|_| Err(writer.stalled()));
+        match (outcome, on_failure) {
+            (Ok(()), _) | (Err(_), OnLogFailure::Degrade) => Ok(writer),
+            (Err(error), OnLogFailure::Refuse) => {
+                writer.stop();
+                Err(error)
+            }
+        }
     }
 
-    /// Queues `line` and, where the runtime can spare this thread, writes it at once.
-    pub(super) fn submit(&self, line: Line) -> oneshot::Receiver<Result<(), LogError>> {
+    /// Opens the file, in the turn that the queue was made with.
+    fn open_sink(&self) -> Result<(), LogError> {
+        let mut sink = lock(&self.sink);
+        let opened = sink.open();
+        let mut queue = lock(&self.queue);
+        queue.low_space = sink.low_space();
+        drop(sink);
+        let problem = opened.as_ref().err().cloned();
+        queue.settle(Vec::new(), Written { problem, ..Written::default() }, self.clock.now());
+        queue.finish();
+        let notices = match self.options.on_failure {
+            // The caller gets the error.
+            OnLogFailure::Refuse if opened.is_err() => Vec::new(),
+            OnLogFailure::Refuse | OnLogFailure::Degrade => queue.take_notices(),
+        };
+        drop(queue);
+        report(notices);
+        opened
+    }
+
+    /// Queues `line` and, where the runtime can spare a worker, lets a task there write it.
+    pub(super) fn submit(self: &Arc<Self>, line: Line) -> oneshot::Receiver<Result<(), LogError>> {
         let (waiter, answer) = oneshot::channel();
-        let may_write = self.may_write_here();
+        let runtime = self.runtime_to_spare();
         let mut queue = lock(&self.queue);
         queue.push(line, Some(waiter));
-        if may_write && queue.writing_since.is_none() {
-            self.lead(queue, ROUNDS_OF_A_CALLER_MAX);
-        } else {
-            self.call_writer(queue);
+        match runtime {
+            Some(runtime) if queue.turn == Turn::Free => {
+                let claim = queue.claim(runtime.clone());
+                self.wake_watch(&mut queue);
+                drop(queue);
+                let writer = Arc::clone(self);
+                self.tasks.spawn_on(async move { writer.write_claimed(claim) }, &runtime);
+            }
+            _ => self.call_writer(queue),
         }
         answer
     }
@@ -91,22 +129,24 @@ impl Writer {
         self.call_writer(queue);
     }
 
-    /// Tries again if the last write failed and the policy cares.
-    pub(super) fn ready(&self) -> Result<(), LogError> {
+    /// Whether calls may run: `None` if they may, or what to wait for.
+    pub(super) fn retry_if_failing(&self) -> Option<oneshot::Receiver<Result<(), LogError>>> {
         if !self.failing.load(Ordering::Acquire) {
-            return Ok(());
+            return None;
         }
         match self.options.on_failure {
-            OnLogFailure::Degrade => return Ok(()),
+            OnLogFailure::Degrade => return None,
             OnLogFailure::Refuse => {}
         }
-        let queue = lock(&self.queue);
-        if queue.writing_since.is_none() && queue.problem().is_some() {
-            self.lead(queue, 1);
-        } else {
-            drop(queue);
-        }
-        lock(&self.queue).problem().cloned().map_or(Ok(()), Err)
+        let (waiter, answer) = oneshot::channel();
+        let mut queue = lock(&self.queue);
+        queue.retry(waiter);
+        self.call_writer(queue);
+        Some(answer)
+    }
+
+    pub(super) fn options(&self) -> &LogOptions {
+        &self.options
     }
 
     pub(super) fn health(&self) -> LogHealth {
@@ -138,10 +178,19 @@ impl Writer {
         self.watch.notify_one();
     }
 
+    /// The task that [`submit`](Self::submit) spawns.
+    fn write_claimed(&self, claim: u64) {
+        let queue = lock(&self.queue);
+        if queue.holds(claim) {
+            self.lead(queue, ROUNDS_OF_A_TASK_MAX);
+        }
+    }
+
     /// Writes what is queued, for at most `rounds_max` batches. The caller has made sure, under
-    /// this very lock, that nobody else is writing.
+    /// this very lock, that the turn is its own.
     fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, rounds_max: u32) {
-        self.begin(&mut queue);
+        queue.start_writing();
+        self.wake_watch(&mut queue);
         let mut sink = lock(&self.sink);
         for round in 0..rounds_max {
             let must_probe = round == 0 && queue.problem().is_some();
@@ -156,8 +205,9 @@ impl Writer {
                 sink.write(&batch)
             };
             queue = lock(&self.queue);
+            queue.low_space = sink.low_space();
             queue.settle(batch, written, self.clock.now());
-            queue.writing_since = Some(Instant::now());
+            queue.start_writing();
             if queue.problem().is_some() {
                 break;
             }
@@ -172,10 +222,8 @@ impl Writer {
         report(notices);
     }
 
-    fn begin(&self, queue: &mut Queue) {
-        queue.writing_since = Some(Instant::now());
-        // The watch sleeps while nothing is written, so it is woken once per busy spell and not
-        // once per entry.
+    /// The watch sleeps between busy spells, so it is woken once per spell and not once per entry.
+    fn wake_watch(&self, queue: &mut Queue) {
         if !queue.watched {
             queue.watched = true;
             self.watch.notify_one();
@@ -184,7 +232,7 @@ impl Writer {
 
     fn call_writer(&self, mut queue: MutexGuard<'_, Queue>) {
         // Whoever is writing looks at the queue again before it stops.
-        if queue.writing_since.is_none() {
+        if queue.turn == Turn::Free {
             queue.wanted = true;
             self.work.notify_one();
         }
@@ -193,14 +241,18 @@ impl Writer {
         report(notices);
     }
 
-    /// Whether this thread may be held up by a disk. The only worker of a runtime may not: its
-    /// timers would stop, and with them every timeout. Nor may a worker wait for an fsync.
-    fn may_write_here(&self) -> bool {
+    /// The runtime whose worker may write, if any. The task that a worker spawns runs there next, so
+    /// no thread is woken, and a disk that hangs holds the worker but not the call, which other
+    /// workers continue. The only worker of a runtime is not lent: its timers would stop, and with
+    /// them every timeout. Nor does a worker wait for an fsync. A thread in `block_on` is not a
+    /// worker.
+    fn runtime_to_spare(&self) -> Option<Handle> {
         match self.options.durability {
+            Durability::Disk => None,
             Durability::Os => {
-                Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1)
+                tokio::task::try_id()?;
+                Handle::try_current().ok().filter(|runtime| runtime.metrics().num_workers() > 1)
             }
-            Durability::Disk => false,
         }
     }
 
@@ -208,7 +260,7 @@ impl Writer {
     fn write_when_wanted(&self) {
         let mut queue = lock(&self.queue);
         loop {
-            if queue.wanted && queue.writing_since.is_none() {
+            if queue.wanted && queue.turn == Turn::Free {
                 queue.wanted = false;
                 self.lead(queue, u32::MAX);
                 queue = lock(&self.queue);
@@ -222,50 +274,96 @@ impl Writer {
                 queue = woken;
                 queue.wanted |= wait.timed_out();
             } else {
-                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                let (woken, wait) = self
+                    .work
+                    .wait_timeout(queue, self.limits.space_check_every)
+                    .unwrap_or_else(PoisonError::into_inner);
+                queue = woken;
+                if wait.timed_out() && queue.turn == Turn::Free && queue.problem().is_none() {
+                    self.inspect_space(queue);
+                    queue = lock(&self.queue);
+                }
             }
         }
     }
 
-    /// The watch thread: notices a write that hangs, lets go those who wait for it and says so.
-    fn watch_for_stalls(&self) {
-        let stall_after = self.limits.stall_after;
+    /// Looks at the disk while nothing is written, so that an alarm does not wait for a call.
+    fn inspect_space<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) {
+        queue.start_writing();
+        self.wake_watch(&mut queue);
+        drop(queue);
+        let mut sink = lock(&self.sink);
+        let problem = sink.inspect_space().err();
         let mut queue = lock(&self.queue);
-        while !queue.stopped {
-            let wait = match queue.writing_since {
-                None if !queue.watched => None,
-                None => Some(stall_after),
-                Some(since) => Some(stall_after.saturating_sub(since.elapsed())),
-            };
-            match wait {
-                None => {
-                    let woken = self.watch.wait(queue);
-                    queue = woken.unwrap_or_else(PoisonError::into_inner);
+        queue.low_space = sink.low_space();
+        drop(sink);
+        queue.settle(Vec::new(), Written { problem, ..Written::default() }, self.clock.now());
+        queue.finish();
+        let notices = queue.take_notices();
+        drop(queue);
+        report(notices);
+    }
+
+    /// The watch thread: notices a write that hangs, releases the calls that wait for it and
+    /// reports it.
+    fn watch_for_stalls(&self) {
+        let Limits { stall_after, watch_every, .. } = self.limits;
+        let mut idle = Duration::ZERO;
+        let mut queue = lock(&self.queue);
+        while !(queue.stopped && queue.turn == Turn::Free) {
+            if !queue.watched {
+                queue = self.watch.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                idle = Duration::ZERO;
+                continue;
+            }
+            let woken = self.watch.wait_timeout(queue, watch_every);
+            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+            match queue.turn {
+                Turn::Free => {
+                    idle += watch_every;
+                    queue.watched = idle < stall_after;
+                    continue;
                 }
-                Some(wait) if !wait.is_zero() => {
-                    let woken = self.watch.wait_timeout(queue, wait);
-                    queue = woken.unwrap_or_else(PoisonError::into_inner).0;
-                    queue.watched = queue.writing_since.is_some();
+                Turn::Claimed { since, .. } if since.elapsed() >= watch_every => {
+                    // The runtime is busy or has ended.
+                    queue.revoke_claim();
+                    self.work.notify_one();
                 }
-                Some(_) => {
-                    let path = self.options.dir.clone();
-                    let error = LogError::Stalled { path, after: stall_after };
-                    queue.stall(&error, self.clock.now());
+                Turn::Writing { since } if since.elapsed() >= stall_after => {
+                    queue.stall(&self.stalled(), self.clock.now());
                     let notices = queue.take_notices();
                     drop(queue);
                     report(notices);
                     queue = lock(&self.queue);
-                    queue = self
-                        .watch
-                        .wait_timeout(queue, stall_after)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
                 }
+                Turn::Writing { since } if since.elapsed() >= watch_every => {
+                    if let Some(runtime) = queue.runtime.take() {
+                        drop(queue);
+                        self.replace_worker(&runtime);
+                        queue = lock(&self.queue);
+                    }
+                }
+                Turn::Claimed { .. } | Turn::Writing { .. } => {}
             }
+            idle = Duration::ZERO;
         }
     }
 
-    fn start_thread(self: &Arc<Self>, name: &str, run: fn(&Self)) -> Result<(), LogError> {
+    /// Wakes another worker of a runtime whose worker is held by the disk. The held one may be the
+    /// one that polls sockets and timers, and tokio wakes no other for that before there is work.
+    fn replace_worker(&self, runtime: &Handle) {
+        self.tasks.spawn_on(async {}, runtime);
+    }
+
+    fn stalled(&self) -> LogError {
+        LogError::Stalled { path: self.options.dir.clone(), after: self.limits.stall_after }
+    }
+
+    fn start_thread(
+        self: &Arc<Self>,
+        name: &str,
+        run: impl FnOnce(&Self) + Send + 'static,
+    ) -> Result<(), LogError> {
         let writer = Arc::clone(self);
         std::thread::Builder::new()
             .name(name.into())

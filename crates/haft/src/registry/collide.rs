@@ -1,9 +1,11 @@
-//! Two tools, one name: the switch decides, and a WARNING names both.
+//! Two tools, one name: the switch decides, and a WARNING names both and a way out.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::{Level, Record, RegisteredTool, Source};
-use crate::config::choices::NameCollision;
+use super::{Effective, Level, Record, RegisteredTool, Source};
+use crate::config::choices::{Approval, NameCollision};
+use crate::config::model::Setting;
+use crate::lookalike::{look, odd_characters};
 use crate::name::{distinct, prefixed};
 use crate::text::printable;
 
@@ -12,11 +14,8 @@ use crate::text::printable;
 pub(super) struct Names {
     pub(super) tools: Vec<RegisteredTool>,
     pub(super) violations: Vec<String>,
-    /// Names that tools gave up for one with a prefix. Nobody else gets them: a model that knew
-    /// the name would reach another server.
-    given_up: Vec<String>,
-    /// Every name that some tool is offered under or has of its own, and some that none has any
-    /// more: whoever has none of them collides with nobody.
+    /// Every name that a tool is offered under or has of its own, and some that none has any more: a tool
+    /// with none of them does not collide.
     seen: HashSet<String>,
 }
 
@@ -24,11 +23,7 @@ impl Names {
     /// Adds a tool; if its name is taken, does what the switch says.
     pub(super) fn add(&mut self, new: RegisteredTool, rule: NameCollision, log: &mut Vec<Record>) {
         let Some(at) = self.rival(&new) else {
-            if self.given_up.contains(&new.name) {
-                self.add_prefixed(new, log);
-            } else {
-                self.push(new);
-            }
+            self.push(new);
             return;
         };
         let known = &self.tools[at];
@@ -38,16 +33,23 @@ impl Names {
             origin(known, &new),
             origin(&new, known)
         );
+        // Of two rivals the stricter approval holds, whichever is used: the other's may be why it is there.
+        let approval = stricter(&known.effective.approval, &new.effective.approval).clone();
+        let way_out = way_out(known, &new);
         match rule {
             NameCollision::LastWins => {
-                let text = format!("{both}: the latter is used (on_name_collision: last_wins)");
-                log.push(warning(text));
+                log.push(warning(format!(
+                    "{both}: the latter is used (on_name_collision: last_wins); {way_out}"
+                )));
                 self.tools.remove(at);
-                self.push(new);
+                let effective = Effective { approval, ..new.effective };
+                self.push(RegisteredTool { effective, ..new });
             }
             NameCollision::FirstWins => {
-                let text = format!("{both}: the former is used (on_name_collision: first_wins)");
-                log.push(warning(text));
+                log.push(warning(format!(
+                    "{both}: the former is used (on_name_collision: first_wins); {way_out}"
+                )));
+                self.tools[at].effective.approval = approval;
             }
             NameCollision::Error => {
                 let text = format!(
@@ -60,10 +62,12 @@ impl Names {
             }
             // Listed twice: a call could not tell one from the other, whatever they are named.
             NameCollision::Prefix if is_same(known, &new) => {
-                let text = format!("{both}: the latter is used (on_name_collision: prefix)");
-                log.push(warning(text));
+                log.push(warning(format!(
+                    "{both}: the latter is used (on_name_collision: prefix); {way_out}"
+                )));
                 let name = self.tools[at].name.clone();
                 self.tools[at] = RegisteredTool { name, ..new };
+                self.tools[at].effective.approval = approval;
             }
             NameCollision::Prefix => self.tell_apart(at, new, &both, log),
         }
@@ -83,8 +87,8 @@ impl Names {
         itself.or_else(|| self.tools.iter().position(|known| known.name == new.name))
     }
 
-    /// Gives both tools names of their own. A local tool has no server to be named after and keeps
-    /// its name, as does the first of two tools of one server.
+    /// Offers the later tool as `server__tool`. The first keeps its name, so that a server that comes later
+    /// cannot take it away.
     fn tell_apart(
         &mut self,
         at: usize,
@@ -92,53 +96,57 @@ impl Names {
         both: &str,
         log: &mut Vec<Record>,
     ) {
-        let known = &self.tools[at];
-        if known.source == new.source {
-            new.name = self.free(distinct(&new.definition.name), None);
-        } else {
-            if let Some(wanted) = with_prefix(known) {
-                let name = self.free(wanted, Some(at));
-                self.given_up.push(new.name.clone());
-                self.seen.insert(name.clone());
-                self.tools[at].name = name;
-            }
-            if let Some(wanted) = with_prefix(&new) {
-                new.name = self.free(wanted, None);
-            }
-        }
+        let is_of_one_source = self.tools[at].source == new.source;
+        let wanted = with_prefix(&new).filter(|_| !is_of_one_source);
+        new.name = self.free(wanted.unwrap_or_else(|| distinct(&new.definition.name)));
         log.push(warning(format!(
-            "{both}: they are offered as '{}' and '{}' (on_name_collision: prefix)",
-            self.tools[at].name, new.name
+            "{both}: the latter is offered as '{}' (on_name_collision: prefix); {}",
+            new.name,
+            way_out(&self.tools[at], &new)
         )));
         self.push(new);
     }
 
-    /// Adds a tool whose name others gave up.
-    fn add_prefixed(&mut self, mut new: RegisteredTool, log: &mut Vec<Record>) {
-        let old_name = new.name.clone();
-        let wanted = with_prefix(&new).unwrap_or_else(|| distinct(&new.definition.name));
-        new.name = self.free(wanted, None);
-        log.push(warning(format!(
-            "Tool '{old_name}' is offered by {} as well: it is offered as '{}' \
-             (on_name_collision: prefix)",
-            place(&new),
-            new.name
-        )));
-        self.push(new);
-    }
-
-    /// `wanted`, or a name made from it that no tool has, but for the one at `own`.
-    fn free(&self, wanted: String, own: Option<usize>) -> String {
-        let is_taken = |name: &str| {
-            let mut tools = self.tools.iter().enumerate();
-            tools.any(|(at, tool)| Some(at) != own && tool.name == name)
-        };
+    /// `wanted`, or a name made from it that no tool has.
+    fn free(&self, wanted: String) -> String {
         let mut name = wanted;
         // Each round gives a name that was not tried before, and only so many are taken.
-        while is_taken(&name) {
+        while self.tools.iter().any(|tool| tool.name == name) {
             name = distinct(&name);
         }
         name
+    }
+
+    /// Flags names that mislead: characters that cannot be seen or look like others, and a name that looks
+    /// like an earlier tool's.
+    pub(super) fn flag_misleading(&mut self, log: &mut Vec<Record>) {
+        let mut first_by_look: HashMap<String, usize> = HashMap::new();
+        for at in 0..self.tools.len() {
+            let tool = &self.tools[at];
+            let own = &tool.definition.name;
+            let first = *first_by_look.entry(look(own)).or_insert(at);
+            let twin = Some(&self.tools[first]).filter(|first| first.definition.name != *own);
+            let odd = odd_characters(own).map(|odd| format!("it has {odd}"));
+            let alike =
+                twin.map(|twin| format!("it looks like '{}'{}", twin.name, twin.source.phrase()));
+            let reasons: Vec<String> = odd.into_iter().chain(alike).collect();
+            if reasons.is_empty() {
+                continue;
+            }
+            let reason = reasons.join("; ");
+            log.push(warning(format!(
+                "Tool '{}'{} has a name that may mislead: {reason}; {}",
+                printable(own),
+                tool.source.phrase(),
+                match &tool.source {
+                    Source::Local => "rename it".to_owned(),
+                    Source::Mcp { mcp_name, .. } => format!(
+                        "if you do not trust it, leave it out with `tool_denylist` of '{mcp_name}'"
+                    ),
+                }
+            )));
+            self.tools[at].name_warning = Some(reason);
+        }
     }
 }
 
@@ -146,11 +154,30 @@ fn is_same(one: &RegisteredTool, other: &RegisteredTool) -> bool {
     one.source == other.source && one.definition.name == other.definition.name
 }
 
+fn stricter<'a>(one: &'a Setting<Approval>, other: &'a Setting<Approval>) -> &'a Setting<Approval> {
+    match (one.value, other.value) {
+        (Approval::Auto, Approval::Ask) => other,
+        (Approval::Ask, _) | (Approval::Auto, Approval::Auto) => one,
+    }
+}
+
 /// `server__tool`, for a tool that has a server.
 fn with_prefix(tool: &RegisteredTool) -> Option<String> {
     match &tool.source {
         Source::Local => None,
         Source::Mcp { mcp_name, .. } => Some(prefixed(mcp_name, &tool.definition.name)),
+    }
+}
+
+/// What the operator can do about two tools with one name.
+fn way_out(known: &RegisteredTool, new: &RegisteredTool) -> String {
+    match (&known.source, &new.source) {
+        (_, Source::Mcp { mcp_name, .. }) if known.source != new.source => format!(
+            "to choose the names, set `tool_prefix: server` for '{mcp_name}', or leave one out with \
+             `tool_denylist`"
+        ),
+        (_, Source::Mcp { .. }) => "leave one out with `tool_denylist`".to_owned(),
+        (_, Source::Local) => "rename one of the two".to_owned(),
     }
 }
 

@@ -41,6 +41,9 @@ pub struct RegisteredTool {
     pub input: Arc<Schema>,
     /// Checks its structured answer.
     pub output: Option<Arc<Schema>>,
+    /// Why its name may mislead: characters that are invisible or look like others, or a name that looks
+    /// like another tool's.
+    pub name_warning: Option<String>,
 }
 
 /// Where a tool comes from.
@@ -64,6 +67,14 @@ impl Source {
         match self {
             Self::Local => None,
             Self::Mcp { mcp_name, .. } => Some(mcp_name),
+        }
+    }
+
+    /// The part of a sentence after the name of a tool.
+    fn phrase(&self) -> String {
+        match self {
+            Self::Local => " (local tool)".to_owned(),
+            Self::Mcp { mcp_name, .. } => format!(" from MCP server '{mcp_name}'"),
         }
     }
 }

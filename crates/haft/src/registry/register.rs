@@ -9,18 +9,28 @@ use super::{
     Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration, Source,
     texts,
 };
-use crate::config::choices::{Mode, ToolPrefix};
+use crate::config::choices::{Mode, NameCollision, ToolPrefix};
 #[cfg(feature = "agent")]
 use crate::config::model::Defaults;
-use crate::config::model::{Config, ServerConfig, ToolEntry};
+use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
+use crate::lookalike::is_blank;
 use crate::name::{offered, prefixed};
+#[cfg(feature = "agent")]
 use crate::schema::Schema;
+use crate::schema::SchemaBudget;
 use crate::text::printable;
 use crate::tool::ToolDefinition;
 
 /// Registers what was found. `known` is what the last run remembered, if there was one.
 pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>) -> Registration {
-    let mut run = Run { config, known, names: Names::default(), log: Vec::new(), used: Vec::new() };
+    let mut run = Run {
+        config,
+        known,
+        names: Names::default(),
+        log: Vec::new(),
+        used: Vec::new(),
+        schemas: SchemaBudget::of_operator(),
+    };
     for tool in &found.local {
         run.local(tool);
     }
@@ -29,6 +39,7 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
             run.server(server, tools);
         }
     }
+    run.names.flag_misleading(&mut run.log);
     run.report_gone(found);
     let mut next = known.cloned().unwrap_or_default();
     next.retain(|name| config.servers.iter().any(|server| server.name == name));
@@ -51,6 +62,7 @@ pub(crate) fn adopted(definition: ToolDefinition, defaults: &Defaults) -> Option
         definition: Arc::new(definition),
         source: Source::Local,
         effective: effective(None, None, fallback, SettingsOrigin::Default),
+        name_warning: None,
     })
 }
 
@@ -61,6 +73,8 @@ struct Run<'a> {
     log: Vec<Record>,
     /// Entries of `tools` that some tool answered to.
     used: Vec<&'a ToolEntry>,
+    /// What the schemas of whoever is being registered may cost.
+    schemas: SchemaBudget,
 }
 
 impl<'a> Run<'a> {
@@ -90,6 +104,7 @@ impl<'a> Run<'a> {
             Source::Local,
             settings,
             vec![(Level::Debug, text)],
+            self.config.defaults.on_name_collision.value,
         );
     }
 
@@ -97,6 +112,12 @@ impl<'a> Run<'a> {
         if tools.is_empty() {
             self.say(Level::Warning, texts::no_tools(&server.name, &server.endpoint));
         }
+        let passing = tools.iter().filter(|tool| server.filter.value.passes(&tool.name));
+        self.schemas = SchemaBudget::of_server(
+            passing
+                .flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()])
+                .flatten(),
+        );
         for tool in tools {
             let name = match server.tool_prefix.value {
                 ToolPrefix::None => offered(&tool.name),
@@ -166,7 +187,18 @@ impl<'a> Run<'a> {
             }
         };
         let source = Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
-        self.add(name, Arc::new(tool.clone()), source, settings, lines);
+        let rule = self.collision_rule(server);
+        self.add(name, Arc::new(tool.clone()), source, settings, lines, rule);
+    }
+
+    /// A default of a format holds for the servers of that format: the toolbox's document lets a later
+    /// server replace tools, and files of other formats do not ask for that.
+    fn collision_rule(&self, server: &ServerConfig) -> NameCollision {
+        let rule = &self.config.defaults.on_name_collision;
+        match rule.origin {
+            Origin::Format(dialect) if dialect != server.dialect => NameCollision::Prefix,
+            _ => rule.value,
+        }
     }
 
     /// Adds a tool whose arguments can be checked. The lines that say how it is registered are said
@@ -178,24 +210,27 @@ impl<'a> Run<'a> {
         source: Source,
         effective: super::Effective,
         lines: Vec<(Level, String)>,
+        rule: NameCollision,
     ) {
-        let schemas = Schema::shared(&definition.input_schema)
-            .map_err(|problem| format!("its input schema is not usable: {problem}"))
-            .and_then(|input| match definition.output_schema.as_ref().map(Schema::shared) {
-                None => Ok((input, None)),
-                Some(Ok(output)) => Ok((input, Some(output))),
-                Some(Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
-            });
+        if is_blank(&definition.name) {
+            let text = format!("A tool{} has no name and is not registered", source.phrase());
+            self.say(Level::Warning, text);
+            return;
+        }
+        let input = self.schemas.compile(&definition.input_schema);
+        let output = definition.output_schema.as_ref().map(|schema| self.schemas.compile(schema));
+        let schemas = match (input, output.transpose()) {
+            (Ok(input), Ok(output)) => Ok((input, output)),
+            (Err(problem), _) => Err(format!("its input schema is not usable: {problem}")),
+            (_, Err(problem)) => Err(format!("its output schema is not usable: {problem}")),
+        };
         let (input, output) = match schemas {
             Ok((input, output)) => (input, output),
             Err(problem) => {
-                let from = match &source {
-                    Source::Local => " (local tool)".to_owned(),
-                    Source::Mcp { mcp_name, .. } => format!(" from MCP server '{mcp_name}'"),
-                };
                 let text = format!(
-                    "Tool '{}'{from} is not registered: {}",
+                    "Tool '{}'{} is not registered: {}",
                     printable(&definition.name),
+                    source.phrase(),
                     printable(&problem)
                 );
                 self.say(Level::Warning, text);
@@ -205,8 +240,9 @@ impl<'a> Run<'a> {
         for (level, text) in lines {
             self.say(level, text);
         }
-        let tool = RegisteredTool { name, definition, source, effective, input, output };
-        let rule = self.config.defaults.on_name_collision.value;
+        let name_warning = None;
+        let tool =
+            RegisteredTool { name, definition, source, effective, input, output, name_warning };
         self.names.add(tool, rule, &mut self.log);
     }
 

@@ -17,6 +17,7 @@ use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::config::Config;
 use crate::inbox::Inbox;
+use crate::memory::MemoryBudget;
 use crate::record::{Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -31,6 +32,7 @@ pub struct RuntimeBuilder {
     wanted: Option<String>,
     waits_for_all: bool,
     is_served: bool,
+    asks_before_code: bool,
     cancel: CancellationToken,
     #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
@@ -52,6 +54,7 @@ impl RuntimeBuilder {
             wanted: None,
             waits_for_all: true,
             is_served: false,
+            asks_before_code: false,
             cancel: CancellationToken::new(),
             #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
@@ -154,6 +157,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Requires approval of each call of `code_execution`, unless a file configures the tool. For toolboxes
+    /// whose calls a model chooses.
+    #[must_use]
+    pub fn ask_before_code(mut self) -> Self {
+        self.asks_before_code = true;
+        self
+    }
+
     /// Says that only one tool will be called, so that the start waits for no server that is known
     /// not to have it. The others are connected all the same.
     #[must_use]
@@ -166,6 +177,7 @@ impl RuntimeBuilder {
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
         let parts = Parts {
+            memory: MemoryBudget::new(self.config.limits.in_flight_bytes()),
             functions: self.functions,
             warm: WarmWorkers::new(),
             clock: self.clock,
@@ -177,6 +189,7 @@ impl RuntimeBuilder {
             wanted: self.wanted,
             waits_for_all: self.waits_for_all,
             is_served: self.is_served,
+            asks_before_code: self.asks_before_code,
             changed: Arc::new(Notify::new()),
             #[cfg(feature = "mcp")]
             server_handler: self.server_handler,

@@ -11,7 +11,7 @@ use crate::backend::builtin::human::HumanInput;
 use crate::backend::builtin::search::SearchTool;
 use crate::config::Config;
 use crate::config::agent::CodeExecutionConfig;
-use crate::config::choices::Sandbox;
+use crate::config::choices::{Approval, Sandbox};
 use crate::config::model::{Origin, Setting, ToolSettings};
 use crate::record::Source as RecordSource;
 use crate::tool::Tool;
@@ -53,7 +53,7 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
     builtins.retain(|builtin| !is_own(&builtin.tool.definition().name));
     for builtin in &mut builtins {
         let name = builtin.tool.definition().name;
-        let before = same.and_then(|old| old.resolve(&name).ok());
+        let before = same.and_then(|old| old.resolve(&name));
         if let Some(before) = before.filter(|before| before.kind == RecordSource::Builtin) {
             builtin.tool = Arc::clone(&before.backend);
         }
@@ -80,7 +80,14 @@ fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
         },
     };
     let tool = CodeTool::new(&settings, parts.warm.household());
-    Some(Builtin { tool: Arc::new(tool), settings: several_at_once(CODE_TIMEOUT) })
+    // A file that names the tool, and so one that sets its sandbox, has decided that it runs.
+    let is_configured = enabled.origin != Origin::Default;
+    let asks = parts.asks_before_code && !is_configured;
+    let settings = ToolSettings {
+        approval: asks.then(|| Setting::default(Approval::Ask)),
+        ..several_at_once(CODE_TIMEOUT)
+    };
+    Some(Builtin { tool: Arc::new(tool), settings })
 }
 
 /// Whoever reaches a service over a network may run code on its machine only where somebody wrote that they may.

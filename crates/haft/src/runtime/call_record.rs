@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use haft_bounds::heavy;
 use jiff::Timestamp;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use crate::call::ToolCall;
 use crate::content::{Content, ToolOutput};
 use crate::envelope::{Envelope, ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, millis};
+use crate::name;
 use crate::progress::told;
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
 use crate::registry;
@@ -30,6 +32,8 @@ pub(crate) struct CallRecord<'a> {
     keeps_request: bool,
     observer: Option<&'a Observer>,
     call: &'a ToolCall,
+    /// The name that was asked for; of one that is too long, its beginning.
+    tool: Cow<'a, str>,
     context: CallContext,
     /// The call's place among those under way.
     underway: Option<Underway<'a>>,
@@ -40,6 +44,8 @@ pub(crate) struct CallRecord<'a> {
     source: Source,
     server: Option<String>,
     queued: Duration,
+    /// Whether the tool was started.
+    is_started: bool,
     output: Option<ToolOutput>,
     is_closed: bool,
 }
@@ -64,14 +70,16 @@ impl<'a> CallRecord<'a> {
             keeps_request: snapshot.config.log.requests.value,
             observer: inner.parts.observer.as_ref(),
             call,
+            tool: name::shown(&call.tool),
             context,
             underway: Some(inner.running.enter(id, call, timestamp)),
-            input: as_json(&call.arguments),
+            input: heavy::in_place(call.arguments.len(), || as_json(&call.arguments)),
             started: Instant::now(),
             timestamp,
             source: Source::Unknown,
             server: None,
             queued: Duration::ZERO,
+            is_started: false,
             output: None,
             is_closed: false,
         }
@@ -99,6 +107,7 @@ impl<'a> CallRecord<'a> {
     /// The call got its slots.
     pub(crate) fn admitted(&mut self, waited: Duration) {
         self.queued = waited;
+        self.is_started = true;
         if let Some(underway) = &self.underway {
             underway.admitted();
         }
@@ -124,7 +133,10 @@ impl<'a> CallRecord<'a> {
         };
         let error = error.map(|error| self.without_secrets(self.for_a_model(error)));
         let duration = self.started.elapsed();
-        let written = self.log.map(|log| log.append(&self.entry(error.as_ref(), duration)));
+        let written = self.log.map(|log| {
+            let entry = self.entry(error.as_ref(), duration);
+            heavy::in_place(self.bytes(), || log.append(&entry))
+        });
         self.is_closed = true;
         self.observed(error.as_ref(), duration);
         let message = match written {
@@ -141,7 +153,7 @@ impl<'a> CallRecord<'a> {
             error
         });
         let envelope = Envelope {
-            tool: self.call.tool.clone(),
+            tool: self.tool.clone().into_owned(),
             status: status(error.as_ref()),
             data: output.data,
             content: cut(output.content, output_bytes_max, &execution_id),
@@ -150,8 +162,19 @@ impl<'a> CallRecord<'a> {
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
+            memory: output.memory,
         };
         (envelope, output.raw)
+    }
+
+    /// About how much the log entry holds.
+    fn bytes(&self) -> usize {
+        let output = self.output.as_ref().map_or(0, |output| {
+            let raw = |raw: &Option<Box<RawValue>>| raw.as_ref().map_or(0, |raw| raw.get().len());
+            // The content is a part of what a server answered.
+            raw(&output.raw) + raw(&output.data)
+        });
+        self.input.get().len() + output
     }
 
     /// The call is over: nobody can end it any more, and nobody hears of its progress.
@@ -162,14 +185,20 @@ impl<'a> CallRecord<'a> {
 
     fn observed(&self, error: Option<&ErrorBody>, duration: Duration) {
         let Some(observer) = self.observer else { return };
+        // The caller wrote these; names of known tools are the toolbox's own.
+        let masked = |text| self.log.map_or(Cow::Borrowed(text), |it| it.redactor().text(text));
+        let is_known = self.source != Source::Unknown;
+        let tool = &*self.tool;
+        let tool = if is_known { Cow::Borrowed(tool) } else { masked(tool) };
+        let session = self.call.session.as_deref().map(masked);
         let summary = CallSummary {
             execution_id: &self.context.execution_id,
-            tool: &self.call.tool,
-            is_known: self.source != Source::Unknown,
+            tool: &tool,
+            is_known,
             source: self.source,
             server: self.server.as_deref(),
             caller: self.call.caller.as_deref(),
-            session: self.call.session.as_deref(),
+            session: session.as_deref(),
             started: self.timestamp,
             queued: self.queued,
             duration,
@@ -208,7 +237,7 @@ impl<'a> CallRecord<'a> {
         Entry {
             execution_id: &self.context.execution_id,
             timestamp: self.timestamp,
-            tool: &self.call.tool,
+            tool: &self.tool,
             source: self.source,
             server: self.server.as_deref(),
             caller: self.call.caller.as_deref(),
@@ -216,6 +245,7 @@ impl<'a> CallRecord<'a> {
             request: self.call.request.as_deref().filter(|_| self.keeps_request),
             trace_id: self.call.trace.as_ref().map(TraceContext::trace_id),
             input: &self.input,
+            started: self.is_started,
             data: output.and_then(|output| output.data.as_deref()),
             content: output.map_or(&[], |output| &output.content),
             raw: output.filter(|output| output.is_partial).and_then(|it| it.raw.as_deref()),
@@ -237,7 +267,8 @@ impl Drop for CallRecord<'_> {
         let error = ErrorBody::from(&CallError::Cancelled { tool: self.call.tool.clone() });
         let duration = self.started.elapsed();
         if let Some(log) = self.log {
-            log.append_detached(&self.entry(Some(&error), duration));
+            let entry = self.entry(Some(&error), duration);
+            heavy::in_place(self.bytes(), || log.append_detached(&entry));
         }
         self.observed(Some(&error), duration);
     }

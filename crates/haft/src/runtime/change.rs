@@ -25,7 +25,8 @@ impl Runtime {
         let inner = Arc::clone(&self.inner);
         let one_at_a_time = Arc::clone(&inner.applying).lock_owned().await;
         let old = inner.snapshot.load_full();
-        let new = start::rebuild(config, &inner.parts, &old)?;
+        // Rare, and large: whoever prepares a change need not carry it.
+        let new = Box::pin(start::rebuild(config, &inner.parts, &old)).await?;
         // What the old state had to bear, the new one may have too.
         let is_new = |it: &&String| !old.violations.contains(it);
         let texts: Vec<String> = new.violations.iter().filter(is_new).cloned().collect();

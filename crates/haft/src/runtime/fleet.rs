@@ -32,7 +32,7 @@ impl Fleet {
         let connections = enabled
             .map(|server| {
                 let kept = old.and_then(|old| old.find(&server.name));
-                match kept.filter(|kept| kept.is_of(server)) {
+                match kept.filter(|kept| kept.is_of(server, &surroundings)) {
                     Some(kept) => Arc::clone(kept),
                     None => Connection::new(server.clone(), surroundings.clone()),
                 }
@@ -91,7 +91,7 @@ impl Fleet {
                         // The rest is tried while the toolbox works already.
                         connection.first_attempt().await.err()
                     };
-                    (at, failed)
+                    (at, failed.map(|reason| reason.to_string()))
                 });
             }
         }
@@ -219,7 +219,7 @@ impl Fleet {
                 let is_news = connection.config().start.value == Start::Lazy;
                 let failed = connection.client().await.err();
                 if let Some(reason) = failed.as_ref().filter(|_| is_news) {
-                    skipped(connection.name(), reason).emit();
+                    skipped(connection.name(), &reason.to_string()).emit();
                 }
                 failed.is_none()
             });
@@ -236,7 +236,7 @@ impl Fleet {
             asking.spawn(async move {
                 let failed = connection.first_attempt().await.err();
                 if let Some(reason) = &failed {
-                    skipped(connection.name(), reason).emit();
+                    skipped(connection.name(), &reason.to_string()).emit();
                 }
                 failed.is_none()
             });
@@ -292,6 +292,7 @@ impl Fleet {
 fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
     let state_dir = &config.state_dir.value;
     Surroundings {
+        memory: parts.memory.clone(),
         household: parts.warm.household(),
         handler: Arc::clone(&parts.server_handler),
         stop: parts.stop_servers.clone(),
@@ -299,8 +300,10 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         cache: Some(state_dir.join("servers")),
         may_write: parts.purpose == Purpose::Call,
         redactor: Redactor::new(config.secrets()),
+        descriptions: Redactor::of_known(config.described_secrets()),
         tokens: config.tokens_dir(),
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),
+        nodes_max: config.limits.nodes_max(),
     }
 }

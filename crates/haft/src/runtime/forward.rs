@@ -109,7 +109,7 @@ impl Runtime {
         look: impl FnOnce(Option<&str>, &Value) -> T,
     ) -> Option<T> {
         let snapshot = self.inner.snapshot.load();
-        let tool = snapshot.resolve(name).ok()?;
+        let tool = snapshot.resolve(name)?;
         let registered = &tool.registered;
         Some(look(registered.source.server(), &registered.definition.input_schema))
     }

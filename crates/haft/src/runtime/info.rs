@@ -17,6 +17,10 @@ pub struct ToolInfo {
     /// The name its source gave it, where that differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_name: Option<String>,
+    /// Why its name may mislead: characters that are invisible or look like others, or a name that looks
+    /// like another tool's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_warning: Option<String>,
     /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -61,6 +65,7 @@ impl ToolInfo {
         Self {
             name: registered.name.clone(),
             original_name: (definition.name != registered.name).then(|| definition.name.clone()),
+            name_warning: registered.name_warning.clone(),
             title: definition.title.clone(),
             description: definition.description.clone(),
             source: registered.source.clone(),

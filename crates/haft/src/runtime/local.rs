@@ -31,7 +31,7 @@ impl Script {
         warm: &Arc<WarmWorkers>,
     ) -> Self {
         let name = tool.definition.name.clone();
-        let tools_dir = tool.tools_dir.clone();
+        let (tools_dir, background) = (tool.tools_dir.clone(), tool.background.value);
         let exposed =
             |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
         let runner = match &tool.program {
@@ -44,6 +44,7 @@ impl Script {
                     python: python.to_owned(),
                     args: Vec::new(),
                     instances: instances as usize,
+                    background,
                 };
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
@@ -54,6 +55,7 @@ impl Script {
                     script_path: script_path.clone(),
                     command: exposed(command),
                     args: exposed(args),
+                    background,
                 };
                 Runner::Command(CommandTool::new(settings, warm.household()))
             }

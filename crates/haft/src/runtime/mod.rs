@@ -26,7 +26,7 @@ mod start;
 #[cfg(feature = "mcp")]
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 #[cfg(feature = "mcp")]
@@ -43,8 +43,10 @@ use crate::backend::script::WarmWorkers;
 use crate::call::ToolCall;
 use crate::config::Config;
 use crate::envelope::Envelope;
+use crate::error::human;
 use crate::inbox::Inbox;
-use crate::record::{Clock, ExecutionLog, LogError, LogHealth};
+use crate::memory::MemoryBudget;
+use crate::record::{Clock, ExecutionLog, LogHealth};
 use crate::registry::Record;
 use crate::session::Sessions;
 use crate::tool::Tool;
@@ -66,6 +68,9 @@ pub use start::StartError;
 
 /// How long calls that were cancelled at shutdown may take to end.
 const CUT_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How long the shutdown waits for the log if the grace period is over.
+const LOG_WAIT_MIN: Duration = Duration::from_secs(1);
 
 /// A running toolbox. Clones share it.
 #[derive(Clone)]
@@ -91,7 +96,8 @@ pub(crate) struct Inner {
 impl Inner {
     /// A toolbox that follows its servers.
     fn new(snapshot: Snapshot, parts: Parts) -> Arc<Self> {
-        parts.inbox.configure(&snapshot.config.inbox);
+        parts.inbox.configure(&snapshot.config.inbox, snapshot.config.secrets());
+        parts.limit_memory(&snapshot.config);
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
             tasks: TaskTracker::new(),
@@ -122,6 +128,10 @@ impl Inner {
         &self.parts.inbox
     }
 
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.parts.memory
+    }
+
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.parts.clock.now()
     }
@@ -138,7 +148,8 @@ impl Inner {
 
     fn replace(&self, new: Snapshot) {
         new.set_limits();
-        self.parts.inbox.configure(&new.config.inbox);
+        self.parts.inbox.configure(&new.config.inbox, new.config.secrets());
+        self.parts.limit_memory(&new.config);
         self.snapshot.store(Arc::new(new));
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -181,6 +192,8 @@ async fn follow_changes(inner: Weak<Inner>) {
 
 /// What outlives a change of configuration.
 pub(crate) struct Parts {
+    /// The memory for everything in flight.
+    pub(crate) memory: MemoryBudget,
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
@@ -191,6 +204,8 @@ pub(crate) struct Parts {
     purpose: Purpose,
     /// Whether others than the person who started it can call tools.
     is_served: bool,
+    /// Whether `code_execution` needs approval where no file configures it.
+    asks_before_code: bool,
     /// Ends every connection; cancelled when the runtime is gone.
     stop_servers: CancellationToken,
     _stop_with_us: DropGuard,
@@ -206,6 +221,12 @@ pub(crate) struct Parts {
     authorizers: Authorizers,
     #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
+}
+
+impl Parts {
+    fn limit_memory(&self, config: &Config) {
+        self.memory.set_limit(config.limits.in_flight_bytes());
+    }
 }
 
 /// Who gives requests their token, by server.
@@ -285,7 +306,7 @@ impl Runtime {
     /// One tool by its name.
     pub fn tool(&self, name: &str) -> Option<ToolInfo> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.resolve(name).ok().map(|tool| snapshot.info(tool))
+        snapshot.resolve(name).map(|tool| snapshot.info(tool))
     }
 
     /// The configured servers and how each is doing.
@@ -318,6 +339,11 @@ impl Runtime {
         self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
     }
 
+    /// The memory for everything in flight, which whoever reads requests for the toolbox takes from too.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.inner.memory()
+    }
+
     /// Questions to people, asked by tools and calls.
     pub fn inbox(&self) -> &Inbox {
         self.inner.inbox()
@@ -337,6 +363,7 @@ impl Runtime {
     /// no process behind.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let inner = &self.inner;
+        let started = Instant::now();
         inner.tasks.close();
         let ended = tokio::time::timeout(grace, inner.tasks.wait()).await;
         if ended.is_err() {
@@ -354,13 +381,19 @@ impl Runtime {
         snapshot.fleet.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.household()).await;
-        if let Some(Err(error)) = close(snapshot.log.as_ref()).await {
-            tracing::error!("log entries are lost: {}", error.problem());
+        if let Some(log) = &snapshot.log {
+            close(log, grace.saturating_sub(started.elapsed()).max(LOG_WAIT_MIN)).await;
         }
         if ended.is_ok() { Shutdown::Clean } else { Shutdown::Cut }
     }
 }
 
-async fn close(log: Option<&ExecutionLog>) -> Option<Result<(), LogError>> {
-    Some(log?.close().await)
+/// Writes what the log still holds, for at most `wait_max`: a slow disk must not keep the process.
+async fn close(log: &ExecutionLog, wait_max: Duration) {
+    let problem = match tokio::time::timeout(wait_max, log.close()).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.problem(),
+        Err(_) => format!("they are not written after {}", human(wait_max)),
+    };
+    tracing::error!("log entries are lost: {problem}");
 }

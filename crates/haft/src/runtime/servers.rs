@@ -23,8 +23,11 @@ pub struct ServerInfo {
     pub start: Start,
     /// How it is doing.
     pub state: ServerState,
-    /// Why it is in that state.
+    /// Why it is in that state, for the operator: with the last line of its standard error.
     pub reason: Option<String>,
+    /// The same without that line, for every caller.
+    #[serde(skip)]
+    pub cause: Option<String>,
     /// Since when, RFC 3339; nothing for a server that is only configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
@@ -39,7 +42,7 @@ pub struct ServerInfo {
     /// How many prompts it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<usize>,
-    /// The end of what it wrote to its standard error.
+    /// The end of what it wrote to its standard error, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
 }
@@ -73,6 +76,7 @@ impl ServerInfo {
             start: server.start.value,
             state,
             reason: None,
+            cause: None,
             since: None,
             retries: 0,
             server: None,
@@ -90,7 +94,8 @@ impl ServerInfo {
         let identity = connection.identity();
         Self {
             state: health.state,
-            reason: health.reason,
+            reason: health.reason.as_ref().map(ToString::to_string),
+            cause: health.reason.map(|reason| reason.cause),
             since: (health.state != ServerState::Configured).then(|| health.since.to_string()),
             retries: health.retries,
             server: identity.map(|identity| ServerIdentity {

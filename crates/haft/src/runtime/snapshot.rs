@@ -22,6 +22,8 @@ pub(crate) struct Snapshot {
     /// Not there in a toolbox that only looks.
     pub(crate) log: Option<ExecutionLog>,
     pub(crate) output_bytes_max: usize,
+    /// How many values and keys the arguments or the structured answer of a call may have.
+    pub(crate) nodes_max: usize,
     pub(super) fleet: Fleet,
     pub(super) config: Arc<Config>,
     /// What registration said, so that the next one says only what is new.
@@ -73,6 +75,7 @@ impl Snapshot {
             policy,
             log,
             output_bytes_max,
+            nodes_max: config.limits.nodes_max(),
             fleet,
             config,
             said,
@@ -96,23 +99,20 @@ impl Snapshot {
     }
 
     /// The tool of a name.
-    pub(crate) fn resolve(&self, name: &str) -> Result<&Arc<Offered>, CallError> {
-        self.tools.get(name).ok_or_else(|| CallError::UnknownTool {
-            tool: name.to_owned(),
-            nearest: nearest(name, self.order.iter().map(|tool| tool.name()))
-                .map(ToOwned::to_owned),
-        })
+    pub(crate) fn resolve(&self, name: &str) -> Option<&Arc<Offered>> {
+        self.tools.get(name)
     }
 
     /// A tool that earlier runs saw is missed, and not unknown, while its server is away.
-    pub(crate) fn missing(&self, name: &str, unknown: CallError, sight: &Sight) -> CallError {
+    pub(crate) fn missing(&self, name: &str, sight: &Sight) -> CallError {
         let is_shown = |server: &str| sight.shows(Some(server), name);
-        match self.fleet.missing(name, &self.known, is_shown) {
-            Some(failure) => {
-                CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) }
-            }
-            None => unknown,
+        if let Some(failure) = self.fleet.missing(name, &self.known, is_shown) {
+            return CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) };
         }
+        let shown =
+            |tool: &&Arc<Offered>| sight.shows(tool.registered.source.server(), tool.name());
+        let near = nearest(name, self.order.iter().filter(shown).map(|tool| tool.name()));
+        CallError::UnknownTool { tool: name.to_owned(), nearest: near.map(ToOwned::to_owned) }
     }
 
     /// A tool as programs and people are shown it.
@@ -124,9 +124,9 @@ impl Snapshot {
     }
 
     /// No tool runs without a record, unless the configuration says that it may.
-    pub(crate) fn require_log(&self, tool: &str) -> Result<(), CallError> {
+    pub(crate) async fn require_log(&self, tool: &str) -> Result<(), CallError> {
         let ready = match &self.log {
-            Some(log) => log.ready().map_err(|error| error.problem()),
+            Some(log) => log.ready().await.map_err(|error| error.problem()),
             None => Err("this toolbox was started only to look at it".to_owned()),
         };
         ready.map_err(|problem| CallError::LogUnavailable { tool: tool.to_owned(), problem })

@@ -10,16 +10,19 @@ use super::local::Script;
 use super::snapshot::{Offered, Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
 use crate::config::Config;
+use crate::config::bytes::FreeSpace;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
 use crate::config::model::{LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
-    Durability, ExecutionLog, LogError, LogOptions, OnLogFailure, Redactor, Source as RecordSource,
+    Durability, ExecutionLog, KeepFree, LogError, LogOptions, OnLogFailure, Redactor,
+    Source as RecordSource,
 };
 use crate::registry::{
     Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, Source, register,
 };
 use crate::tool::Tool;
+use tokio::task::spawn_blocking;
 
 /// Why a toolbox did not start. The old one, if there is one, keeps running.
 #[derive(Debug, thiserror::Error)]
@@ -84,8 +87,8 @@ pub(super) async fn build(
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
-    let snapshot =
-        assemble(Arc::new(config), parts, log, fleet.with_current_lists(), known.as_ref(), old);
+    let lists = fleet.with_current_lists();
+    let snapshot = assemble(Arc::new(config), parts, log, lists, known.as_ref(), old).await;
     if parts.purpose == Purpose::Inspect {
         return Ok(snapshot);
     }
@@ -102,13 +105,17 @@ pub(super) async fn build(
 
 /// A changed toolbox beside the old one. Its new servers are not connected: nothing runs before the
 /// change is kept.
-pub(super) fn rebuild(config: Config, parts: &Parts, old: &Snapshot) -> Result<Snapshot, LogError> {
+pub(super) async fn rebuild(
+    config: Config,
+    parts: &Parts,
+    old: &Snapshot,
+) -> Result<Snapshot, LogError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, Some(old))?),
         Purpose::Look | Purpose::Inspect => None,
     };
     let fleet = Fleet::new(&config, parts, Some(&old.fleet)).with_current_lists();
-    Ok(assemble(Arc::new(config), parts, log, fleet, Some(&old.known), Some(old)))
+    Ok(assemble(Arc::new(config), parts, log, fleet, Some(&old.known), Some(old)).await)
 }
 
 /// Says what registration has to say now and did not say before.
@@ -124,14 +131,14 @@ pub(super) fn tell_news(old: &Snapshot, new: &Snapshot) {
 pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
     let fleet = old.fleet.with_current_lists();
     let (config, log) = (Arc::clone(&old.config), old.log.clone());
-    let snapshot = assemble(config, parts, log, fleet, Some(&old.known), Some(old));
+    let snapshot = assemble(config, parts, log, fleet, Some(&old.known), Some(old)).await;
     tell_news(old, &snapshot);
     remember(&snapshot, parts, Some(&old.known)).await;
     snapshot
 }
 
 /// Registers what there is.
-fn assemble(
+async fn assemble(
     config: Arc<Config>,
     parts: &Parts,
     log: Option<ExecutionLog>,
@@ -141,7 +148,8 @@ fn assemble(
 ) -> Snapshot {
     let builtins = builtins(&config, parts, old);
     let found = discover(&config, parts, &builtins, &fleet);
-    let Registration { tools, records, violations, known } = register(&config, &found, known);
+    let Registration { tools, records, violations, known } =
+        register_aside(&config, found, known.cloned()).await;
     let backends = backends(&config, parts, builtins, &tools, old);
     let offered = offer(tools, &backends, &fleet, old);
     let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
@@ -150,6 +158,24 @@ fn assemble(
     let parts =
         SnapshotParts { config, policy, log, fleet, said: records, violations, known, choice };
     Snapshot::new(offered, parts)
+}
+
+/// Registers off the async workers: a server may have a thousand schemas, each of which takes its time.
+async fn register_aside(
+    config: &Arc<Config>,
+    found: Discovered,
+    known: Option<KnownTools>,
+) -> Registration {
+    let config = Arc::clone(config);
+    let work = spawn_blocking(move || register(&config, &found, known.as_ref()));
+    match work.await {
+        Ok(registration) => registration,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that shuts down cancels it, and drops this as well.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 /// Remembers for the next run what the servers had, if that is news.
@@ -169,6 +195,12 @@ fn open_log(
     let options = LogOptions {
         dir: config.log.dir.value.clone(),
         retain_days: config.log.retain_days.value,
+        max_bytes: config.log.max_bytes.value,
+        keep_free: match config.log.keep_free.value {
+            FreeSpace::Auto => KeepFree::Auto,
+            FreeSpace::Bytes(bytes) => KeepFree::Bytes(bytes),
+            FreeSpace::Percent(percent) => KeepFree::Percent(percent),
+        },
         on_failure: match config.log.on_failure.value {
             ConfiguredFailure::Refuse => OnLogFailure::Refuse,
             ConfiguredFailure::Degrade => OnLogFailure::Degrade,
@@ -179,19 +211,14 @@ fn open_log(
         },
     };
     let secrets = config.secrets();
-    let same = old.filter(|old| log_key(&old.config) == log_key(config));
-    if let Some(log) = same.and_then(|old| old.log.clone()) {
-        return Ok(log);
+    let log = old.and_then(|old| Some((old.log.as_ref()?, old.config.secrets())));
+    match log {
+        Some((log, known)) if *log.options() == options && known == secrets => Ok(log.clone()),
+        _ => {
+            let log = ExecutionLog::open(options, Redactor::new(secrets), parts.clock.clone())?;
+            Ok(log.charged_to(parts.memory.clone()))
+        }
     }
-    ExecutionLog::open(options, Redactor::new(secrets), parts.clock.clone())
-}
-
-/// What the log depends on.
-fn log_key(config: &Config) -> impl PartialEq + use<> {
-    let log = &config.log;
-    let settings =
-        (log.dir.value.clone(), log.retain_days.value, log.on_failure.value, log.sync.value);
-    (settings, config.secrets())
 }
 
 fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet) -> Discovered {
@@ -203,8 +230,9 @@ fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet)
         .functions
         .iter()
         .map(|tool| LocalDiscovery { definition: Arc::new(tool.definition()), settings: None });
+    let redactor = Redactor::of_known(config.described_secrets());
     let scripts = config.local.iter().map(|tool| LocalDiscovery {
-        definition: Arc::clone(&tool.definition),
+        definition: Arc::new(tool.definition.masked(&redactor)),
         settings: Some(tool.settings.clone()),
     });
     Discovered {
@@ -249,12 +277,14 @@ fn backends(
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
             let same_program = before.get(name.as_str()).is_some_and(|before| {
-                before.program == local.program && before.tools_dir == local.tools_dir
+                before.program == local.program
+                    && before.tools_dir == local.tools_dir
+                    && before.background.value == local.background.value
             });
             same_program && old.config.defaults.python.value.expose() == python
         });
         let kept = unchanged.and_then(|old| {
-            let tool = old.resolve(&registered.name).ok()?;
+            let tool = old.resolve(&registered.name)?;
             let same = tool.registered.effective.max_instances.value == instances;
             same.then(|| tool.backend.clone())
         });
@@ -284,7 +314,7 @@ fn offer(
                     (backend.clone(), RecordSource::Mcp)
                 }
             };
-            let before = old.and_then(|old| old.resolve(&registered.name).ok());
+            let before = old.and_then(|old| old.resolve(&registered.name));
             let gate =
                 gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
             Some(Offered { registered, backend, gate, kind })
@@ -311,7 +341,7 @@ fn load_known(config: &Config) -> Option<KnownTools> {
 async fn save_known(config: &Config, known: &KnownTools) {
     let (dir, known) = (config.state_dir.value.clone(), known.clone());
     let shown = dir.display().to_string();
-    let saved = tokio::task::spawn_blocking(move || known.save(&dir)).await;
+    let saved = spawn_blocking(move || known.save(&dir)).await;
     if let Ok(Err(error)) = saved {
         tracing::warn!("what the servers have cannot be remembered in `{shown}`: {error}");
     }

@@ -1,6 +1,7 @@
 //! JSON Schema 2020-12, compiled once per tool: offline, with a regex engine that is linear in time.
 
 mod bounded;
+mod budget;
 mod recursion;
 mod shared;
 
@@ -24,6 +25,7 @@ const ALL_PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 const PATTERNS_MAX: usize = 256;
 
 pub use bounded::CHECK_TIME_MAX;
+pub use budget::{SERVER_PATTERNS_MAX, SERVER_SCHEMAS_BYTES_MAX, SchemaBudget};
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -39,6 +41,11 @@ pub struct Schema {
 impl Schema {
     /// Compiles a schema. A reference to another document is refused, nothing is fetched.
     pub fn compile(schema: &Value) -> Result<Self, String> {
+        Self::compile_within(schema, PATTERN_BYTES_MAX)
+    }
+
+    /// The same, with a limit for the automaton of each pattern.
+    fn compile_within(schema: &Value, pattern_bytes_max: usize) -> Result<Self, String> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err("it is not an object".into());
         }
@@ -56,7 +63,7 @@ impl Schema {
         if patterns > PATTERNS_MAX {
             return Err(format!("it has {patterns} patterns, more than {PATTERNS_MAX}"));
         }
-        let pattern_bytes = PATTERN_BYTES_MAX.min(ALL_PATTERNS_BYTES_MAX / patterns.max(1));
+        let pattern_bytes = pattern_bytes_max.min(ALL_PATTERNS_BYTES_MAX / patterns.max(1));
         jsonschema::options()
             .with_draft(Draft::Draft202012)
             .with_pattern_options(PatternOptions::regex().size_limit(pattern_bytes))

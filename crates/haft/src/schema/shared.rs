@@ -28,13 +28,22 @@ impl Default for InUse {
 impl Schema {
     /// The same as [`compile`](Self::compile), but once for all who have the same schema.
     pub(crate) fn shared(schema: &Value) -> Result<Arc<Self>, String> {
-        let key = schema.to_string();
+        Self::shared_as(schema.to_string(), schema, super::PATTERN_BYTES_MAX)
+    }
+
+    /// The same for a schema whose text is `key`, with a limit for the automaton of each pattern. One
+    /// that somebody has already is in memory anyway, whatever its limit was.
+    pub(super) fn shared_as(
+        key: String,
+        schema: &Value,
+        pattern_bytes_max: usize,
+    ) -> Result<Arc<Self>, String> {
         let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = in_use().schemas.get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }
         // Not under the lock: a large schema takes its time.
-        let compiled = Arc::new(Self::compile(schema)?);
+        let compiled = Arc::new(Self::compile_within(schema, pattern_bytes_max)?);
         let mut in_use = in_use();
         in_use.schemas.insert(key, Arc::downgrade(&compiled));
         if in_use.schemas.len() >= in_use.clear_at {

@@ -18,6 +18,8 @@ pub(super) enum Named {
 const NAME_WORDS_MAX: usize = 4;
 /// Shorter names are too near to other words.
 const NEAR_CHARS_MIN: usize = 5;
+/// Longer ones are not compared: the time grows with the square of the length.
+const NEAR_CHARS_MAX: usize = 128;
 /// One slip for this many letters.
 const CHARS_PER_SLIP: usize = 6;
 
@@ -70,6 +72,7 @@ fn is_near(name: &str, request: &str) -> bool {
     let (longer, shorter) = (name.len().max(request.len()), name.len().min(request.len()));
     let slips_max = longer / CHARS_PER_SLIP;
     shorter >= NEAR_CHARS_MIN
+        && longer <= NEAR_CHARS_MAX
         && longer - shorter <= slips_max
         && strsim::osa_distance(name, request) <= slips_max
 }

@@ -149,6 +149,40 @@ async fn mentioned_resources_are_handed_to_the_model() {
     assert!(unknown.is_err(), "{unknown:?}");
 }
 
+/// Proves S2-US4-2: a URI whose scheme is the name of a server is read as a whole.
+#[tokio::test]
+async fn a_uri_that_begins_like_a_server_is_read_as_a_whole() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([]);
+    let notes = json!({"tools": [], "resources": [
+        {"uri": "notes://today", "name": "today", "text": "Sunny."},
+        {"uri": "plain", "name": "plain", "text": "Short."},
+    ]});
+    let agent = agent(&stage, &model, [stage.stdio("notes", notes, json!({}))], json!({})).await;
+    let said = mentioned(agent.runtime(), "read @notes://today and @notes:plain").await.unwrap();
+    assert_eq!(said.read, ["notes:notes://today", "notes:plain"]);
+    let asked = stage.messages("notes", "resources/read");
+    let uris: Vec<&Value> = asked.iter().map(|message| &message["params"]["uri"]).collect();
+    assert_eq!(uris, ["notes://today", "plain"]);
+}
+
+/// Proves S2-US4-2: a later run offers the resource tools of a server that has not started yet.
+#[tokio::test]
+async fn a_second_run_offers_the_resources_of_a_lazy_server() {
+    let stage = Stage::new();
+    let server = || stage.stdio("notes", notes(), json!({"start": "lazy"}));
+    let first = stage.start([server()], json!({})).await;
+    first.discover().await;
+    first.shutdown(std::time::Duration::ZERO).await;
+    let model = ModelServer::openai([
+        Step::call("read_resource", json!({"uri": "note://plan"})),
+        Step::by(|asked| Step::text(asked.last_result())),
+    ]);
+    let agent = agent(&stage, &model, [server()], json!({})).await;
+    assert_eq!(ask(&agent, "What is in my plan?").await.text(), "Buy 12 apples.");
+    assert_eq!(model.last_request().tool_names(), ["list_resources", "read_resource"]);
+}
+
 /// Proves S3-US3-6: the messages of a prompt become messages of the conversation, with their roles.
 #[tokio::test]
 async fn prompts_become_messages() {

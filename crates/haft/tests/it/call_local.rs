@@ -245,9 +245,7 @@ async fn the_log_rotates_by_the_day_of_the_record() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    // 30 days before March 2nd is January 31st, which is deleted; February 1st is kept.
-    assert_eq!(
-        files,
-        ["tools-2026-02-01.jsonl", "tools-2026-03-01.jsonl", "tools-2026-03-02.jsonl"]
-    );
+    // 30 whole days before March 2nd reach back into January 31st, which is kept; January 30th is deleted.
+    let kept = ["2026-01-31", "2026-02-01", "2026-03-01", "2026-03-02"];
+    assert_eq!(files, kept.map(|day| format!("tools-{day}.jsonl")));
 }

@@ -240,6 +240,19 @@ fn a_billion_laughs_are_refused() {
     assert!(error.to_string().contains("aliases expanded"), "{error}");
 }
 
+/// Proves the bomb row of the attacks: aliases that add up to a depth no single value has.
+#[test]
+fn nesting_by_aliases_is_refused() {
+    use std::fmt::Write as _;
+    let mut text = format!("a0: &a0 {}{}\n", "[".repeat(60), "]".repeat(60));
+    for level in 1..100 {
+        let (open, close) = ("[".repeat(60), "]".repeat(60));
+        writeln!(text, "a{level}: &a{level} {open}*a{}{close}", level - 1).unwrap();
+    }
+    let error = refused("haft.yaml", &text, None);
+    assert!(error.to_string().contains("nested deeper than 64 levels"), "{error}");
+}
+
 /// Proves the bomb row of the attacks: nesting of megabytes, in each syntax.
 #[test]
 fn megabytes_of_nesting_are_refused() {
@@ -287,7 +300,41 @@ fn a_million_keys_are_refused() {
         ",1".repeat(6_000_000)
     );
     let error = refused("haft.json", &values, None);
-    assert!(error.to_string().contains("more than 1000000 values"), "{error}");
+    assert!(error.to_string().contains("more than 100000 values and keys"), "{error}");
+}
+
+/// The native file, or the environment, sets the limit for the registry's files.
+#[test]
+fn the_limit_on_values_of_a_registry_is_a_setting() {
+    let entry = r#"{"name": "a", "description": "A.", "type": "local", "input_schema": {"examples": [VALUES]}, "config": {"command": ["cat"]}}"#;
+    let tools = |values: usize| {
+        let values = vec!["0"; values].join(",");
+        format!(r#"{{"tools": [{}]}}"#, entry.replace("VALUES", &values))
+    };
+    let with = |limits: &str, values: usize| {
+        Workspace::with(&[
+            ("haft.yaml", &format!("registry: {{dir: tools}}\n{limits}")),
+            ("tools/tools.json", &tools(values)),
+            ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
+        ])
+    };
+    let refused = |workspace: &Workspace, environment: &[(&str, &str)]| {
+        errors(load(workspace, &["haft.yaml"], environment))
+    };
+    let text = refused(&with("", 100_000), &[]);
+    assert!(
+        text.contains("tools/tools.json") && text.contains("more than 100000 values"),
+        "{text}"
+    );
+    assert!(text.contains("limits.message_nodes_max"), "{text}");
+    let raised = with("limits: {message_nodes_max: 200000}", 100_000);
+    load(&raised, &["haft.yaml"], &[]).unwrap();
+    let text = refused(&with("limits: {message_nodes_max: 2000}", 3_000), &[]);
+    assert!(text.contains("more than 2000 values"), "{text}");
+    let text = refused(&with("", 3_000), &[("HAFT__LIMITS__MESSAGE_NODES_MAX", "2000")]);
+    assert!(text.contains("more than 2000 values"), "{text}");
+    let text = refused(&with("limits: {message_nodes_max: 10}", 0), &[]);
+    assert!(text.contains("too few for a message") && text.contains("1000 or more"), "{text}");
 }
 
 /// Proves the bomb row of the attacks: a file that never ends, and one that is too big.
@@ -298,7 +345,7 @@ fn files_without_end_are_refused() {
     assert!(errors(zero).contains("more than"));
     workspace.write("haft.yaml", server("command: x\nenv_file: /dev/zero"));
     let text = errors(load(&workspace, &["haft.yaml"], &[]));
-    assert!(text.contains("`/dev/zero` cannot be read: it has more than"), "{text}");
+    assert!(text.contains("`/dev/zero` cannot be read: it is not a file"), "{text}");
     workspace.write("big.yaml", " ".repeat(17 * 1024 * 1024));
     assert!(errors(load(&workspace, &["big.yaml"], &[])).contains("more than"));
 }

@@ -320,3 +320,30 @@ fn prompts_are_none_unless_named() {
     assert_eq!(toolbox(", prompts: []"), Vec::<String>::new());
     assert_eq!(toolbox(", prompts: [p]"), ["p"]);
 }
+
+/// `local` and `builtin` stand for the tools that run here, in every format.
+#[test]
+fn the_names_of_local_and_builtin_tools_are_reserved() {
+    let spellings = [
+        ("{s:", "{NAME:"),
+        ("name: s,", "name: NAME,"),
+        ("\"s\":", "\"NAME\":"),
+        (".s]", ".NAME]"),
+    ];
+    for (file, text, dialect) in SMALLEST {
+        for name in ["local", "builtin", "Local"] {
+            let renamed = spellings
+                .iter()
+                .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+                .replace("NAME", name);
+            assert_ne!(renamed, text, "{dialect}");
+            let error = load(&Workspace::with(&[(file, &renamed)]), &[file], &[]).unwrap_err();
+            let problem = &error.problems[0];
+            assert!(problem.problem.contains("may not be named"), "{dialect}: {error}");
+            assert!(
+                problem.remedy.contains(&format!("rename it in `{file}`")),
+                "{dialect}: {error}"
+            );
+        }
+    }
+}

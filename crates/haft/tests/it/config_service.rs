@@ -22,7 +22,7 @@ fn everything_that_is_said_is_taken_over_and_secrets_are_masked() {
   allowed_hosts: [haft.example.com]
   allowed_origins: ['https://console.example.com']
   shutdown_grace: 2m
-policy: {allowed_commands: ['npx -y @scope/* ...', uvx]}
+policy: {allowed_commands: ['npx -y @scope/* ...', uvx], allowed_env: [TOKEN, 'ACME_*']}
 telemetry:
   otlp_endpoint: https://user:hidden@collector.example.com
   otlp_headers: {Authorization: Bearer hidden}
@@ -41,9 +41,22 @@ fn what_makes_no_sense_is_refused_with_a_remedy() {
   allowed_origins: [console.example.com, 'https://x.example.com/path', 'null']
   shutdown_grace: 0
   admin_key: secret
-policy: {allowed_commands: ['*', '', 'good']}
+policy: {allowed_commands: ['*', '', 'good'], allowed_env: ['*', '**', 'A B', 'A**', GOOD]}
 telemetry: {otlp_endpoint: 'localhost:4318'}
 ",
     );
     insta::assert_snapshot!(error.unwrap_err());
+}
+
+/// `**` in a command is used as it is written, and every load warns about it.
+#[test]
+fn a_gap_for_anything_is_warned_of() {
+    let config = Config::from_yaml("policy: {allowed_commands: ['npx -y @scope/**', 'uvx mcp-*']}");
+    let warnings = config.unwrap().warnings;
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!(
+        warning.problem,
+        "`**` in `npx -y @scope/**` allows anything, also another package, version or address"
+    );
+    assert!(warning.remedy.contains("`*`"), "{}", warning.remedy);
 }

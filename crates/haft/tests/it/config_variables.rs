@@ -13,7 +13,7 @@ use crate::config_support::{
 fn a_set_variable_is_replaced_in_every_text_field() {
     let text = "
 servers:
-  local:
+  near:
     command: ${PROGRAM}
     args: ['--to=${TARGET}', '${TARGET}-${TARGET}']
     cwd: ${FOLDER}
@@ -35,11 +35,11 @@ log: {dir: '${FOLDER}/log'}
     ];
     let workspace = Workspace::with(&[("haft.yaml", text)]);
     let config = load(&workspace, &["haft.yaml"], &variables).unwrap();
-    let [local, far] = &config.servers[..] else { panic!() };
-    assert_eq!(stdio(local).command.expose(), "node");
-    assert_eq!(args(local), ["--to=there", "there-there"]);
-    assert_eq!(stdio(local).cwd, Some(workspace.path().join("sub")));
-    assert_eq!(env(local), [("API_KEY", Some("k1"))]);
+    let [near, far] = &config.servers[..] else { panic!() };
+    assert_eq!(stdio(near).command.expose(), "node");
+    assert_eq!(args(near), ["--to=there", "there-there"]);
+    assert_eq!(stdio(near).cwd, Some(workspace.path().join("sub")));
+    assert_eq!(env(near), [("API_KEY", Some("k1"))]);
     assert_eq!(remote(far).url.expose().as_str(), "https://far.example/mcp");
     assert_eq!(remote(far).headers[0].1.expose(), "Bearer k1");
     assert_eq!(config.defaults.python.value.expose(), "node");

@@ -191,7 +191,7 @@ async fn remote_failures() -> Vec<Told> {
 /// Proves S3-SC-003, S3-US5-T: all of them, and not only 95 %.
 #[tokio::test]
 async fn every_failure_names_the_server_the_cause_and_a_next_step() {
-    let mut all = stdio_failures().await;
+    let mut all = Box::pin(stdio_failures()).await;
     all.extend(Box::pin(remote_failures()).await);
     assert!(all.len() >= 20, "{}", all.len());
     let mut texts = String::new();

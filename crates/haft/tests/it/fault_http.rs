@@ -83,6 +83,28 @@ faults! {
                 assert_eq!(scene.got("tools/call"), 3);
             });
 
+    /// The same where the error carries the id of the request, as an answer to it would.
+    expired_session_in_an_answer over [http_json, http_sse]
+        Fault::answers(
+            json!({"http": {"expire_session_at_call": 1, "expiry_names_request": true}}),
+            "text",
+            "plain text",
+        )
+        .also(|scene| {
+            assert_eq!(scene.got("initialize"), 2);
+            assert_eq!(scene.got("tools/call"), 3);
+        });
+
+    /// An error of the request itself with the same status is its answer: the session stays.
+    missing_with_an_own_id over [http_json, http_sse]
+        Fault::fails(
+            calls(2, &json!({"answer_error": {"status": 404, "code": -32002, "message": "no such thing"}})),
+            "echo",
+            Code::ToolExecutionError,
+            &["server `sick` refused `echo`", "no such thing"],
+        )
+        .also(assert_one_session);
+
     expired_session_of_sse over [sse]
         Fault::answers(calls(1, &status(404)), "text", "plain text").also(|scene| {
             assert_eq!(scene.got("initialize"), 2);

@@ -43,6 +43,25 @@ faults! {
         Fault::answers(json!({"ws": {"no_subprotocol": true}}), "text", "plain text");
 }
 
+/// `connect_timeout` holds over all attempts: who does not answer the handshake is not tried again at once.
+#[tokio::test]
+async fn a_silent_handshake() {
+    let workspace = Workspace::new();
+    let facts = workspace.path().join("sick.facts");
+    let scenario = json!({"facts": facts, "faults": [{"do": "stall"}]});
+    let server = Fixture::serve(Transport::Ws, &scenario);
+    let entry = json!({"transport": "websocket", "url": server.url, "connect_timeout": "500ms",
+        "reconnect": {"attempts": 3, "base": "10ms"}});
+    let runtime =
+        Runtime::start(config(&workspace, &json!({"sick": entry}), &json!([]))).await.unwrap();
+    runtime.discover().await;
+    let sick = runtime.servers().remove(0);
+    assert_eq!(sick.state, ServerState::Unavailable);
+    has_all(&sick.reason.unwrap(), &["did not answer within 500ms (`connect_timeout`)"]);
+    assert_eq!(events(&facts, "http").len(), 1, "one attempt took all of the time");
+    runtime.shutdown(Duration::ZERO).await;
+}
+
 /// Pending calls fail when no pong comes, and the connection is made again. The clock runs ahead,
 /// because nobody should wait a minute for a test.
 #[tokio::test]

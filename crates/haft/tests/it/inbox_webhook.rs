@@ -58,6 +58,27 @@ async fn a_webhook_is_told_of_a_question() {
     assert!(!inbox.is_attended());
 }
 
+/// What is sent to another service holds no known secret.
+#[tokio::test]
+async fn a_webhook_receives_no_known_secret() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let bench = Bench::new();
+    let yaml = format!("inbox: {{webhook: 'http://{address}/hook?key=canary-hook-1a2b'}}");
+    let runtime = asking(&bench, &yaml).await;
+    let inbox = runtime.inbox();
+    let own_key = format!("haft_admin_{}", "x".repeat(43));
+    let ask = Ask::new(Kind::Question, format!("Is canary-hook-1a2b or {own_key} right?"));
+    let telling = async {
+        let (_, told) = request(&listener, "204 No Content").await;
+        assert_eq!(told["question"], "Is *** or *** right?");
+        let item = open(inbox, 1).await.remove(0);
+        inbox.answer(&item.id, Answer::Given(json!("yes")), "ada").await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(inbox.ask(ask), telling);
+    assert_eq!(answer.unwrap(), json!("yes"));
+}
+
 /// A header that cannot be sent is said, and the webhook left out.
 #[tokio::test]
 async fn a_webhook_that_cannot_be_used_is_said() {

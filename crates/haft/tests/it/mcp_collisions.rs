@@ -1,6 +1,6 @@
 //! Two tools with one name, from servers and from here.
 
-use haft::{FunctionTool, StartError, Tool, ToolOutput};
+use haft::{FunctionTool, StartError, ToolOutput};
 use serde_json::{Value, json};
 use testkit::Heard;
 
@@ -25,11 +25,25 @@ async fn who(stage: &Stage, policy: Value) -> (Vec<String>, Vec<String>, Vec<Val
     (names(&runtime), heard.from("WARNING"), answers)
 }
 
-/// Proves S0-69, S0-92, X-7: the later server answers; one WARNING names the tool and both.
+/// Proves X-7: by default both are offered, the later with a prefix; one WARNING names the tool and both.
 #[tokio::test]
-async fn the_later_server_wins_by_default() {
+async fn the_later_server_is_prefixed_by_default() {
     let stage = Stage::new();
     let (names, warnings, answers) = who(&stage, json!({})).await;
+    assert_eq!(names, ["who", "second__who"]);
+    assert_eq!(answers, [json!("first"), json!("second")]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for part in ["'who'", "'first'", "'second'", "tool_prefix: server"] {
+        assert!(warnings[0].contains(part), "{warnings:?}");
+    }
+}
+
+/// Proves S0-69, S0-92, X-7: `last_wins`; one WARNING names the tool and both.
+#[tokio::test]
+async fn the_later_server_wins_where_that_is_the_rule() {
+    let stage = Stage::new();
+    let (names, warnings, answers) =
+        who(&stage, json!({"defaults": {"on_name_collision": "last_wins"}})).await;
     assert_eq!((names, answers), (vec!["who".to_owned()], vec![json!("second")]));
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     for part in ["'who'", "'first'", "'second'"] {
@@ -47,16 +61,6 @@ async fn the_first_server_wins_where_that_is_the_rule() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
-/// Proves X-7: `prefix` offers both.
-#[tokio::test]
-async fn both_are_offered_with_prefixes_where_that_is_the_rule() {
-    let stage = Stage::new();
-    let (names, _, answers) =
-        who(&stage, json!({"defaults": {"on_name_collision": "prefix"}})).await;
-    assert_eq!(names, ["first__who", "second__who"]);
-    assert_eq!(answers, [json!("first"), json!("second")]);
-}
-
 /// Proves X-7: `error` does not start.
 #[tokio::test]
 async fn a_collision_stops_the_start_where_that_is_the_rule() {
@@ -68,9 +72,18 @@ async fn a_collision_stops_the_start_where_that_is_the_rule() {
     assert!(texts[0].contains("who"), "{texts:?}");
 }
 
-/// Proves S0-70: the server's tool, registered later, wins over the local one, with a WARNING.
+/// Proves S0-70, X-7: a server's tool takes the place of a local one only if a file says so.
 #[tokio::test]
-async fn a_servers_tool_wins_over_a_local_one() {
+async fn a_servers_tool_wins_over_a_local_one_where_that_is_the_rule() {
+    let tools = json!({"tools": [{"name": "who"}]});
+    assert_eq!(local_and_server(tools.clone()).await, ["who: local", "first__who: first"]);
+    let mut last_wins = tools;
+    last_wins["defaults"] = json!({"on_name_collision": "last_wins"});
+    assert_eq!(local_and_server(last_wins).await, ["who: first"]);
+}
+
+/// What each tool answers, where a local one and one of the server `first` are both named `who`.
+async fn local_and_server(policy: Value) -> Vec<String> {
     let stage = Stage::new();
     let (heard, _guard) = Heard::start();
     let local: Box<dyn Fn() -> _> = Box::new(|| {
@@ -78,15 +91,17 @@ async fn a_servers_tool_wins_over_a_local_one() {
             Ok(ToolOutput::from_text("local"))
         })
     });
-    assert_eq!(local().definition().name, "who");
     let [first, _] = twins(&stage);
-    let tools = json!({"tools": [{"name": "who"}]});
-    let runtime = stage.builder([first], tools).tool(local()).start().await.unwrap();
-    assert_eq!(names(&runtime), ["who"]);
-    assert_eq!(texts(&call(&runtime, "who", json!({})).await), ["first"]);
+    let runtime = stage.builder([first], policy).tool(local()).start().await.unwrap();
+    let mut answers = Vec::new();
+    for name in names(&runtime) {
+        let answer = call(&runtime, &name, json!({})).await;
+        answers.push(format!("{name}: {}", texts(&answer).join(" ")));
+    }
     let warnings = heard.from("WARNING");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("'who'") && warnings[0].contains("'first'"), "{warnings:?}");
+    answers
 }
 
 /// Proves X-7: `tool_prefix: server`.

@@ -11,7 +11,8 @@ use super::mcp_support::{Stage, answer, call, failure, kill};
 use super::support::until;
 
 /// Proves S1-18, S1-20, S3-US5-2, S3-FR-023: a crash in the middle is `OutcomeUnknown` and is not
-/// repeated; with `attempts: 0` the next use says that the server is gone, with its last words.
+/// repeated; with `attempts: 0` the next use says that the server is gone. Its last words are for the call
+/// that it died under and for the operator.
 #[tokio::test]
 async fn a_crash_during_a_call_is_told_as_it_is() {
     let stage = Stage::new();
@@ -24,15 +25,20 @@ async fn a_crash_during_a_call_is_told_as_it_is() {
     let (code, message) = failure(&crashed);
     assert_eq!(code, Code::OutcomeUnknown);
     assert!(message.starts_with("MCP error: server `one` was lost while `crash` ran"), "{message}");
+    let died = crashed.error.as_ref().unwrap();
+    assert_eq!(died.details["stderr"], json!("the disk is full"));
     let next = call(&runtime, "echo", json!({})).await;
     let (code, message) = failure(&next);
     assert_eq!(code, Code::ServiceUnavailable);
     assert!(message.starts_with("MCP error: server `one` is no longer available: "), "{message}");
-    assert!(message.contains("the disk is full"), "{message}");
     let error = next.error.as_ref().unwrap();
-    assert_eq!(error.details["stderr"], json!("the disk is full\n"));
+    assert_eq!(error.details, json!({"server": "one"}));
+    assert!(!message.contains("the disk is full"), "{message}");
+    let reason = runtime.servers()[0].reason.clone().unwrap();
+    assert!(reason.ends_with("; its last words: the disk is full"), "{reason}");
     assert!(error.remedy.as_ref().unwrap().contains("haft servers show one"));
-    assert_eq!(call(&runtime, "annotated", json!({})).await.status, Status::Success, "of `two`");
+    let neighbour = call(&runtime, "two__annotated", json!({})).await;
+    assert_eq!(neighbour.status, Status::Success, "of `two`");
     assert_eq!(stage.messages("one", "tools/call").len(), 1, "nothing was repeated");
 }
 

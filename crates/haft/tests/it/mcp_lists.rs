@@ -111,7 +111,7 @@ async fn resources_are_listed_and_read() {
 }
 
 /// Proves S3-US4-3, S3-FR-015: offered with dashes, called by its own name; two names that become
-/// one are a WARNING and the later one answers.
+/// one are a WARNING and told apart.
 #[tokio::test]
 async fn odd_names_are_offered_with_dashes_and_called_by_their_own() {
     let stage = Stage::new();
@@ -120,14 +120,14 @@ async fn odd_names_are_offered_with_dashes_and_called_by_their_own() {
     let tools = json!([tool("a b/c!"), tool("x.y"), tool("x y"), tool("größe")]);
     let runtime =
         stage.start([stage.stdio("one", json!({ "tools": tools }), json!({}))], json!({})).await;
-    assert_eq!(names(&runtime), ["a-b-c-", "x-y", "gr--e"]);
+    assert_eq!(names(&runtime), ["a-b-c-", "x-y", "x-y-887fcea6", "gr--e"]);
     assert_eq!(runtime.tool("a-b-c-").unwrap().original_name.as_deref(), Some("a b/c!"));
     for tool in names(&runtime) {
         assert_eq!(call(&runtime, &tool, json!({})).await.status, Status::Success, "{tool}");
     }
     let calls = stage.messages("one", "tools/call");
     let called: Vec<&str> = calls.iter().filter_map(|it| it["params"]["name"].as_str()).collect();
-    assert_eq!(called, ["a b/c!", "x y", "größe"]);
+    assert_eq!(called, ["a b/c!", "x.y", "x y", "größe"]);
     let warnings = heard.from("WARNING");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("'x.y'") && warnings[0].contains("'x y'"), "{warnings:?}");
@@ -213,4 +213,35 @@ async fn a_strict_server_cannot_add_a_tool_later() {
     until(|| runtime.tool("planned").is_some()).await;
     assert_eq!(names(&runtime), ["add_tool", "echo", "planned"]);
     assert_eq!(heard.from("ERROR").len(), 1, "said once");
+}
+
+/// Proves S3-SC-008: a server whose prompts cannot be listed keeps its tools and names the setting.
+#[tokio::test]
+async fn a_server_without_a_list_of_prompts_keeps_its_tools() {
+    let broken = json!({"errors_on": {"prompts/list": {"code": -32603, "message": "no prompts"}}});
+    let cases = [(broken, "no prompts"), (json!({"silent_on": ["prompts/list"]}), "within 50ms")];
+    for (scenario, cause) in cases {
+        let stage = Stage::new();
+        let settings = json!({"request_timeout": "50ms", "protocol": "legacy"});
+        let runtime = stage.start([stage.stdio("one", scenario, settings)], json!({})).await;
+        let info = &runtime.servers()[0];
+        assert_eq!(info.state, ServerState::Degraded, "{info:?}");
+        let reason = info.reason.as_deref().unwrap();
+        assert!(reason.contains(cause) && reason.contains("load_prompts: false"), "{reason}");
+        assert!(names(&runtime).contains(&"echo".to_owned()));
+        assert_eq!(answer(&runtime, "echo", json!({"n": 1})).await, json!({"n": 1}));
+    }
+}
+
+/// Proves S3-SC-008: a server whose resources cannot be listed keeps its tools.
+#[tokio::test]
+async fn a_server_without_a_list_of_resources_keeps_its_tools() {
+    let broken = json!({"errors_on": {"resources/list": {"code": -32603, "message": "none"}}});
+    for scenario in [broken, json!({"silent_on": ["resources/list"]})] {
+        let stage = Stage::new();
+        let settings = json!({"request_timeout": "50ms"});
+        let runtime = stage.start([stage.stdio("one", scenario, settings)], json!({})).await;
+        assert!(runtime.all_resources(|_| true).await.is_empty());
+        assert_eq!(answer(&runtime, "echo", json!({"n": 1})).await, json!({"n": 1}));
+    }
 }

@@ -79,8 +79,49 @@ async fn a_server_that_stays_away_is_unavailable_after_three_attempts() {
     let envelope = call(&runtime, "echo", json!({})).await;
     let (code, message) = failure(&envelope);
     assert_eq!(code, Code::ServiceUnavailable);
-    assert!(message.contains("exit code 7") && message.contains("not yet"), "{message}");
+    assert!(message.contains("exit code 7") && !message.contains("not yet"), "{message}");
+    assert!(runtime.servers()[0].reason.as_ref().unwrap().contains("last words: not yet"));
     assert_eq!(attempts(&stage, "one").len(), 1 + 3);
+}
+
+/// Proves S2-FR-017: the pauses after a loss grow from the first one on.
+#[tokio::test]
+async fn the_pauses_after_a_loss_grow() {
+    let stage = Stage::new();
+    let server = guarded(&stage, "one", json!({"reconnect": {"base": "100ms", "factor": 3}}));
+    let runtime = stage.start([server], json!({})).await;
+    fail_next(&stage, "one", 100);
+    kill(stage.pids("one")[0]);
+    until(|| runtime.servers()[0].state != ServerState::Ready).await;
+    let envelope = call(&runtime, "echo", json!({})).await;
+    assert_eq!(failure(&envelope).0, Code::ServiceUnavailable);
+    let at = attempts(&stage, "one");
+    assert_eq!(at.len(), 1 + 3, "the start and three after the loss");
+    // The first pause follows the loss; the other two are between attempts: 300 ms and 900 ms.
+    let pauses: Vec<u64> = at[1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[0] >= 270 && pauses[1] >= 810, "{pauses:?}");
+}
+
+/// Proves S2-FR-017: after giving up, which the log reports, a call tries the server again.
+#[tokio::test]
+async fn after_giving_up_the_next_call_tries_the_server() {
+    let stage = Stage::new();
+    let (heard, _guard) = testkit::Heard::start();
+    let reconnect = json!({"base": "10ms", "factor": 1, "attempts": 2});
+    let server = guarded(&stage, "one", json!({ "reconnect": reconnect }));
+    let runtime = stage.start([server], json!({})).await;
+    fail_next(&stage, "one", 3);
+    kill(stage.pids("one")[0]);
+    until(|| runtime.servers()[0].state != ServerState::Ready).await;
+    let mut tried = Vec::new();
+    for _ in 0..2 {
+        let envelope = call(&runtime, "echo", json!({})).await;
+        assert_eq!(failure(&envelope).0, Code::ServiceUnavailable);
+        tried.push(attempts(&stage, "one").len());
+    }
+    assert_eq!(tried, [1 + 2, 1 + 2 + 1], "two attempts after the loss, one for the next call");
+    assert_eq!(heard.count("gave up connecting to the server"), 1, "{:?}", heard.lines());
+    assert_eq!(answer(&runtime, "echo", json!({"n": 1})).await, json!({"n": 1}));
 }
 
 /// Proves S2-EC-12, S2-EC-13: later somebody asks again, the server is back, and so is its tool.

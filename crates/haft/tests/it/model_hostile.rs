@@ -242,10 +242,13 @@ async fn more_calls_than_anybody_makes_are_refused() {
         assert!(text.contains("1000") || text.contains("1001"), "{format:?}: {text}");
     }
     let unnumbered = json!({"function": {"name": "a", "arguments": "{}"}});
-    let frame = json!({"choices": [{"delta": {"tool_calls": vec![unnumbered; 100_000]}}]});
-    let server = ModelServer::openai([Step::body(format!("data: {frame}\n\n"))]);
-    let error = failure(&model(&server, "retries: 0"), question("?")).await;
-    assert!(error.message.contains("more than 1000 tools"), "{error}");
+    for (count, words) in [(2_000, "more than 1000 tools"), (100_000, "more than 100000 values")] {
+        let calls = vec![unnumbered.clone(); count];
+        let frame = json!({"choices": [{"delta": {"tool_calls": calls}}]});
+        let server = ModelServer::openai([Step::body(format!("data: {frame}\n\n"))]);
+        let error = failure(&model(&server, "retries: 0"), question("?")).await;
+        assert!(error.message.contains(words), "{error}");
+    }
 }
 
 /// What Ollama says in place of an answer is told.

@@ -46,6 +46,11 @@ fn a_name_cannot_forge_a_line_of_the_log() {
                 "INFO: Tool '{SHOWN}' from MCP 'b' not explicitly configured, using default \
                  configuration"
             ),
+            format!(
+                "WARNING: Tool '{SHOWN}' from MCP server 'b' has a name that may mislead: it has U+000A \
+                 (invisible), U+000D (invisible), U+001B (invisible), U+0085 (invisible), U+061C \
+                 (invisible), 5 more; if you do not trust it, leave it out with `tool_denylist` of 'b'"
+            ),
         ]
     );
 }
@@ -61,7 +66,8 @@ fn a_name_cannot_forge_a_line_where_it_is_merged_left_out_or_collides() {
     let servers: [(&str, &[&str]); 3] = [("a", &[FORGED]), ("b", &[FORGED]), ("c", &[FORGED])];
     let registration = first_run(&config, &servers);
     let lines = log(&registration);
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    // Two are merged or explicit, one collides, one is left out, and two names mislead.
+    assert_eq!(lines.len(), 6, "{lines:?}");
     for line in lines {
         let hidden = line.chars().find(|c| c.is_control() || FORGED_ONLY.contains(c));
         assert_eq!(hidden, None, "{line:?}");

@@ -25,6 +25,14 @@ fn with_local(name: &str, servers: &[(&str, &[&str])]) -> Discovered {
     found
 }
 
+/// The end of a WARNING about a tool of `server` and an earlier one.
+fn way_out(server: &str) -> String {
+    format!(
+        "to choose the names, set `tool_prefix: server` for '{server}', or leave one out with \
+         `tool_denylist`"
+    )
+}
+
 /// Names, and warnings or worse.
 fn outcome(registration: &Registration) -> (Vec<(String, String)>, Vec<String>) {
     (names(registration), log_from("WARNING", registration))
@@ -41,8 +49,11 @@ fn of_two_servers_with_one_tool_name_the_later_one_answers() {
     );
     assert_eq!(
         log_from("WARNING", &registration),
-        ["WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is \
-             used (on_name_collision: last_wins)"]
+        [format!(
+            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is \
+             used (on_name_collision: last_wins); {}",
+            way_out("b")
+        )]
     );
     assert_eq!(registration.violations, [""; 0]);
 }
@@ -56,11 +67,11 @@ fn a_tool_of_a_server_replaces_a_local_one_of_the_same_name() {
         outcome(&registration),
         (
             pairs(&[("sum", "a")]),
-            vec![
+            vec![format!(
                 "WARNING: Tool 'sum' is offered by a local tool and by MCP server 'a': the latter \
-                 is used (on_name_collision: last_wins)"
-                    .to_owned()
-            ]
+                 is used (on_name_collision: last_wins); {}",
+                way_out("a")
+            )]
         )
     );
 }
@@ -74,12 +85,10 @@ fn last_wins_means_the_last_of_all() {
     assert_eq!(names(&registration), pairs(&[("get", "c")]));
     assert_eq!(
         log_from("WARNING", &registration),
-        [
-            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is \
-             used (on_name_collision: last_wins)",
-            "WARNING: Tool 'get' is offered by MCP server 'b' and by MCP server 'c': the latter is \
-             used (on_name_collision: last_wins)",
-        ]
+        [("a", "b"), ("b", "c")].map(|(one, other)| format!(
+            "WARNING: Tool 'get' is offered by MCP server '{one}' and by MCP server '{other}': the latter is \
+             used (on_name_collision: last_wins); {}", way_out(other)
+        ))
     );
 }
 
@@ -91,8 +100,11 @@ fn first_wins_keeps_the_first_and_warns_of_the_others() {
     assert_eq!(names(&registration), pairs(&[("get", "a")]));
     assert_eq!(
         log_from("WARNING", &registration),
-        ["WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the former is \
-         used (on_name_collision: first_wins)"]
+        [format!(
+            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the former is \
+         used (on_name_collision: first_wins); {}",
+            way_out("b")
+        )]
     );
     let local = register(&config, &with_local("sum", &[("a", &["sum"])]), None);
     assert_eq!(names(&local), pairs(&[("sum", "local")]));
@@ -112,41 +124,40 @@ fn error_refuses_the_second_tool_and_stops_the_start() {
     assert!(log(&registration).contains(&format!("ERROR: {text}")));
 }
 
-/// Proves X-7 (`prefix`).
+/// Proves X-7 (`prefix`): the first keeps its name.
 #[test]
-fn prefix_offers_both_under_the_names_of_their_servers() {
+fn prefix_offers_the_later_tool_under_the_name_of_its_server() {
     let config = three("prefix");
     let servers: [(&str, &[&str]); 2] = [("a", &["get", "list"]), ("b", &["get", "put"])];
     let registration = first_run(&config, &servers);
     assert_eq!(
         names(&registration),
-        pairs(&[("a__get", "a"), ("list", "a"), ("b__get", "b"), ("put", "b")])
+        pairs(&[("get", "a"), ("list", "a"), ("b__get", "b"), ("put", "b")])
     );
     assert_eq!(
         log_from("WARNING", &registration),
-        [
-            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': they are offered \
-         as 'a__get' and 'b__get' (on_name_collision: prefix)"
-        ]
+        [format!(
+            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': the latter is offered \
+             as 'b__get' (on_name_collision: prefix); {}",
+            way_out("b")
+        )]
     );
-    assert_eq!(registration.tools[0].definition.name, "get");
+    assert_eq!(registration.tools[2].definition.name, "get");
 }
 
-/// Proves X-7 (`prefix`, a third server): nobody slips into the name the others gave up.
+/// Proves X-7 (`prefix`, a third server).
 #[test]
 fn prefix_holds_for_the_third_server_too() {
     let config = three("prefix");
     let servers: [(&str, &[&str]); 3] = [("a", &["get"]), ("b", &["get"]), ("c", &["get"])];
     let registration = first_run(&config, &servers);
-    assert_eq!(names(&registration), pairs(&[("a__get", "a"), ("b__get", "b"), ("c__get", "c")]));
+    assert_eq!(names(&registration), pairs(&[("get", "a"), ("b__get", "b"), ("c__get", "c")]));
     assert_eq!(
         log_from("WARNING", &registration),
-        [
-            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'b': they are \
-             offered as 'a__get' and 'b__get' (on_name_collision: prefix)",
-            "WARNING: Tool 'get' is offered by MCP server 'c' as well: it is offered as 'c__get' \
-             (on_name_collision: prefix)",
-        ]
+        ["b", "c"].map(|later| format!(
+            "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server '{later}': the latter is \
+             offered as '{later}__get' (on_name_collision: prefix); {}", way_out(later)
+        ))
     );
 }
 
@@ -172,10 +183,10 @@ fn prefix_never_drops_a_tool_whose_name_happens_to_look_prefixed() {
         .map(|tool| format!("{} ({})", tool.name, tool.definition.name))
         .collect();
     insta::assert_snapshot!(own.join("\n"), @r"
-    a__get (get)
+    get (get)
     b__get (b__get)
     b__get-672678d6 (get)
-    c__a__get (a__get)
+    a__get (a__get)
     ");
 }
 
@@ -189,7 +200,7 @@ fn a_tool_that_its_server_lists_twice_is_there_once_with_a_warning() {
             log_from("WARNING", &registration)[0],
             format!(
                 "WARNING: Tool 'get' is offered by MCP server 'a' and by MCP server 'a': the \
-                 {used} is used (on_name_collision: {rule})"
+                 {used} is used (on_name_collision: {rule}); leave one out with `tool_denylist`"
             )
         );
     }
@@ -237,11 +248,11 @@ fn names_that_become_alike_are_warned_of_with_the_names_their_servers_gave() {
         outcome(&registration),
         (
             pairs(&[("get-it", "b")]),
-            vec![
+            vec![format!(
                 "WARNING: Tool 'get-it' is offered by MCP server 'a' as 'get it' and by MCP server \
-                 'b' as 'get/it': the latter is used (on_name_collision: last_wins)"
-                    .to_owned()
-            ]
+                 'b' as 'get/it': the latter is used (on_name_collision: last_wins); {}",
+                way_out("b")
+            )]
         )
     );
 }
@@ -269,4 +280,100 @@ fn an_entry_finds_its_tool_by_either_name() {
     let registration = first_run(&config, &[("a", &["get it", "put it"])]);
     assert_eq!(names(&registration), pairs(&[("get-it", "a"), ("put-it", "a")]));
     assert_eq!(registration.violations, [""; 0]);
+}
+
+/// Proves X-7 (the default): only the toolbox's document lets the last tool win. A server of another format
+/// beside it does not.
+#[test]
+fn without_a_switch_the_first_keeps_its_name() {
+    let plain = native("servers: {a: {url: 'http://a/mcp'}, b: {url: 'http://b/mcp'}}");
+    let found = with_local("get", &[("a", &["get"]), ("b", &["get"])]);
+    let registration = register(&plain, &found, None);
+    assert_eq!(names(&registration), pairs(&[("get", "local"), ("a__get", "a"), ("b__get", "b")]));
+    let toolbox = toolbox("{name: get}", &[strict("a"), strict("b")]);
+    assert_eq!(names(&register(&toolbox, &found, None)), pairs(&[("get", "b")]));
+
+    let folder = tempfile::tempdir().unwrap();
+    let (mcps, native) =
+        ([strict("a"), strict("b")].join(", "), "servers: {c: {url: 'http://c/mcp'}}");
+    let toolbox = format!("myai: {{toolbox: {{tools: [{{name: get}}], mcps: [{mcps}]}}}}");
+    std::fs::write(folder.path().join("toolbox.yaml"), toolbox).unwrap();
+    std::fs::write(folder.path().join("haft.yaml"), native).unwrap();
+    let mixed = Config::load(&haft::config::LoadOptions {
+        files: vec!["toolbox.yaml".into(), "haft.yaml".into()],
+        cwd: folder.path().to_path_buf(),
+        ..haft::config::LoadOptions::default()
+    });
+    let found = with_local("get", &[("a", &["get"]), ("b", &["get"]), ("c", &["get"])]);
+    let registration = register(&mixed.unwrap(), &found, None);
+    assert_eq!(names(&registration), pairs(&[("get", "b"), ("c__get", "c")]));
+}
+
+/// The tool that is used asks if its rival would have asked, whichever of the two is used.
+#[test]
+fn of_two_rivals_the_stricter_approval_holds() {
+    for rule in ["last_wins", "first_wins"] {
+        for strict in ["a", "b"] {
+            let config = native(&format!(
+                "defaults: {{on_name_collision: {rule}}}\n\
+                 servers: {{a: {{url: 'http://a/mcp'}}, b: {{url: 'http://b/mcp'}}}}\n\
+                 tools: [{{name: get, mcp: {strict}, approval: ask}}]\n"
+            ));
+            let registration = first_run(&config, &[("a", &["get"]), ("b", &["get"])]);
+            let approval = registration.tools[0].effective.approval.value;
+            assert_eq!((registration.tools.len(), approval.word()), (1, "ask"), "{rule} {strict}");
+        }
+    }
+    let config =
+        native("defaults: {on_name_collision: last_wins}\nservers: {a: {url: 'http://a/mcp'}}\n");
+    let mut found = with_local("sum", &[("a", &["sum"])]);
+    let ask = native("tools: [{name: sum, approval: ask}]").tools[0].settings.clone();
+    found.local[0].settings = Some(ask);
+    let registration = register(&config, &found, None);
+    assert_eq!(names(&registration), pairs(&[("sum", "a")]));
+    assert_eq!(registration.tools[0].effective.approval.value.word(), "ask");
+}
+
+/// A tool without a visible name is not offered under any.
+#[test]
+fn a_tool_without_a_name_is_not_offered() {
+    let config = native("servers: {a: {url: 'http://a/mcp', tool_prefix: server}}");
+    let registration = first_run(&config, &[("a", &["", " ", "\u{200b}", "get"])]);
+    assert_eq!(names(&registration), pairs(&[("a__get", "a")]));
+    assert_eq!(
+        log_from("WARNING", &registration),
+        ["WARNING: A tool from MCP server 'a' has no name and is not registered"; 3]
+    );
+}
+
+/// Names with characters that cannot be seen or look like others are flagged, and so are names that look
+/// like another tool's.
+#[test]
+fn names_that_mislead_are_flagged() {
+    let config = three("prefix");
+    let registration = first_run(
+        &config,
+        &[
+            ("a", &["read_file", "날씨"]),
+            ("b", &["r\u{435}ad_file", "read_fi1e", "put\u{200b}", "put"]),
+        ],
+    );
+    let flags: Vec<_> = registration
+        .tools
+        .iter()
+        .map(|tool| format!("{}: {}", tool.name, tool.name_warning.as_deref().unwrap_or("-")))
+        .collect();
+    insta::assert_snapshot!(flags.join("\n"), @r"
+    read_file: -
+    --: -
+    r-ad_file: it has U+0435 (looks like `e`); it looks like 'read_file' from MCP server 'a'
+    read_fi1e: it looks like 'read_file' from MCP server 'a'
+    put-: it has U+200B (invisible)
+    put: it looks like 'put-' from MCP server 'b'
+    ");
+    assert_eq!(
+        log_from("WARNING", &registration)[1],
+        "WARNING: Tool 'read_fi1e' from MCP server 'b' has a name that may mislead: it looks like 'read_file' \
+         from MCP server 'a'; if you do not trust it, leave it out with `tool_denylist` of 'b'"
+    );
 }

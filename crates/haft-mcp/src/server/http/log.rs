@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Events;
 use super::session::InUse;
+use crate::budget::{HeldBytes, KeptBytes};
 use crate::wire;
 
 /// How much is kept at most. The last message is, whatever its size.
@@ -35,10 +36,25 @@ pub(super) struct StreamLog {
     pub(super) number: u64,
     state: Mutex<State>,
     news: Notify,
+    kept_bytes: KeptFor,
+}
+
+/// Counts what is kept for one client.
+#[derive(Clone)]
+pub(super) struct KeptFor {
+    pub(super) principal: Arc<str>,
+    pub(super) kept_bytes: KeptBytes,
+}
+
+/// A message that is kept, with its memory.
+struct Kept {
+    number: u64,
+    message: String,
+    _held: Option<HeldBytes>,
 }
 
 struct State {
-    kept: VecDeque<(u64, String)>,
+    kept: VecDeque<Kept>,
     bytes: usize,
     /// The number of the last message.
     last: u64,
@@ -58,7 +74,7 @@ enum Next {
 }
 
 impl StreamLog {
-    pub(super) fn new(number: u64) -> Arc<Self> {
+    pub(super) fn new(number: u64, kept_bytes: KeptFor) -> Arc<Self> {
         let state = State {
             kept: VecDeque::new(),
             bytes: 0,
@@ -68,19 +84,21 @@ impl StreamLog {
             reader: 0,
             alone_since: Some(Instant::now()),
         };
-        Arc::new(Self { number, state: Mutex::new(state), news: Notify::new() })
+        Arc::new(Self { number, state: Mutex::new(state), news: Notify::new(), kept_bytes })
     }
 
     pub(super) fn push(&self, message: String) {
+        let KeptFor { principal, kept_bytes } = &self.kept_bytes;
+        let held = kept_bytes.count(principal, message.len());
         {
             let mut state = self.state();
             state.last += 1;
             state.bytes += message.len();
             let number = state.last;
-            state.kept.push_back((number, message));
+            state.kept.push_back(Kept { number, message, _held: held });
             while state.kept.len() > EVENTS_MAX || (state.bytes > BYTES_MAX && state.kept.len() > 1)
             {
-                let dropped = state.kept.pop_front().map_or(0, |(_, message)| message.len());
+                let dropped = state.kept.pop_front().map_or(0, |kept| kept.message.len());
                 state.bytes -= dropped;
             }
         }
@@ -91,7 +109,7 @@ impl StreamLog {
     pub(super) fn push_once(&self, message: String) {
         let is_waiting = {
             let state = self.state();
-            state.kept.iter().any(|(number, kept)| *number > state.read && *kept == message)
+            state.kept.iter().any(|it| it.number > state.read && it.message == message)
         };
         if !is_waiting {
             self.push(message);
@@ -164,7 +182,8 @@ impl StreamLog {
         if state.reader != reader {
             return Next::End;
         }
-        let found = state.kept.iter().find(|(number, _)| *number > after).cloned();
+        let found = state.kept.iter().find(|it| it.number > after);
+        let found = found.map(|it| (it.number, it.message.clone()));
         match found {
             Some((number, message)) => {
                 state.read = state.read.max(number);

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderValue, StatusCode};
 use futures_util::Stream;
+use haft_bounds::heavy;
+use haft_bounds::json::Excess;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +23,11 @@ use tokio_util::task::TaskTracker;
 use super::desk::{Asked, Client, Desk, check_id};
 use super::meta::Meta;
 use super::peer::new_client_id;
-use super::{Change, INVALID_REQUEST, PARSE_ERROR, Service, change, legacy, modern};
+use super::principal::Principal;
+use super::{
+    Change, INVALID_REQUEST, PARSE_ERROR, Service, change, legacy, modern, over_budget, refused_id,
+};
+use crate::budget::KeptBytes;
 use crate::client::LEGACY_VERSIONS;
 use crate::error::{INTERNAL_ERROR, RpcError};
 use crate::limits::Limits;
@@ -45,6 +51,8 @@ pub struct HttpOptions {
     pub sessions_max: usize,
     /// How long a session may be idle.
     pub session_idle: Duration,
+    /// Counts the answers that are kept for clients which have not read them.
+    pub kept_bytes: KeptBytes,
 }
 
 impl Default for HttpOptions {
@@ -53,6 +61,7 @@ impl Default for HttpOptions {
             limits: Limits::default(),
             sessions_max: 1_000,
             session_idle: Duration::from_mins(30),
+            kept_bytes: KeptBytes::default(),
         }
     }
 }
@@ -113,7 +122,7 @@ impl HttpEndpoint {
         let sweep_every = SWEEP_EVERY.min(options.session_idle).max(SWEEP_EVERY_MIN);
         let endpoint = Arc::new(Self {
             desk: Desk::new(service),
-            sessions: Arc::new(Sessions::new(options.sessions_max, options.session_idle)),
+            sessions: Arc::new(Sessions::new(&options)),
             options,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -140,10 +149,10 @@ impl HttpEndpoint {
     }
 
     /// Answers a POST: one message of a client.
-    pub async fn post(&self, principal: &Arc<str>, headers: &HeaderMap, body: &[u8]) -> Reply {
-        let message = match wire::parse(body, self.options.limits.depth_max) {
+    pub async fn post(&self, principal: &Principal, headers: &HeaderMap, body: &[u8]) -> Reply {
+        let message = match heavy::in_place(body.len(), || self.parse(body)) {
             Ok(message) => message,
-            Err(wire::Malformed(why)) => return unreadable(body, &why),
+            Err(refusal) => return refusal,
         };
         if !check::takes_json_or_events(headers) {
             let text =
@@ -181,7 +190,7 @@ impl HttpEndpoint {
     }
 
     /// Answers a GET: a session's stream of news, or the rest of one that broke off.
-    pub fn get(&self, principal: &Arc<str>, headers: &HeaderMap) -> Reply {
+    pub fn get(&self, principal: &Principal, headers: &HeaderMap) -> Reply {
         if !check::takes_events(headers) {
             let error = RpcError::new(
                 INVALID_REQUEST,
@@ -200,7 +209,7 @@ impl HttpEndpoint {
     }
 
     /// Answers a DELETE: the client ends its session.
-    pub fn delete(&self, principal: &Arc<str>, headers: &HeaderMap) -> Reply {
+    pub fn delete(&self, principal: &Principal, headers: &HeaderMap) -> Reply {
         if !headers.contains_key(SESSION) {
             return Reply::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
@@ -210,9 +219,21 @@ impl HttpEndpoint {
         })
     }
 
+    fn parse<'a>(&self, body: &'a [u8]) -> Result<Incoming<'a>, Reply> {
+        let budget = self.options.limits.budget();
+        if let Err(excess) = budget.check(body) {
+            let status = match excess {
+                Excess::Nodes(_) => StatusCode::PAYLOAD_TOO_LARGE,
+                Excess::Depth(_) => StatusCode::BAD_REQUEST,
+            };
+            return Err(Reply::refusal(status, refused_id(body, excess), &over_budget(excess)));
+        }
+        wire::parse_unchecked(body).map_err(|wire::Malformed(why)| unreadable(body, &why))
+    }
+
     async fn request(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         headers: &HeaderMap,
         version: Option<&str>,
         asked: Asked<'_>,
@@ -244,7 +265,7 @@ impl HttpEndpoint {
 
     async fn modern(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         headers: &HeaderMap,
         meta: &Meta<'_>,
         asked: Asked<'_>,
@@ -255,7 +276,7 @@ impl HttpEndpoint {
             None => Ok(()),
         };
         let begun = begun.and_then(|()| {
-            let facts = modern::client(meta, new_client_id(), Arc::clone(principal))?;
+            let facts = modern::client(meta, new_client_id(), principal)?;
             Ok((facts, meta.wishes()?))
         });
         match begun {
@@ -267,18 +288,20 @@ impl HttpEndpoint {
         }
     }
 
-    fn initialize(&self, principal: &Arc<str>, asked: Asked<'_>) -> Reply {
+    fn initialize(&self, principal: &Principal, asked: Asked<'_>) -> Reply {
         let about = self.desk.service.about();
-        let (facts, result) = match legacy::initialize(asked.params, &about, Arc::clone(principal))
-        {
+        let (facts, result) = match legacy::initialize(asked.params, &about, principal) {
             Ok(begun) => begun,
             Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),
         };
         match self.sessions.open(Client::new(facts)) {
-            Ok(session) => Reply {
-                session: HeaderValue::from_str(&session.id).ok(),
-                ..Reply::json(StatusCode::OK, wire::response(asked.id, &result))
-            },
+            Ok(session) => {
+                self.end_with_permission(&session);
+                Reply {
+                    session: HeaderValue::from_str(&session.id).ok(),
+                    ..Reply::json(StatusCode::OK, wire::response(asked.id, &result))
+                }
+            }
             Err(NoRoom(why)) => {
                 let error = RpcError::new(INTERNAL_ERROR, why);
                 Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(asked.id), &error)
@@ -286,9 +309,23 @@ impl HttpEndpoint {
         }
     }
 
+    /// Ends a session when its client's permission ends.
+    fn end_with_permission(&self, session: &Arc<Session>) {
+        let Some(revoked) = session.client.facts.revoked.clone() else { return };
+        let (sessions, session) = (Arc::clone(&self.sessions), Arc::clone(session));
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = session.ended.cancelled() => {}
+                () = revoked.cancelled() => sessions.end(&session),
+            }
+        });
+    }
+
     fn notification(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         headers: &HeaderMap,
         version: Option<&str>,
         method: &str,
@@ -311,7 +348,7 @@ impl HttpEndpoint {
 
     fn with_session(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         headers: &HeaderMap,
         id: Option<&RawValue>,
         use_it: impl FnOnce(&Arc<Session>) -> Reply,
@@ -322,7 +359,7 @@ impl HttpEndpoint {
     /// The session a request names, if it belongs to whoever sends it.
     fn session(
         &self,
-        principal: &Arc<str>,
+        principal: &Principal,
         headers: &HeaderMap,
         id: Option<&RawValue>,
     ) -> Result<Arc<Session>, Reply> {
@@ -332,7 +369,7 @@ impl HttpEndpoint {
             let error = RpcError::new(INVALID_REQUEST, text);
             return Err(Reply::refusal(StatusCode::BAD_REQUEST, id, &error));
         };
-        let found = name.to_str().ok().and_then(|name| self.sessions.find(name, principal));
+        let found = name.to_str().ok().and_then(|name| self.sessions.find(name, &principal.name));
         let session = found.ok_or_else(|| {
             // The same for one of another client: it must not learn that there is one.
             let error = RpcError::new(-32001, "Session not found; begin again with `initialize`");

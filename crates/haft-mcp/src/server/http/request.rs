@@ -207,7 +207,6 @@ pub(super) async fn legacy(
     let log = session.open_stream();
     let events = log.read(Some(0), session.primes(), session.in_use());
     tasks.spawn(async move {
-        let _under_way = under_way;
         if let Some(first) = first {
             log.push(first);
         }
@@ -224,6 +223,8 @@ pub(super) async fn legacy(
                     while let Ok(it) = told.try_recv() {
                         log.push(it);
                     }
+                    // A client may use the id again as soon as it has the answer.
+                    drop(under_way);
                     log.push(message(&id, answer));
                     break;
                 }

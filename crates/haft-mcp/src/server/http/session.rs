@@ -10,8 +10,9 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::log::StreamLog;
+use super::log::{KeptFor, StreamLog};
 use super::{Reply, ReplyBody};
+use crate::budget::KeptBytes;
 use crate::client::LEGACY_VERSIONS;
 use crate::error::RpcError;
 use crate::server::desk::Client;
@@ -39,19 +40,22 @@ pub(super) struct Session {
     /// The streams of requests.
     streams: Mutex<VecDeque<Arc<StreamLog>>>,
     last_stream: AtomicU64,
+    kept_bytes: KeptFor,
     /// How many requests and readers there are.
     uses: AtomicUsize,
     last_use: Mutex<Instant>,
 }
 
 impl Session {
-    pub(super) fn new(id: String, client: Arc<Client>) -> Arc<Self> {
+    pub(super) fn new(id: String, client: Arc<Client>, kept_bytes: KeptBytes) -> Arc<Self> {
+        let kept_bytes = KeptFor { principal: Arc::clone(&client.facts.principal), kept_bytes };
         Arc::new(Self {
             id,
             client,
             ended: CancellationToken::new(),
             running: Mutex::default(),
-            news: StreamLog::new(0),
+            news: StreamLog::new(0, kept_bytes.clone()),
+            kept_bytes,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
             uses: AtomicUsize::new(0),
@@ -101,7 +105,7 @@ impl Session {
     /// A stream for a request.
     pub(super) fn open_stream(&self) -> Arc<StreamLog> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let log = StreamLog::new(number);
+        let log = StreamLog::new(number, self.kept_bytes.clone());
         lock(&self.streams).push_back(Arc::clone(&log));
         self.tidy();
         log

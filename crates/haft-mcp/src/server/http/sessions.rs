@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::HttpOptions;
 use super::session::Session;
+use crate::budget::KeptBytes;
 use crate::server::Change;
 use crate::server::desk::Client;
 
@@ -19,14 +21,20 @@ pub(super) struct Sessions {
     open: Mutex<HashMap<String, Arc<Session>>>,
     max: usize,
     idle_max: Duration,
+    kept_bytes: KeptBytes,
 }
 
 /// Why no session can be opened.
 pub(super) struct NoRoom(pub(super) String);
 
 impl Sessions {
-    pub(super) fn new(max: usize, idle_max: Duration) -> Self {
-        Self { open: Mutex::default(), max: max.max(1), idle_max }
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        Self {
+            open: Mutex::default(),
+            max: options.sessions_max.max(1),
+            idle_max: options.session_idle,
+            kept_bytes: options.kept_bytes.clone(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -44,7 +52,7 @@ impl Sessions {
             // Writing to a string cannot fail.
             let _ = write!(id, "{byte:02x}");
         }
-        let session = Session::new(id.clone(), client);
+        let session = Session::new(id.clone(), client, self.kept_bytes.clone());
         let mut open = self.lock();
         let gone =
             if open.len() < self.max { None } else { Some(self.most_idle(&open, &session)?) };

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Response;
-
 use super::{Events, Shared, failure, is_event_stream, is_of_type};
+use crate::budget::Charge;
 use crate::error::{Failure, TransportError};
+use crate::http_client::Response;
 
 /// How long a stream may stay open behind its answer before its connection is given up.
 const TAIL_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -22,10 +22,10 @@ impl Shared {
             return self.answer_in_events(id, response).await;
         }
         let is_json = is_of_type(&response, "application/json");
-        let kind = response.headers().get(reqwest::header::CONTENT_TYPE).cloned();
-        let body = self.body(response).await?;
+        let kind = response.headers().get(http::header::CONTENT_TYPE).cloned();
+        let (mut body, _charge) = self.body(response).await?;
         if is_json || kind.is_none() {
-            self.inbox.receive_in_exchange(Some(id), &body);
+            body = self.inbox.accept(Some(id), body).await;
         }
         if !self.inbox.awaits(id) {
             return Ok(());
@@ -44,20 +44,22 @@ impl Shared {
     }
 
     /// A whole body, up to the size of a message.
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, TransportError> {
+    async fn body(&self, mut response: Response) -> Result<(Vec<u8>, Charge), TransportError> {
         let max = self.inbox.limits().message_bytes_max;
         let length = response.content_length().unwrap_or_default();
         if length > max as u64 {
             return Err(self.inbox.too_long());
         }
+        let mut charge = self.inbox.charge();
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         while let Some(chunk) = self.endpoint.chunk(&mut response, self.endpoint.timeout).await? {
             if body.len() + chunk.len() > max {
                 return Err(self.inbox.too_long());
             }
+            charge.cover(body.len() + chunk.len())?;
             body.extend_from_slice(&chunk);
         }
-        Ok(body)
+        Ok((body, charge))
     }
 
     async fn answer_in_events(
@@ -71,7 +73,7 @@ impl Shared {
             let Some(events) = &mut tail.events else { return Ok(()) };
             match events.next(&self.endpoint, &self.inbox).await {
                 Ok(Some(event)) if event.is_message() => {
-                    self.inbox.receive_in_exchange(Some(id), &event.data);
+                    self.inbox.accept(Some(id), event.data).await;
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break None,
@@ -118,7 +120,7 @@ impl Drop for Tail<'_> {
             let reading = async {
                 while let Ok(Some(event)) = events.next(&shared.endpoint, &shared.inbox).await {
                     if event.is_message() {
-                        shared.inbox.receive(&event.data);
+                        shared.inbox.accept(None, event.data).await;
                     }
                 }
             };

@@ -4,14 +4,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
-use reqwest::{Method, Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use http::{Method, StatusCode};
 use url::Url;
 
 use super::{failure, headers};
 use crate::error::{Failure, TransportError};
+use crate::http_client::{HttpClient, HttpClientOptions, Response};
 use crate::oauth::{AuthError, Authorizer};
-use crate::tls;
 
 /// How many redirects one request may take.
 const REDIRECTS_MAX: usize = 5;
@@ -49,7 +49,7 @@ pub struct HttpOptions {
 /// An address that is ready to be asked.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    client: reqwest::Client,
+    client: HttpClient,
     pub(crate) url: Url,
     pub(crate) shown: String,
     /// Sent with every request.
@@ -85,12 +85,12 @@ impl Endpoint {
             return Err(TransportError::unsent(Failure::NotFound, message));
         }
         let headers = headers::configured(&headers, &mut url)?;
-        let client = tls::http_client_builder()
-            .connect_timeout(connect_timeout)
-            .pool_idle_timeout(IDLE_MAX)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .build()
-            .map_err(|error| failure::of_request(error, &shown))?;
+        let client = HttpClient::new(HttpClientOptions {
+            connect_timeout,
+            idle_max: IDLE_MAX,
+            idle_connections_max: IDLE_CONNECTIONS_MAX,
+        })
+        .map_err(|error| failure::of_request(&error, &shown))?;
         let last_token = Arc::default();
         Ok(Self { client, url, shown, headers, timeout, sse_read_timeout, authorizer, last_token })
     }
@@ -108,14 +108,13 @@ impl Endpoint {
         let mut target = url.clone();
         let (mut redirects, mut tokens) = (0, 0);
         loop {
-            let mut request = Request::new(method.clone(), target.clone());
-            *request.headers_mut() = headers.clone();
-            *request.body_mut() = body.map(|body| body.to_owned().into());
-            self.add_token(request.headers_mut()).await?;
-            let sending = tokio::time::timeout(limit, self.client.execute(request));
-            let response = match sending.await {
+            let mut headers = headers.clone();
+            self.add_token(&mut headers).await?;
+            let body = body.unwrap_or_default().to_owned();
+            let sending = self.client.send(method.clone(), &target, headers, body);
+            let response = match tokio::time::timeout(limit, sending).await {
                 Ok(Ok(response)) => response,
-                Ok(Err(error)) => return Err(failure::of_request(error, &self.shown)),
+                Ok(Err(error)) => return Err(failure::of_request(&error, &self.shown)),
                 Err(_) => {
                     return Err(failure::silent(&self.shown, "did not answer", limit));
                 }
@@ -140,7 +139,7 @@ impl Endpoint {
         limit: Duration,
     ) -> Result<Option<impl std::ops::Deref<Target = [u8]> + use<>>, TransportError> {
         match tokio::time::timeout(limit, response.chunk()).await {
-            Ok(chunk) => chunk.map_err(|error| failure::of_request(error, &self.shown)),
+            Ok(chunk) => chunk.map_err(|error| failure::of_request(&error, &self.shown)),
             Err(_) => Err(failure::silent(&self.shown, "sent nothing more", limit)),
         }
     }

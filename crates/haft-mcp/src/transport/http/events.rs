@@ -1,9 +1,9 @@
 //! A response that is a stream of events.
 
-use reqwest::Response;
-
 use super::Endpoint;
+use crate::budget::{Charge, FREE_BYTES};
 use crate::error::TransportError;
+use crate::http_client::Response;
 use crate::inbox::Inbox;
 use crate::transport::event_stream::{Event, EventStream, Excess};
 
@@ -11,13 +11,14 @@ use crate::transport::event_stream::{Event, EventStream, Excess};
 pub(crate) struct Events {
     response: Response,
     pub(crate) stream: EventStream,
+    charge: Charge,
 }
 
 impl Events {
     pub(crate) fn new(response: Response, inbox: &Inbox) -> Self {
         let limits = inbox.limits();
         let stream = EventStream::new(limits.message_bytes_max, limits.noise_bytes_max);
-        Self { response, stream }
+        Self { response, stream, charge: inbox.charge() }
     }
 
     /// The next event; nothing at the end of the stream. Given up while it waits, nothing is lost.
@@ -29,7 +30,7 @@ impl Events {
         loop {
             match self.stream.next() {
                 Ok(Some(event)) => return Ok(Some(event)),
-                Ok(None) => {}
+                Ok(None) => self.cover()?,
                 Err(Excess::Message) => return Err(inbox.too_long()),
                 Err(Excess::Noise) => return Err(inbox.too_noisy()),
             }
@@ -38,6 +39,16 @@ impl Events {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// Holds memory for the event that is being read, and no longer for the one before it.
+    fn cover(&mut self) -> Result<(), TransportError> {
+        let bytes = self.stream.buffered_bytes();
+        if bytes <= FREE_BYTES {
+            self.charge.release();
+            return Ok(());
+        }
+        self.charge.cover(bytes)
     }
 }
 

@@ -1,39 +1,38 @@
 //! What went wrong on the way to a server, said so that somebody can act on it.
 
-use std::error::Error;
-use std::io;
+use std::error::Error as _;
 use std::time::{Duration, SystemTime};
 
-use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
+use http::StatusCode;
+use http::header::{HeaderMap, WWW_AUTHENTICATE};
 
 use super::retry_after;
 use crate::error::{Failure, Sent, TransportError};
+use crate::http_client::HttpError;
 
 /// How much of a server's own words goes into an error.
 const EXCERPT_CHARS_MAX: usize = 200;
 
 /// A request that got no response, or a response that broke off.
-pub(crate) fn of_request(error: reqwest::Error, shown: &str) -> TransportError {
-    // The address may hold secrets; the caller said how to show it.
-    let error = error.without_url();
-    let cause = causes(&error);
-    if error.is_connect() {
-        let (kind, what) = if error.is_timeout() {
-            (Failure::Timeout, "did not take the connection in time")
-        } else if has_tls_cause(&error) {
+pub(crate) fn of_request(error: &HttpError, shown: &str) -> TransportError {
+    let cause = causes(error);
+    let (kind, what) = match error {
+        HttpError::ConnectTimeout(_) => (Failure::Timeout, "did not take the connection in time"),
+        HttpError::Connect(_) if error.find_cause::<rustls::Error>().is_some() => {
             (Failure::Tls, "has no TLS connection to offer that can be trusted")
-        } else {
-            (Failure::Unreachable, "cannot be reached")
-        };
-        return TransportError::unsent(kind, format!("`{shown}` {what}: {cause}"));
-    }
-    if error.is_builder() {
-        let message = format!("`{shown}` cannot be asked: {cause}");
-        return TransportError::unsent(Failure::NotFound, message);
-    }
-    let kind = if error.is_timeout() { Failure::Timeout } else { Failure::Closed };
-    TransportError::after_sending(kind, format!("the connection to `{shown}` broke: {cause}"))
+        }
+        HttpError::Connect(_) => (Failure::Unreachable, "cannot be reached"),
+        HttpError::Address(_) | HttpError::Tls => (Failure::NotFound, "cannot be asked"),
+        HttpError::HeadTooLarge(_) => {
+            let message = format!("`{shown}` did not answer: {cause}");
+            return TransportError::after_sending(Failure::Protocol, message);
+        }
+        HttpError::Lost(_) => {
+            let message = format!("the connection to `{shown}` broke: {cause}");
+            return TransportError::after_sending(Failure::Closed, message);
+        }
+    };
+    TransportError::unsent(kind, format!("`{shown}` {what}: {cause}"))
 }
 
 /// Silence for longer than allowed.
@@ -97,7 +96,7 @@ fn is_visible(character: char) -> bool {
 }
 
 /// The whole chain of causes on one line, without what is only a wrapper's name.
-fn causes(error: &reqwest::Error) -> String {
+fn causes(error: &HttpError) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -111,22 +110,6 @@ fn causes(error: &reqwest::Error) -> String {
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-pub(crate) fn has_tls_cause(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        if cause.is::<rustls::Error>() {
-            return true;
-        }
-        // An I/O error gives the source of what it wraps as its own, and skips what it wraps.
-        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = match wrapped {
-            Some(wrapped) => Some(wrapped),
-            None => cause.source(),
-        };
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +119,7 @@ mod tests {
         let of = |code: u16, retry: Option<&'static str>| {
             let mut headers = HeaderMap::new();
             if let Some(retry) = retry {
-                headers.insert(reqwest::header::RETRY_AFTER, retry.parse().unwrap());
+                headers.insert(http::header::RETRY_AFTER, retry.parse().unwrap());
             }
             let status = StatusCode::from_u16(code).unwrap();
             let error = of_status(status, &headers, "busy", "http://a");

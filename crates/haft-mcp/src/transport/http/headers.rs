@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use crate::error::{Failure, TransportError};
@@ -17,7 +17,7 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAM_PREFIX: &str = "mcp-param-";
 
 /// The configured headers, and with them the credentials of the address, which never stay in it.
-pub(super) fn configured(
+pub(crate) fn configured(
     headers: &[(String, String)],
     url: &mut Url,
 ) -> Result<HeaderMap, TransportError> {

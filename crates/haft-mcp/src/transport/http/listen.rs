@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reqwest::{Method, Response};
+use http::Method;
 use tokio::sync::oneshot;
 
 use super::{Events, Shared, is_event_stream};
 use crate::error::{Failure, TransportError};
+use crate::http_client::Response;
 
-/// The first and the longest pause before asking again.
+/// The first and the longest pause before asking again. A server may ask for one in between; a shorter one would
+/// let it cause requests without end.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// How long the handshake waits for the background stream. Some servers answer only when they have
@@ -37,6 +39,24 @@ impl Place {
     }
 }
 
+/// The pauses between requests for a stream, growing until it brings something.
+struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(PAUSE_MIN)
+    }
+}
+
+impl Pause {
+    /// The next pause: the one the server wishes for, unless that is shorter than the shortest.
+    fn next(&mut self, wish: Option<Duration>) -> Duration {
+        let own = self.0;
+        self.0 = (own * 2).min(PAUSE_MAX);
+        wish.filter(|wish| *wish >= PAUSE_MIN).map_or(own, |wish| wish.min(PAUSE_MAX))
+    }
+}
+
 impl Shared {
     /// Starts the background stream, once. It lives as long as the connection.
     ///
@@ -59,11 +79,11 @@ impl Shared {
     async fn keep_listening(&self, open: oneshot::Sender<()>) {
         let mut open = Some(open);
         let mut place = Place::default();
-        let mut pause = PAUSE_MIN;
+        let mut pause = Pause::default();
         let mut was_offered = false;
         loop {
             let began = Instant::now();
-            let wait;
+            let wish;
             let answer = self.events_from(&place).await;
             open.take();
             match answer {
@@ -71,10 +91,10 @@ impl Shared {
                     was_offered = true;
                     let heard = self.take_in_all(events, None, &mut place).await;
                     if heard > 0 || began.elapsed() > PAUSE_MAX {
-                        pause = PAUSE_MIN;
+                        pause = Pause::default();
                     }
                     // A server that closes its streams on purpose says when to come back.
-                    wait = place.retry;
+                    wish = place.retry;
                 }
                 // A server that knew the stream and does not know it now has forgotten the session.
                 Err(error) if error.kind == Failure::Status(404) && was_offered => {
@@ -90,10 +110,9 @@ impl Shared {
                     }
                     return;
                 }
-                Err(error) => wait = error.retry_after,
+                Err(error) => wish = error.retry_after,
             }
-            tokio::time::sleep(wait.unwrap_or(pause).min(PAUSE_MAX)).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            tokio::time::sleep(pause.next(wish)).await;
         }
     }
 
@@ -104,15 +123,20 @@ impl Shared {
         drop(events);
         let mut in_vain = 0;
         let mut why = None;
+        let mut pause = Pause::default();
         for _ in 0..CUTS_MAX {
-            tokio::time::sleep(place.retry.unwrap_or(PAUSE_MIN).min(PAUSE_MAX)).await;
+            tokio::time::sleep(pause.next(place.retry)).await;
             match self.events_from(&place).await {
                 Ok(events) => {
                     let heard = self.take_in_all(events, Some(id), &mut place).await;
                     if !self.inbox.awaits(id) {
                         return Ok(());
                     }
-                    in_vain = if heard > 0 { 0 } else { in_vain + 1 };
+                    in_vain += 1;
+                    if heard > 0 {
+                        in_vain = 0;
+                        pause = Pause::default();
+                    }
                 }
                 Err(error) => {
                     let may_help = error.is_transient();
@@ -166,7 +190,7 @@ impl Shared {
         let mut heard = 0;
         while let Ok(Some(event)) = events.next(&self.endpoint, &self.inbox).await {
             if event.is_message() {
-                self.inbox.receive(&event.data);
+                self.inbox.accept(None, event.data).await;
                 heard += 1;
             }
             if awaited.is_some_and(|id| !self.inbox.awaits(id)) {

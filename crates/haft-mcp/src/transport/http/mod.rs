@@ -13,20 +13,21 @@ mod retry_after;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::{Method, Response};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use super::{Connector, Era, Outgoing, Transport};
 use crate::error::TransportError;
 use crate::handler::BoxFuture;
+use crate::http_client::Response;
 use crate::inbox::Inbox;
 
 pub use endpoint::HttpOptions;
 pub(super) use endpoint::{Endpoint, origin};
 pub(super) use events::Events;
-pub(super) use failure::{has_tls_cause, silent};
+pub(super) use failure::silent;
 use headers::{LAST_EVENT_ID, SESSION_ID};
-pub(super) use headers::{PROTOCOL_VERSION, trace as add_trace};
+pub(super) use headers::{PROTOCOL_VERSION, configured as configured_headers, trace as add_trace};
 pub(super) use refusal::rpc_error;
 pub(super) use retry_after::read as retry_after;
 

@@ -1,11 +1,15 @@
 //! What a response that is no success means to the request it answers.
 
-use reqwest::Response;
+use haft_bounds::json::{Budget, NODES_MAX};
 
 use super::Shared;
 use crate::error::{Failure, RpcError, TransportError};
+use crate::http_client::Response;
 use crate::transport::Outgoing;
 use crate::wire::{self, Incoming};
+
+/// The code with which servers of the legacy era report an unknown session.
+const SESSION_NOT_FOUND: i64 = -32001;
 
 impl Shared {
     /// Ends the exchange of `message`: with the server's own error where it sent one, else with
@@ -25,7 +29,11 @@ impl Shared {
             None => (false, None),
         };
         let had_session = self.has_session() && message.method != "initialize";
-        if had_session && !is_ours && is_expiry(status, error.as_ref()) {
+        let is_expired = match (is_ours, &error) {
+            (true, Some(error)) => status == 404 && names_lost_session(error),
+            (_, error) => is_expiry(status, error.as_ref()),
+        };
+        if had_session && is_expired {
             let shown = &self.endpoint.shown;
             return Err(TransportError::unsent(
                 Failure::SessionExpired,
@@ -45,16 +53,24 @@ impl Shared {
 /// Whether a refusal means that the session is gone: 404 by the specification; some servers say it
 /// with 400 and words.
 fn is_expiry(status: u16, error: Option<&RpcError>) -> bool {
-    let mentions_session =
-        |error: &RpcError| error.message.to_ascii_lowercase().contains("session");
     status == 404 || (status == 400 && error.is_some_and(mentions_session))
+}
+
+/// Whether an error that answers the request itself reports a lost session. Others with 404 (an unknown method, a
+/// missing resource) are the answer.
+fn names_lost_session(error: &RpcError) -> bool {
+    error.code == SESSION_NOT_FOUND || mentions_session(error)
+}
+
+fn mentions_session(error: &RpcError) -> bool {
+    error.message.to_ascii_lowercase().contains("session")
 }
 
 /// The error in the body of a refusal, and for which request it is.
 pub(crate) fn rpc_error(body: &[u8]) -> Option<(Option<u64>, RpcError)> {
     /// An error has no reason to nest.
-    const DEPTH_MAX: usize = 32;
-    match wire::parse(body, DEPTH_MAX) {
+    const BUDGET: Budget = Budget { nodes_max: NODES_MAX, depth_max: 32 };
+    match wire::parse(body, BUDGET) {
         Ok(Incoming::Error { id, error }) => {
             let id = id.and_then(|id| id.get().parse().ok());
             Some((id, serde_json::from_str(error.get()).ok()?))

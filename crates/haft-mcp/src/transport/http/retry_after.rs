@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use http::header::{HeaderMap, RETRY_AFTER};
 
 /// A server may not put us off for longer than this.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);

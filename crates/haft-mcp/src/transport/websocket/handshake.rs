@@ -6,19 +6,20 @@
 
 use std::time::SystemTime;
 
-use reqwest::header::{
-    AUTHORIZATION, CONNECTION, HeaderMap, LOCATION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
+use http::header::{
+    AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue, LOCATION, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE, WWW_AUTHENTICATE,
 };
-use reqwest::{Client, Response, StatusCode, Upgraded};
+use http::{Method, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::{client::generate_key, derive_accept_key};
 use url::Url;
 
 use super::WebSocketConnector;
 use crate::error::{Failure, TransportError};
+use crate::http_client::{HttpClient, HttpClientOptions, HttpError, Response, Upgraded};
 use crate::oauth::AuthError;
-use crate::tls;
-use crate::transport::http::{has_tls_cause, retry_after};
+use crate::transport::http::{configured_headers, retry_after};
 
 const SUBPROTOCOL: &str = "mcp";
 /// How often a refusal is answered with another token.
@@ -27,16 +28,21 @@ const TOKENS_MAX: usize = 2;
 /// Asks for a WebSocket until there is one, or a reason why not.
 pub(super) async fn upgrade(connector: &WebSocketConnector) -> Result<Upgraded, TransportError> {
     let shown = &connector.shown;
-    let url = http_url(&connector.url).ok_or_else(|| {
+    let mut url = http_url(&connector.url).ok_or_else(|| {
         let message = format!("`{shown}` is no WebSocket address: it must begin with ws or wss");
         TransportError::unsent(Failure::NotFound, message)
     })?;
-    let client = tls::http_client_builder().http1_only().build();
-    let client = client.map_err(|error| failed(shown, &error))?;
+    let headers = configured_headers(&connector.headers, &mut url)?;
+    let options = HttpClientOptions {
+        connect_timeout: connector.connect_timeout,
+        idle_max: connector.connect_timeout,
+        idle_connections_max: 1,
+    };
+    let client = HttpClient::new(options).map_err(|error| failed(shown, &error))?;
     let mut tokens = 0;
     loop {
         let key = generate_key();
-        let response = ask(connector, &client, url.clone(), &key).await?;
+        let response = ask(connector, &client, &url, headers.clone(), &key).await?;
         let status = response.status();
         if status == StatusCode::SWITCHING_PROTOCOLS {
             check(response.headers(), &key).map_err(|why| {
@@ -54,23 +60,22 @@ pub(super) async fn upgrade(connector: &WebSocketConnector) -> Result<Upgraded, 
 
 async fn ask(
     connector: &WebSocketConnector,
-    client: &Client,
-    url: Url,
+    client: &HttpClient,
+    url: &Url,
+    mut headers: HeaderMap,
     key: &str,
 ) -> Result<Response, TransportError> {
     let shown = &connector.shown;
-    let mut request = client.get(url);
-    for (name, value) in &connector.headers {
-        request = request.header(name, value);
+    // A configured token and one of the authorizer would be two; the latest one counts.
+    if let Some(token) = headers.get_all(AUTHORIZATION).iter().next_back().cloned() {
+        headers.insert(AUTHORIZATION, token);
     }
     if let Some(authorizer) = &connector.authorizer {
         let token = authorizer.token().await.map_err(|error| no_token(shown, &error))?;
         if let Some(token) = token {
-            request = request.bearer_auth(token);
+            headers.insert(AUTHORIZATION, bearer(shown, &token)?);
         }
     }
-    let mut request = request.build().map_err(|error| failed(shown, &error))?;
-    let headers = request.headers_mut();
     for (name, value) in [
         (CONNECTION, "Upgrade"),
         (UPGRADE, "websocket"),
@@ -82,11 +87,17 @@ async fn ask(
         let Ok(value) = value.parse() else { continue };
         headers.insert(name, value);
     }
-    // A configured token and one of the authorizer would be two; the latest one counts.
-    if let Some(token) = headers.get_all(AUTHORIZATION).iter().next_back().cloned() {
-        headers.insert(AUTHORIZATION, token);
-    }
-    client.execute(request).await.map_err(|error| failed(shown, &error))
+    let response = client.send(Method::GET, url, headers, "").await;
+    response.map_err(|error| failed(shown, &error))
+}
+
+fn bearer(shown: &str, token: &str) -> Result<HeaderValue, TransportError> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+        let message = format!("the token for `{shown}` cannot be sent as a header");
+        TransportError::unsent(Failure::AuthRequired, message)
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Whether the authorizer has something better after a refusal.
@@ -148,18 +159,16 @@ fn refused(shown: &str, response: &Response) -> TransportError {
 }
 
 /// The error for a request without an answer.
-fn failed(shown: &str, error: &reqwest::Error) -> TransportError {
-    let causes = || std::iter::successors(std::error::Error::source(error), |it| it.source());
-    let kind = if has_tls_cause(error) {
-        Failure::Tls
-    } else if error.is_builder() {
-        Failure::NotFound
-    } else {
-        Failure::Unreachable
+fn failed(shown: &str, error: &HttpError) -> TransportError {
+    let kind = match error {
+        _ if error.find_cause::<rustls::Error>().is_some() => Failure::Tls,
+        HttpError::Address(_) | HttpError::Tls => Failure::NotFound,
+        HttpError::HeadTooLarge(_) => Failure::Protocol,
+        HttpError::Connect(_) | HttpError::ConnectTimeout(_) | HttpError::Lost(_) => {
+            Failure::Unreachable
+        }
     };
-    // The error itself would name the whole URL; the last cause says what went wrong.
-    let why = causes().last().map_or_else(|| "it cannot be asked".to_owned(), ToString::to_string);
-    TransportError::unsent(kind, format!("`{shown}` cannot be reached: {why}"))
+    TransportError::unsent(kind, format!("`{shown}` cannot be reached: {}", error.root_cause()))
 }
 
 fn no_token(shown: &str, error: &AuthError) -> TransportError {

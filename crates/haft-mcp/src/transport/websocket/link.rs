@@ -73,8 +73,8 @@ where
 {
     loop {
         match source.next().await {
-            Some(Ok(Message::Text(text))) => inbox.receive(text.as_bytes()),
-            Some(Ok(Message::Binary(bytes))) => inbox.receive(&bytes),
+            Some(Ok(Message::Text(text))) => drop(inbox.accept(None, Bytes::from(text)).await),
+            Some(Ok(Message::Binary(bytes))) => drop(inbox.accept(None, bytes).await),
             // Pings are answered with the next read; anything that comes is a sign of life.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
             Some(Ok(Message::Close(frame))) => {

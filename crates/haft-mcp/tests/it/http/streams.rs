@@ -59,6 +59,50 @@ async fn a_server_that_forgot_the_session_ends_the_connection() {
     assert_eq!(client.ended().unwrap().kind, Failure::SessionExpired);
 }
 
+/// How far apart the server's GETs are, in milliseconds.
+fn gaps(server: &Server) -> Vec<u64> {
+    let at: Vec<u64> =
+        server.requests("GET").iter().map(|get| get["at_ms"].as_u64().unwrap()).collect();
+    at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// Whatever pause a server asks for, it is not asked for its stream more often than twice a second, and less and
+/// less often while nothing comes.
+#[tokio::test]
+async fn a_stream_that_ends_at_once_is_not_asked_for_without_pause() {
+    let ended = json!({"answer": {"status": 200,
+        "headers": {"content-type": "text/event-stream"}, "body": "retry: 0\n\n"}});
+    let overloaded = json!({"answer": {"status": 503, "headers": {"retry-after": "0"}}});
+    for action in [ended, overloaded] {
+        let server = Server::http(json!({"faults": [{"method": "GET", "do": action}]}));
+        let client = connect(&http(server.url()), Protocol::Legacy).await;
+        let gaps = eventually(|| Some(gaps(&server)).filter(|gaps| gaps.len() >= 2)).await;
+        assert!(gaps[0] >= 450 && gaps[1] >= 950, "{gaps:?}");
+        client.close().await;
+    }
+}
+
+/// The same for the rest of an answer.
+#[tokio::test]
+async fn the_rest_of_an_answer_is_not_asked_for_without_pause() {
+    let events = |body: &str| {
+        json!({"answer": {"status": 200, "headers": {"content-type": "text/event-stream"},
+            "body": body}})
+    };
+    let server = Server::http(json!({"faults": [
+        {"rpc": "tools/call", "do": events("id: 1\nretry: 0\ndata: \n\n")},
+        {"method": "GET", "skip": 1, "do": events("retry: 0\n\n")},
+    ]}));
+    let client = connect(&http(server.url()), Protocol::Legacy).await;
+    let calling = call(&client, "text", json!({}));
+    let three = eventually(|| Some(gaps(&server)).filter(|gaps| gaps.len() >= 3));
+    tokio::select! {
+        _ = calling => panic!("answered"),
+        gaps = three => assert!(gaps[1] >= 450 && gaps[2] >= 950, "{gaps:?}"),
+    }
+    client.close().await;
+}
+
 #[tokio::test]
 async fn a_server_without_a_background_stream_is_asked_for_it_once() {
     let server = Server::http(json!({"http": {"get_stream": false}}));

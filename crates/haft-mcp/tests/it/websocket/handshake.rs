@@ -69,6 +69,16 @@ async fn a_redirect_is_not_followed() {
     assert!(asked.is_err(), "the other origin was asked");
 }
 
+/// Interim responses are cut off like every other excess.
+#[tokio::test]
+async fn a_flood_of_interim_responses_ends_the_handshake() {
+    let flood = testkit::Flood::of_interim_responses();
+    let error = refusal(&connector(&format!("ws://{}/", flood.address()))).await;
+    assert_eq!(error.kind, Failure::Protocol, "{error}");
+    let excess = "it sent more than 256 KiB of headers and interim responses";
+    assert_eq!(error.message, format!("`ws://shown` cannot be reached: {excess}"));
+}
+
 #[tokio::test]
 async fn whoever_is_not_there_is_unreachable() {
     let port = {

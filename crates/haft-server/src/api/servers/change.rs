@@ -11,7 +11,7 @@ use axum::response::{AppendHeaders, IntoResponse, Response};
 use haft::live::{Action, Condition, Document, Edit, Edited, Happened};
 
 use super::Service;
-use super::view::Server;
+use super::view::{Audience, Server};
 use crate::api::edit_problem::EditProblems;
 use crate::api::entry::Entry;
 use crate::api::precondition::{Precondition, etag};
@@ -148,5 +148,6 @@ async fn edit(
     let place = place.filter(|_| status == StatusCode::CREATED).map(|place| (LOCATION, place));
     let tag = tag.map(|tag| (ETAG, etag(&tag)));
     let headers: Vec<_> = place.into_iter().chain(tag).collect();
-    Ok((status, AppendHeaders(headers), Json(Server::of(info, live))).into_response())
+    Ok((status, AppendHeaders(headers), Json(Server::of(info, live, Audience::Admin)))
+        .into_response())
 }

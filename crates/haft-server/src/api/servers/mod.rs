@@ -18,8 +18,8 @@ use utoipa_axum::routes;
 
 use super::precondition::etag;
 use super::{Routes, Service};
-use crate::serve::{Path, Problem};
-use view::{Server, ServerDetails};
+use crate::serve::{Caller, Path, Problem};
+use view::{Audience, Server, ServerDetails};
 
 pub(super) fn routes() -> Routes {
     let reading = OpenApiRouter::new().routes(routes!(list)).routes(routes!(show));
@@ -44,10 +44,10 @@ struct Servers {
     get, path = "/api/v1/servers", tag = "servers",
     responses((status = 200, description = "All of them.", body = Servers))
 )]
-async fn list(State(service): State<Arc<Service>>) -> Json<Servers> {
+async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Servers> {
     let live = &service.live;
-    let servers = live.runtime().servers().into_iter().map(|info| Server::of(info, live)).collect();
-    Json(Servers { servers })
+    let (servers, audience) = (live.runtime().servers().into_iter(), Audience::from(&caller));
+    Json(Servers { servers: servers.map(|info| Server::of(info, live, audience)).collect() })
 }
 
 /// One server: its state, its tools, its settings with their origins. `ETag` names what the registry says
@@ -65,10 +65,11 @@ async fn list(State(service): State<Arc<Service>>) -> Json<Servers> {
 )]
 async fn show(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let info = find(&service.live, &name)?;
-    let details = ServerDetails::of(info, &service.live);
+    let details = ServerDetails::of(info, &service.live, Audience::from(&caller));
     let entry = service.live.entry(Document::Servers, &name).await?;
     let tag = entry.map(|(_, tag)| (ETAG, etag(&tag)));
     Ok((AppendHeaders(tag), Json(details)).into_response())
@@ -98,7 +99,7 @@ async fn reconnect(
         };
         problem.remedy(remedy)
     })?;
-    Ok(Json(Server::of(info, &service.live)))
+    Ok(Json(Server::of(info, &service.live, Audience::Admin)))
 }
 
 /// A server by its name.

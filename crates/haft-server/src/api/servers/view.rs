@@ -9,6 +9,21 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::config::Effective;
+use crate::serve::Caller;
+
+/// Who is shown a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    Admin,
+    /// Whoever may read.
+    Caller,
+}
+
+impl From<&Caller> for Audience {
+    fn from(caller: &Caller) -> Self {
+        if caller.is_admin() { Self::Admin } else { Self::Caller }
+    }
+}
 
 /// A configured MCP server and how it is doing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -18,7 +33,7 @@ pub(in crate::api) struct Server {
     /// How it is doing.
     #[schema(value_type = StateName)]
     pub(super) state: ServerState,
-    /// Why it is in that state.
+    /// Why it is in that state; for an admin with the last line of its standard error.
     reason: Option<String>,
     /// Since when; nothing for a server that is only configured.
     #[schema(format = DateTime)]
@@ -76,7 +91,7 @@ pub(in crate::api) struct ServerDetails {
     tool_names: Vec<String>,
     /// Every effective setting with its origin; secrets are masked.
     definition: Vec<Effective>,
-    /// The end of what it wrote to its standard error; secrets are masked.
+    /// The end of what it wrote to its standard error, for an admin; secrets are masked.
     stderr_tail: Option<String>,
 }
 
@@ -97,12 +112,12 @@ struct Identity {
 }
 
 impl Server {
-    pub(super) fn of(info: ServerInfo, live: &Live) -> Self {
+    pub(super) fn of(info: ServerInfo, live: &Live, audience: Audience) -> Self {
         let in_registry = live.is_in_registry(Document::Servers, &info.name);
         Self {
             name: info.name,
             state: info.state,
-            reason: info.reason,
+            reason: if audience == Audience::Admin { info.reason } else { info.cause },
             since: info.since,
             retries: info.retries,
             transport: info.transport,
@@ -118,7 +133,7 @@ impl Server {
 }
 
 impl ServerDetails {
-    pub(super) fn of(info: ServerInfo, live: &Live) -> Self {
+    pub(super) fn of(info: ServerInfo, live: &Live, audience: Audience) -> Self {
         let runtime = live.runtime();
         let is_its = |tool: &ToolInfo| match &tool.source {
             Source::Mcp { mcp_name, .. } => *mcp_name == info.name,
@@ -130,8 +145,14 @@ impl ServerDetails {
         let rows = show::rows(&config).into_iter();
         let definition =
             rows.filter(|row| row.path.starts_with("servers.")).map(Effective::of).collect();
-        let stderr_tail = info.stderr_tail.clone();
-        Self { tool_names: tools, definition, stderr_tail, server: Server::of(info, live) }
+        // A server is shared: what it prints may come from the calls of others.
+        let stderr_tail = info.stderr_tail.clone().filter(|_| audience == Audience::Admin);
+        Self {
+            tool_names: tools,
+            definition,
+            stderr_tail,
+            server: Server::of(info, live, audience),
+        }
     }
 }
 

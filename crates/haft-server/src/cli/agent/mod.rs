@@ -6,6 +6,7 @@ mod people;
 mod printer;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use clap::Args;
 use haft::agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, StoreError};
@@ -16,6 +17,7 @@ use haft::model::{self, ModelError};
 use haft::{Config, Runtime};
 
 use super::toolbox::{Denied, Interrupted, Purpose, Toolbox};
+use super::trust::Trusted;
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
@@ -98,6 +100,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     }
     let denied = Denied::default();
     let purpose = Purpose::Agent(hub, inbox.clone(), denied.clone());
+    let config = Trusted::require(global, config)?;
     let mut toolbox = Toolbox::open(config, purpose).await?;
     let runtime = toolbox.runtime.clone();
     let asked = toolbox.until_end(runtime.discover_late()).await;
@@ -173,6 +176,7 @@ fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Resul
     if args.no_session {
         return Ok(Conversation::new());
     }
+    store.delete_expired(config.agent.retain_days.value, SystemTime::now());
     match resumed(&store, args)? {
         Some(id) => Ok(store.resume(&id).map_err(|error| unknown(&error))?),
         None => Ok(store.begin(model, CALLER)),

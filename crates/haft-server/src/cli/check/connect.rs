@@ -8,6 +8,7 @@ use haft::{Config, ServerInfo, ServerState};
 use serde_json::{Value, json};
 
 use crate::cli::toolbox::{self, Purpose, Toolbox};
+use crate::cli::trust::Trusted;
 use crate::cli::{EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
 use crate::console::{self, Paint};
 
@@ -19,7 +20,7 @@ struct Report {
 }
 
 pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
-    let report = connect(config)?;
+    let report = connect(global, config)?;
     let paint = Paint::stdout(global.color);
     for server in &report.servers {
         print(paint, server);
@@ -31,8 +32,12 @@ pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
 }
 
 /// Adds what came of it to `checked`.
-pub(super) fn run_as_json(config: Config, checked: &mut Value) -> anyhow::Result<ExitCode> {
-    let report = connect(config)?;
+pub(super) fn run_as_json(
+    global: &Global,
+    config: Config,
+    checked: &mut Value,
+) -> anyhow::Result<ExitCode> {
+    let report = connect(global, config)?;
     let server = |server: &ServerInfo| {
         let is_failed = toolbox::failed(server);
         let mut shown = json!(server);
@@ -46,7 +51,8 @@ pub(super) fn run_as_json(config: Config, checked: &mut Value) -> anyhow::Result
     Ok(report.exit_code())
 }
 
-fn connect(config: Config) -> anyhow::Result<Report> {
+fn connect(global: &Global, config: Config) -> anyhow::Result<Report> {
+    let config = Trusted::require(global, config)?;
     block_on(async {
         let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
         let look = async |runtime: &haft::Runtime| {

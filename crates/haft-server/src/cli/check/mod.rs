@@ -35,7 +35,7 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
         Ok(config) => {
             let mut report = report(&config);
             let code = if args.connect {
-                connect::run_as_json(config, &mut report)?
+                connect::run_as_json(global, config, &mut report)?
             } else {
                 ExitCode::SUCCESS
             };

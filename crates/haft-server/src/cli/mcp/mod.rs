@@ -11,6 +11,7 @@ use haft::live::Live;
 use haft::mcp_server::{ServeOptions, stdio};
 
 use super::toolbox::{Purpose, Toolbox};
+use super::trust::{self, Trusted};
 use super::{Global, block_on, load, profile};
 use crate::gateway::{Gateway, Hub, View};
 
@@ -53,9 +54,11 @@ pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
+    let config = Trusted::require(global, config)?;
     block_on(async {
         let hub = Hub::default();
         let toolbox = Toolbox::open(config, Purpose::Serve(hub.clone())).await?;
+        let options = trust::guard(global, options);
         toolbox.hide_progress();
         let served = toolbox.work(async |runtime| {
             // A tool that is added to the files is there for the client without a new start.
@@ -66,7 +69,9 @@ pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
             }
             let gateway = Gateway::new(runtime.clone(), view, &hub);
             let (input, (output, last_words)) = (channel::input()?, channel::output()?);
-            let served = stdio(gateway, input, output, ServeOptions::new(PRINCIPAL)).await;
+            let mut options = ServeOptions::new(PRINCIPAL);
+            options.limits.nodes_max = runtime.config().limits.nodes_max();
+            let served = stdio(gateway, input, output, options).await;
             last_words.finish().await;
             live.stop().await;
             served.context("the connection to the client broke")

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -15,9 +16,9 @@ const CONFIG: &str = "haft.yaml";
 const YAML: &str = "# Written by the first `haft serve`; yours from now on. `haft config schema` knows every key.
 registry: {dir: .haft/tools}     # tools.json, mcp.json and the scripts, changed over the API or by hand
 # policy:
-#   allowed_commands:            # what may be registered over the API
-#     - npx -y @modelcontextprotocol/* ...
-#     - uvx mcp-server-*
+#   allowed_commands:            # what may be registered over the API; pin the versions
+#     - npx -y @modelcontextprotocol/server-everything@2026.8.31
+#     - uvx mcp-server-time==2026.10.19
 ";
 
 const TOOLS: &str = r#"{
@@ -43,23 +44,35 @@ const SCRIPT: &str = "def run(args):
     return {\"greeting\": f\"Hello, {args['name']}!\"}
 ";
 
-/// The files to serve. What is there already stays as it is.
-pub(super) fn prepare() -> anyhow::Result<Vec<PathBuf>> {
+/// The first files to serve.
+#[derive(Debug)]
+pub(super) struct First {
+    pub(super) files: Vec<PathBuf>,
+    /// Whether Haft wrote all of them. What is there already stays as it is.
+    pub(super) is_own: bool,
+}
+
+pub(super) fn prepare() -> anyhow::Result<First> {
     let folder = Path::new(REGISTRY);
     let is_new = !folder.join("tools.json").exists();
     fs::create_dir_all(folder).with_context(|| format!("cannot create `{REGISTRY}`"))?;
     if is_new {
-        create(&folder.join("hello_world.py"), SCRIPT)?;
-        create(&folder.join("mcp.json"), SERVERS)?;
-        create(&folder.join("tools.json"), TOOLS)?;
+        create(&folder.join("hello_world.py"), SCRIPT, SHARED)?;
+        create(&folder.join("mcp.json"), SERVERS, PRIVATE)?;
+        create(&folder.join("tools.json"), TOOLS, PRIVATE)?;
     }
-    create(Path::new(CONFIG), YAML)?;
+    create(Path::new(CONFIG), YAML, SHARED)?;
     tracing::info!("there was no configuration: wrote `{CONFIG}`, with its tools in `{REGISTRY}`");
-    Ok(vec![CONFIG.into()])
+    Ok(First { files: vec![CONFIG.into()], is_own: is_new })
 }
 
-fn create(path: &Path, text: &str) -> anyhow::Result<()> {
-    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
+/// The mode of a new file that others may read, as far as the user's mask lets them.
+const SHARED: u32 = 0o666;
+/// The mode of a new file of the registry: what is registered later may hold secrets.
+const PRIVATE: u32 = 0o600;
+
+fn create(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    match fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
         Ok(mut file) => io::Write::write_all(&mut file, text.as_bytes())
             .with_context(|| format!("cannot write `{}`", path.display())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

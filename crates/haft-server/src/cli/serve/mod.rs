@@ -18,13 +18,16 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::trust;
 use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load};
 use crate::api::{self, Service};
 use crate::gateway::{Hub, Mount};
 use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
+use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
 use crate::telemetry::Telemetry;
+use first_start::First;
 pub(super) use sampling::sampler;
 use signals::{Signals, Wish};
 
@@ -52,8 +55,15 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let files = if load::is_named(global) { load::files(global)? } else { first_start::prepare()? };
+    let First { files, is_own } = if load::is_named(global) {
+        First { files: load::files(global)?, is_own: false }
+    } else {
+        first_start::prepare()?
+    };
     let (config, options) = load::load_files(global, files)?;
+    if is_own {
+        trust::trust_own(global, &config);
+    }
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
@@ -97,6 +107,7 @@ async fn serve(
     let background = TaskTracker::new();
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
+    background.spawn(Runs::expire_conversations(live.runtime().clone(), stop.clone()));
     background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
     let serving = listener.serve(api::router(&service, &guard, gateway.routes()), stop.clone());
     let mut serving = std::pin::pin!(serving);

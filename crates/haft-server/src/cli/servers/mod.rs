@@ -27,6 +27,7 @@ pub(super) enum ServersCommand {
     #[command(after_help = "Exit code 3 says that it could not be reached.")]
     Show {
         /// The server's name
+        #[arg(value_parser = super::parse_name)]
         name: String,
     },
     /// Connect servers and measure how long each takes to answer

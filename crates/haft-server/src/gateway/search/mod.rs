@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::page::page;
 use super::tools::CallParams;
-use super::{Gateway, INVALID_PARAMS, read, result};
+use super::{Gateway, INVALID_PARAMS, read, result, short_name};
 pub(super) use offered::INSTRUCTIONS;
 use offered::{CALL, DESCRIBE, FIND, LIMIT, LIMIT_MAX};
 
@@ -21,6 +21,8 @@ use offered::{CALL, DESCRIBE, FIND, LIMIT, LIMIT_MAX};
 const LINE_CHARS_MAX: usize = 200;
 /// How many names like a wrong one are told.
 const NEAREST_MAX: usize = 3;
+/// The longest query that is searched for.
+const QUERY_BYTES_MAX: usize = 16 * 1024;
 
 /// MCP: the client has to open an address first. Modern era: it lacks a capability. Both are for the client,
 /// and no model could do anything about them.
@@ -37,12 +39,14 @@ struct Find {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Describe {
+    #[serde(deserialize_with = "short_name")]
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Call {
+    #[serde(deserialize_with = "short_name")]
     name: String,
     #[serde(default)]
     arguments: Option<Box<RawValue>>,
@@ -101,6 +105,11 @@ impl Gateway {
         }
         if query.trim().is_empty() {
             return failed("`query` says nothing; say in plain words what has to be done");
+        }
+        if query.len() > QUERY_BYTES_MAX {
+            return failed(&format!(
+                "`query` has more than {QUERY_BYTES_MAX} bytes; say it in short"
+            ));
         }
         self.wait_for_late().await;
         let shown = |server: Option<&str>, name: &str| self.view.shows_tool(server, name);

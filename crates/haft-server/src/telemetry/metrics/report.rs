@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use haft::live::Live;
+use haft::memory::MemoryFigures;
 use haft::record::LogHealth;
 use haft::{Figures, Runtime, ServerState, ToolFigures};
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ impl Metrics {
         let figures = runtime.figures();
         self.calls(&figures, &mut page);
         busy(&figures, &mut page);
+        memory(runtime.memory().figures(), &mut page);
         servers(runtime, &mut page);
         if let Some(log) = runtime.log_health() {
             log_state(&log, &mut page);
@@ -104,6 +106,15 @@ fn busy(figures: &Figures, page: &mut Page) {
     }
 }
 
+fn memory(MemoryFigures { in_flight, max, refused }: MemoryFigures, page: &mut Page) {
+    let help = "Memory that requests, arguments, answers and the log's queue take.";
+    page.one("haft_in_flight_bytes", Kind::Gauge, help, in_flight);
+    let help = "How much memory they may take.";
+    page.one("haft_in_flight_bytes_max", Kind::Gauge, help, max);
+    let help = "Requests, calls and answers that there was no memory for.";
+    page.one("haft_in_flight_refused_total", Kind::Counter, help, refused);
+}
+
 fn servers(runtime: &Runtime, page: &mut Page) {
     page.family("haft_server_up", Kind::Gauge, "Whether each MCP server answers, and its state.");
     for server in runtime.servers() {
@@ -123,7 +134,7 @@ fn servers(runtime: &Runtime, page: &mut Page) {
 
 fn log_state(log: &LogHealth, page: &mut Page) {
     let (is_working, lag_secs, kept, lost) = match log {
-        LogHealth::Working { entries_lost } => (true, 0.0, 0, *entries_lost),
+        LogHealth::Working { entries_lost, .. } => (true, 0.0, 0, *entries_lost),
         LogHealth::Failing { since, entries_kept, entries_lost, .. } => {
             let lag = Timestamp::now().duration_since(*since).as_secs_f64().max(0.0);
             (false, lag, *entries_kept, *entries_lost)
@@ -131,6 +142,9 @@ fn log_state(log: &LogHealth, page: &mut Page) {
     };
     let help = "Whether the execution log can be written.";
     page.one("haft_log_up", Kind::Gauge, help, u8::from(is_working));
+    let is_low = matches!(log, LogHealth::Working { low_space: Some(_), .. });
+    let help = "Whether the disk of the execution log is nearly full.";
+    page.one("haft_log_disk_low", Kind::Gauge, help, u8::from(is_low));
     let help = "For how long the execution log could not be written.";
     page.one("haft_log_lag_seconds", Kind::Gauge, help, lag_secs);
     let help = "Log entries that are kept in memory until they can be written.";

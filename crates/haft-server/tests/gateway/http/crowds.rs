@@ -69,7 +69,7 @@ async fn a_flood_of_sessions_is_held_within_bounds() {
     drop(hanging);
 }
 
-fn resident_kib(pid: u32) -> u64 {
+pub(super) fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches("kB").trim().parse().unwrap()

@@ -4,6 +4,8 @@ mod approvals;
 mod attacks;
 mod bridge;
 mod crowds;
+mod declared;
+mod late;
 mod modern;
 mod offers;
 mod people;

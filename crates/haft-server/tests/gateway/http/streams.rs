@@ -47,6 +47,33 @@ async fn a_client_that_reads_no_streams_gets_its_answer() {
     assert!(!course.is_stream());
 }
 
+/// An answer that is kept for a client which may have missed it counts as memory in flight.
+#[tokio::test]
+async fn a_kept_answer_counts_as_memory_in_flight() {
+    let scenario = json!({"tools": ["big"], "delay_ms": {"tools/call": 1500}});
+    let gateway = Gateway::open(workspace(&json!({"files": server(&scenario)})));
+    let session = gateway.session(&json!({})).await;
+    session.ask("tools/list", &json!({})).await;
+    let call = json!({"name": "big", "arguments": {"bytes": 1_000_000}});
+    let mut course = session.course(2, "tools/call", &call).await;
+    assert!(course.is_stream(), "it takes so long that a stream begins");
+    course.answer().await;
+    let in_flight = async || {
+        let page = gateway.served.get("/metrics").await.text;
+        let line = page.lines().find_map(|line| line.strip_prefix("haft_in_flight_bytes "));
+        line.unwrap().parse::<usize>().unwrap()
+    };
+    assert!(in_flight().await >= 1_000_000);
+    drop(course);
+    session.delete().await;
+    let gone = async {
+        while in_flight().await > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(testkit::DEADLINE, gone).await.expect("it is given back");
+}
+
 /// A stream that broke is taken up where it was: nothing comes twice, nothing is missing.
 #[tokio::test]
 async fn a_lost_stream_is_taken_up_again() {

@@ -5,6 +5,7 @@ mod journal;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -169,14 +170,52 @@ impl SessionStore {
         Ok((saved(&path)?, read(&path)?.messages(&path)))
     }
 
-    /// Deletes a conversation that nobody goes on with.
+    /// Deletes a conversation that is not in use, by its id or the beginning of it.
     pub fn remove(&self, id: &str) -> Result<String, StoreError> {
         let id = self.find(id)?;
-        let path = self.path(&id);
-        let in_use = |_| StoreError::InUse(id.clone());
-        let _ours = take(&path).map_err(in_use)?;
-        fs::remove_file(&path).map_err(|error| unreadable(&path, &error))?;
+        self.delete(&id)?;
         Ok(id)
+    }
+
+    /// Deletes a conversation by its whole id. One whose owner `is_meant` does not let through is not
+    /// known.
+    pub fn remove_where(
+        &self,
+        id: &str,
+        is_meant: impl Fn(Option<&str>) -> bool,
+    ) -> Result<(), StoreError> {
+        self.require(id, is_meant)?;
+        self.delete(id)
+    }
+
+    /// Deletes the conversations whose last message is more than `retain_days` days old at `now`, and
+    /// returns how many there were. A conversation that is in use stays. With 0 days all stay.
+    pub fn delete_expired(&self, retain_days: u32, now: SystemTime) -> usize {
+        let retained = Duration::from_hours(24).saturating_mul(retain_days);
+        let Some(oldest_kept) = now.checked_sub(retained).filter(|_| retain_days > 0) else {
+            return 0;
+        };
+        // A message is a write, so the file's time is that of the last one.
+        let is_expired = |id: &String| {
+            let changed = fs::metadata(self.path(id)).and_then(|file| file.modified());
+            changed.is_ok_and(|changed| changed < oldest_kept)
+        };
+        let expired = self.ids().into_iter().filter(is_expired);
+        let deleted = expired.filter(|id| match self.delete(id) {
+            Ok(()) => true,
+            Err(StoreError::InUse(_)) => false,
+            Err(error) => {
+                tracing::warn!("an expired conversation cannot be deleted: {error}");
+                false
+            }
+        });
+        deleted.count()
+    }
+
+    fn delete(&self, id: &str) -> Result<(), StoreError> {
+        let path = self.path(id);
+        let _ours = take(&path).map_err(|_| StoreError::InUse(id.to_owned()))?;
+        fs::remove_file(&path).map_err(|error| unreadable(&path, &error))
     }
 
     fn ids(&self) -> Vec<String> {

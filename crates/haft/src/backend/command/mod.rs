@@ -15,12 +15,15 @@ use tokio::time::timeout;
 
 use super::process::{Exit, Household, ProcessTree, SharedTail, Tail, last_line};
 use super::{answer, program, script_path};
+use crate::config::choices::Background;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::tool::CallContext;
 
 /// The most that is read from a command's standard output.
 pub const STDOUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How much is kept of a standard output that exceeds [`STDOUT_BYTES_MAX`].
+const STOPPED_BYTES_MAX: usize = 1024 * 1024;
 /// How long output is still read after the command ended. A process it left behind may hold the
 /// pipe open for ever.
 pub(super) const AFTER_EXIT_WAIT_MAX: Duration = Duration::from_millis(200);
@@ -39,6 +42,8 @@ pub struct CommandSettings {
     pub command: Vec<String>,
     /// What follows the command and the script.
     pub args: Vec<String>,
+    /// What happens to processes that a call leaves running.
+    pub background: Background,
 }
 
 /// A tool that is a program: command, script and arguments make the argument vector, never a
@@ -67,7 +72,12 @@ impl CommandTool {
             .map_err(|error| program::failed_to_start(&program, "command", &error))?;
         let mut stdout = Vec::new();
         let stderr = SharedTail::default();
-        match exchange(&mut tree, arguments.get(), &mut stdout, &stderr).await {
+        let ended = exchange(&mut tree, arguments.get(), &mut stdout, &stderr).await;
+        // In every other case the drop of `tree` ends what is left.
+        if self.settings.background == Background::Allow && matches!(ended, Ok(Ended::By(_))) {
+            tree.release();
+        }
+        match ended {
             Ok(Ended::By(Exit::Code(0))) => Ok(answer::from_stdout(&stdout)),
             Ok(Ended::By(exit)) => Err(self.failed(exit, &stdout, &stderr.text())),
             Ok(Ended::TooMuchOutput) => Ok(cut(&stdout)),
@@ -79,7 +89,8 @@ impl CommandTool {
     }
 
     fn argv(&self) -> Result<(OsString, Vec<OsString>), ToolFailure> {
-        let CommandSettings { name, tools_dir, script_path, command, args } = &self.settings;
+        let CommandSettings { name, tools_dir, script_path, command, args, background: _ } =
+            &self.settings;
         let script = match script_path {
             Some(path) => Some(script_path::resolve(tools_dir, path)?.into_os_string()),
             None => None,
@@ -185,9 +196,13 @@ async fn collect(
     }
 }
 
+/// An answer that was stopped is incomplete, so its beginning is enough. As JSON, in the log and for
+/// the caller, one byte of it may take six.
 fn cut(stdout: &[u8]) -> ToolOutput {
-    let kept = String::from_utf8_lossy(&stdout[..STDOUT_BYTES_MAX.min(stdout.len())]);
+    let kept = String::from_utf8_lossy(&stdout[..STOPPED_BYTES_MAX.min(stdout.len())]);
+    let kept = kept.trim_end_matches('\u{fffd}');
     ToolOutput::from_text(format!(
-        "{kept}\n[cut: the command printed more than {STDOUT_BYTES_MAX} bytes and was stopped]"
+        "{kept}\n[cut: the command printed more than {STDOUT_BYTES_MAX} bytes and was stopped; the first \
+         {STOPPED_BYTES_MAX} are kept]"
     ))
 }

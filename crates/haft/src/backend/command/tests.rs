@@ -7,6 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
+use crate::backend::process::{Left, kill_all_remaining};
 use crate::backend::testing::{alive, line_in, until_gone};
 use crate::content::Content;
 
@@ -107,8 +108,8 @@ async fn a_command_need_not_read_its_arguments() {
 async fn too_much_output_is_cut_and_says_so() {
     let output = shell("exec yes", "{}").await.unwrap();
     let [Content::Text { text }] = &output.content[..] else { panic!() };
-    let end = "\n[cut: the command printed more than 16777216 bytes and was stopped]";
-    assert_eq!(text.len(), STDOUT_BYTES_MAX + end.len());
+    let end = "\n[cut: the command printed more than 16777216 bytes and was stopped; the first 1048576 are kept]";
+    assert_eq!(text.len(), STOPPED_BYTES_MAX + end.len());
     assert!(text.starts_with("y\ny\n") && text.ends_with(end));
 }
 
@@ -128,6 +129,28 @@ async fn a_grandchild_that_holds_the_pipes_does_not_hold_the_call() {
     let output = shell(script, "{}").await.unwrap();
     let [Content::Text { text }] = &output.content[..] else { panic!() };
     until_gone(text).await;
+}
+
+/// With `background: allow`, what a call left running ends with the household and not with the call.
+#[tokio::test]
+async fn background_processes_may_continue_until_their_household_ends() {
+    let command = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $HAFT_TREE"];
+    let settings = CommandSettings {
+        name: "tool".into(),
+        command: command.map(ToOwned::to_owned).to_vec(),
+        background: Background::Allow,
+        ..CommandSettings::default()
+    };
+    let household = Household::new();
+    let arguments = RawValue::from_string("{}".into()).unwrap();
+    let tool = CommandTool::new(settings, household);
+    let output = tool.run(&arguments, &CallContext::default()).await.unwrap();
+    let [Content::Text { text: mark }] = &output.content[..] else { panic!() };
+    assert_eq!(alive(mark), 1);
+    drop(tool);
+    assert_eq!(alive(mark), 1);
+    assert_eq!(kill_all_remaining(household).await, Left::Nothing);
+    assert_eq!(alive(mark), 0);
 }
 
 /// Proves S2-EC-01 and S2-Q-06 for commands.

@@ -15,7 +15,9 @@ impl Lists {
     pub(super) fn load_cached(config: &ServerConfig, surroundings: &Surroundings) -> Option<Self> {
         let bytes = std::fs::read(path(config, surroundings)?).ok()?;
         // A file that cannot be read is as good as none: the server will be asked.
-        serde_json::from_slice(&bytes).ok()
+        let mut lists: Self = serde_json::from_slice(&bytes).ok()?;
+        lists.mask(&surroundings.descriptions);
+        Some(lists)
     }
 
     /// Keeps the lists for the next run: a new file put in place of the old one.

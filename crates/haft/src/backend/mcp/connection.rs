@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use haft_bounds::heavy;
 use haft_mcp::oauth::Authorizer;
 use haft_mcp::{Client, Identity, RequestError, TransportError};
 use serde_json::value::RawValue;
@@ -16,7 +17,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::events::Events;
 use super::handler::ServerHandler;
-use super::health::{Health, ServerState};
+use super::health::{Health, Reason, ServerState};
 use super::lists::{Lists, Resources};
 use super::under_way::UnderWay;
 use super::{convert, failure, supervisor};
@@ -25,9 +26,9 @@ use crate::config::choices::Start;
 use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
+use crate::memory::MemoryBudget;
 use crate::record::Redactor;
 use crate::registry::skipped;
-use crate::requester::Origin;
 
 /// How long calls under way may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
@@ -41,6 +42,8 @@ pub type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 /// What a connection needs of its toolbox.
 #[derive(Clone)]
 pub struct Surroundings {
+    /// The memory for everything in flight.
+    pub memory: MemoryBudget,
     /// Which processes end together.
     pub household: Household,
     /// Who answers the servers' requests.
@@ -57,10 +60,14 @@ pub struct Surroundings {
     pub tokens: PathBuf,
     /// Knows the secrets of the configuration, which servers may repeat.
     pub redactor: Redactor,
+    /// The same for what servers say about themselves and their tools.
+    pub descriptions: Redactor,
     /// Who gives requests to a server their token, where the embedding program does.
     pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
     /// Told of every change of state.
     pub watch: Option<ServerWatch>,
+    /// How many values and keys one message of a server may have.
+    pub nodes_max: usize,
 }
 
 /// A configured server and the connection to it.
@@ -184,13 +191,13 @@ impl Connection {
             if let Err(reason) = connection.first_attempt().await
                 && !connection.stop.is_cancelled()
             {
-                skipped(connection.name(), &reason).emit();
+                skipped(connection.name(), &reason.to_string()).emit();
             }
         });
     }
 
     /// The connected client. Connects, or waits for the connection being made.
-    pub async fn client(&self) -> Result<Arc<Client>, String> {
+    pub async fn client(&self) -> Result<Arc<Client>, Reason> {
         if let Some(client) = self.ready() {
             return Ok(client);
         }
@@ -206,14 +213,14 @@ impl Connection {
             }
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Err("it was stopped".to_owned()),
+                () = self.stop.cancelled() => return Err("it was stopped".to_owned().into()),
                 _ = rounds.changed() => {}
             }
         }
     }
 
     /// Waits for the first attempt to connect, and not for those that may follow a failure.
-    pub async fn first_attempt(&self) -> Result<(), String> {
+    pub async fn first_attempt(&self) -> Result<(), Reason> {
         let mut failures = self.failures.subscribe();
         let connected = self.client();
         tokio::select! {
@@ -245,9 +252,16 @@ impl Connection {
         self.lists.load_full()
     }
 
-    /// Who the server says it is, while it is connected.
+    /// Who the server says it is, while it is connected, without known secrets.
     pub fn identity(&self) -> Option<Identity> {
-        self.ready().map(|client| client.identity().clone())
+        let mut identity = self.ready()?.identity().clone();
+        let redactor = &self.surroundings.descriptions;
+        let Identity { era: _, protocol_version, name, version, capabilities, instructions } =
+            &mut identity;
+        let texts = [name, version, instructions].into_iter().flatten().chain([protocol_version]);
+        texts.for_each(|text| redactor.mask(text));
+        redactor.mask_value(capabilities);
+        Some(identity)
     }
 
     /// How it is doing.
@@ -274,15 +288,17 @@ impl Connection {
         arguments: &RawValue,
     ) -> Result<Vec<Message>, ToolFailure> {
         self.with_client(name, async |client| {
-            convert::prompt_messages(&client.get_prompt(name, arguments).await?)
+            let raw = client.get_prompt(name, arguments).await?;
+            heavy::run(raw.get().len(), move || convert::prompt_messages(&raw)).await
         })
         .await
     }
 
     /// The resources and templates the server has now.
     pub async fn resources(&self) -> Result<Arc<Resources>, ToolFailure> {
-        let resources =
+        let mut resources =
             self.with_client("resources", async |client| Resources::load(client).await).await?;
+        resources.mask(&self.surroundings.descriptions);
         let resources = Arc::new(resources);
         self.resources.store(Some(Arc::clone(&resources)));
         Ok(resources)
@@ -291,7 +307,8 @@ impl Connection {
     /// A resource's content.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Content>, ToolFailure> {
         self.with_client(uri, async |client| {
-            convert::resource_contents(&client.read_resource(uri).await?)
+            let raw = client.read_resource(uri).await?;
+            heavy::run(raw.get().len(), move || convert::resource_contents(&raw)).await
         })
         .await
     }
@@ -314,8 +331,9 @@ impl Connection {
     }
 
     /// Whether `config` describes this very connection.
-    pub fn is_of(&self, config: &ServerConfig) -> bool {
+    pub fn is_of(&self, config: &ServerConfig, surroundings: &Surroundings) -> bool {
         self.config.is_same_connection(config)
+            && self.surroundings.nodes_max == surroundings.nodes_max
     }
 
     /// The failure of whoever needs this server now.
@@ -329,7 +347,7 @@ impl Connection {
         ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
     ) -> Result<T, ToolFailure> {
         let _under_way = self.used();
-        let _noted = self.under_way.note(None, Origin::default());
+        let _noted = self.under_way.note_own();
         let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
         ask(&client).await.map_err(|error| {
             self.note(&client, &error);
@@ -383,7 +401,7 @@ impl Connection {
         std::ptr::eq(of.as_ptr(), Arc::as_ptr(client)).then_some(loss)
     }
 
-    pub(super) fn set(&self, state: ServerState, reason: Option<String>, retries: u32) {
+    pub(super) fn set(&self, state: ServerState, reason: Option<Reason>, retries: u32) {
         let new = Health { reason, retries, ..Health::new(state) };
         let is_news = {
             let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -401,7 +419,7 @@ impl Connection {
         }
     }
 
-    fn reason(&self) -> String {
-        self.health().reason.unwrap_or_else(|| "it cannot be reached".to_owned())
+    fn reason(&self) -> Reason {
+        self.health().reason.unwrap_or_else(|| "it cannot be reached".to_owned().into())
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::content::{Content, Message, ToolOutput};
+use crate::memory::Held;
 use crate::text::printable;
 
 #[derive(Deserialize)]
@@ -51,28 +52,48 @@ struct ResourceContent {
     blob: Option<String>,
 }
 
+/// How much of an unknown kind is shown.
+const KIND_BYTES_MAX: usize = 64;
+/// The most blocks of one answer. What stands for the rest says how many were left out.
+pub const BLOCKS_MAX: usize = 1_000;
+
 /// The result of `tools/call`.
 pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError> {
     let result: CallResult<'_> = serde_json::from_str(raw.get()).map_err(|error| {
         RequestError::protocol(format!("the result of the tool cannot be read: {error}"))
     })?;
     let CallResult { content, structured_content, is_error } = result;
-    // Each block is read once: it may be most of a large answer.
-    let mut is_partial = false;
-    let read = |raw: &&RawValue| {
-        block(raw).unwrap_or_else(|| {
-            is_partial = true;
-            unknown(raw)
-        })
-    };
-    let content = content.iter().map(read).collect();
+    let Blocks { content, is_partial } = Blocks::read(&content);
     let data = structured_content.map(ToOwned::to_owned);
-    Ok(ToolOutput { content, data, is_error, raw: Some(raw), is_partial })
+    Ok(ToolOutput { content, data, is_error, raw: Some(raw), is_partial, memory: Held::default() })
 }
 
 /// Blocks in their order. A kind nobody knows becomes a text that names it and its size.
 pub fn content_blocks(blocks: &[&RawValue]) -> Vec<Content> {
-    blocks.iter().map(|raw| block(raw).unwrap_or_else(|| unknown(raw))).collect()
+    Blocks::read(blocks).content
+}
+
+/// The blocks of one answer.
+struct Blocks {
+    content: Vec<Content>,
+    /// Some could not be shown, or were left out.
+    is_partial: bool,
+}
+
+impl Blocks {
+    fn read(raw: &[&RawValue]) -> Self {
+        let mut unknown = Unknown::default();
+        let shown = &raw[..raw.len().min(BLOCKS_MAX)];
+        // Each block is read once: it may be most of a large answer.
+        let mut content: Vec<Content> =
+            shown.iter().map(|raw| block(raw).unwrap_or_else(|| unknown.shown(raw))).collect();
+        unknown.warn();
+        let left_out = raw.len() - shown.len();
+        if left_out > 0 {
+            content.push(more(left_out));
+        }
+        Self { content, is_partial: unknown.count > 0 || left_out > 0 }
+    }
 }
 
 fn block(raw: &RawValue) -> Option<Content> {
@@ -93,19 +114,52 @@ fn resource_block(content: ResourceContent) -> Content {
     Content::Resource { uri, mime_type, text, data: blob }
 }
 
-fn unknown(raw: &RawValue) -> Content {
-    #[derive(Deserialize)]
-    struct Kind {
-        #[serde(rename = "type")]
-        kind: String,
+/// The block in place of those that are left out.
+fn more(left_out: usize) -> Content {
+    Content::text(format!("[{left_out} more blocks left out: an answer has at most {BLOCKS_MAX}]"))
+}
+
+/// The blocks of an answer that Haft does not know.
+#[derive(Default)]
+struct Unknown {
+    count: usize,
+    /// The kind of the first one.
+    kind: String,
+}
+
+impl Unknown {
+    /// The text in place of such a block.
+    fn shown(&mut self, raw: &RawValue) -> Content {
+        #[derive(Deserialize)]
+        struct Kind {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        let kind = serde_json::from_str::<Kind>(raw.get()).map(|it| it.kind);
+        let kind = kind
+            .as_deref()
+            .map_or("without a kind", |kind| &kind[..kind.floor_char_boundary(KIND_BYTES_MAX)]);
+        let kind = printable(kind);
+        self.count += 1;
+        if self.count == 1 {
+            self.kind = kind.clone().into_owned();
+        }
+        Content::text(format!(
+            "[content of kind `{kind}`, {} bytes of JSON, which Haft cannot show; the execution log has it]",
+            raw.get().len()
+        ))
     }
-    let kind = serde_json::from_str::<Kind>(raw.get()).map(|it| it.kind);
-    let kind = kind.as_deref().map_or(Cow::Borrowed("without a kind"), printable);
-    tracing::warn!("a tool answered with content of a kind Haft does not know: {kind}");
-    Content::text(format!(
-        "[content of kind `{kind}`, {} bytes of JSON, which Haft cannot show; the execution log has it]",
-        raw.get().len()
-    ))
+
+    /// One line for an answer, however many there are.
+    fn warn(&self) {
+        let Self { count, kind } = self;
+        if *count > 0 {
+            tracing::warn!(
+                count,
+                "a tool answered with content of a kind Haft does not know: {kind}"
+            );
+        }
+    }
 }
 
 /// The result of `prompts/get`: messages of a chat.
@@ -123,16 +177,22 @@ pub fn prompt_messages(raw: &RawValue) -> Result<Vec<Message>, RequestError> {
     }
     let prompt: Prompt<'_> = serde_json::from_str(raw.get())
         .map_err(|error| RequestError::protocol(format!("the prompt cannot be read: {error}")))?;
-    Ok(prompt
+    let left_out = prompt.messages.len().saturating_sub(BLOCKS_MAX);
+    let mut messages: Vec<Message> = prompt
         .messages
         .into_iter()
+        .take(BLOCKS_MAX)
         .map(|PromptMessage { role, content }| {
             // One block, though servers send lists of them too.
             let blocks: Vec<&RawValue> =
                 serde_json::from_str(content.get()).unwrap_or_else(|_| vec![content]);
             Message { role, content: content_blocks(&blocks) }
         })
-        .collect())
+        .collect();
+    if let Some(last) = messages.last_mut().filter(|_| left_out > 0) {
+        last.content.push(more(left_out));
+    }
+    Ok(messages)
 }
 
 /// The result of `resources/read`.
@@ -143,7 +203,13 @@ pub fn resource_contents(raw: &RawValue) -> Result<Vec<Content>, RequestError> {
     }
     let Contents { contents } = serde_json::from_str(raw.get())
         .map_err(|error| RequestError::protocol(format!("the resource cannot be read: {error}")))?;
-    Ok(contents.into_iter().map(resource_block).collect())
+    let left_out = contents.len().saturating_sub(BLOCKS_MAX);
+    let mut shown: Vec<Content> =
+        contents.into_iter().take(BLOCKS_MAX).map(resource_block).collect();
+    if left_out > 0 {
+        shown.push(more(left_out));
+    }
+    Ok(shown)
 }
 
 #[cfg(test)]
@@ -195,6 +261,22 @@ mod tests {
         assert!(texts[1].contains("`without a kind`, 1 bytes"), "{texts:?}");
         assert!(texts[2].contains("`text`, 16 bytes"), "{texts:?}");
         assert!(output.raw.unwrap().get().contains("hologram"));
+    }
+
+    #[test]
+    fn an_answer_of_very_many_blocks_is_cut_and_says_so() {
+        let blocks = vec![r#"{"type": "text", "text": "a"}"#; BLOCKS_MAX + 5].join(",");
+        let output = output(&format!(r#"{{"content": [{blocks}]}}"#));
+        assert_eq!(output.content.len(), BLOCKS_MAX + 1);
+        let last = Content::text("[5 more blocks left out: an answer has at most 1000]");
+        assert_eq!(output.content.last(), Some(&last));
+        assert!(output.is_partial);
+        let raw = format!(
+            r#"{{"contents": [{}]}}"#,
+            vec![r#"{"uri": "a://b"}"#; BLOCKS_MAX + 5].join(",")
+        );
+        let contents = resource_contents(&serde_json::from_str::<Box<RawValue>>(&raw).unwrap());
+        assert_eq!(contents.unwrap().last(), Some(&last));
     }
 
     #[test]

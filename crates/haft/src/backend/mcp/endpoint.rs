@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::{
-    Client, ClientOptions, ConnectError, Connector, Failure, Handler, Protocol as WireProtocol,
-    RequestError, TransportError,
+    Client, ClientOptions, ConnectError, Connector, Failure, Handler, Limits,
+    Protocol as WireProtocol, RequestError, TransportError,
 };
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::failure::login_remedy;
+use super::health::Reason;
 use super::lists::Lists;
+use super::memory::ServerMemory;
 use super::process;
 use super::remote;
 use crate::backend::process::last_line;
@@ -21,30 +24,53 @@ use crate::error::human;
 /// One attempt to connect.
 pub(super) struct Attempt {
     /// The client and what the server offers, or why there is none.
-    pub(super) outcome: Result<(Arc<Client>, Lists), String>,
+    pub(super) outcome: Result<(Arc<Client>, Lists), Reason>,
     /// Whether trying again may help.
     pub(super) is_transient: bool,
     /// How long the server asks to be left alone.
     pub(super) retry_after: Option<Duration>,
 }
 
+/// The time that a round of attempts may spend connecting: `connect_timeout`, over every phase of every attempt.
+/// Pauses between attempts do not count.
+pub(super) struct ConnectTime {
+    limit: Duration,
+    left: Duration,
+}
+
+impl ConnectTime {
+    pub(super) fn new(connection: &Connection) -> Self {
+        let limit = connection.config.connect_timeout.value;
+        Self { limit, left: limit }
+    }
+
+    /// Runs one attempt on the time that is left; none if that is used up first.
+    async fn run<T>(&mut self, connecting: impl Future<Output = T>) -> Option<T> {
+        let began = Instant::now();
+        let outcome = tokio::time::timeout(self.left, connecting).await.ok();
+        self.left = self.left.saturating_sub(began.elapsed());
+        outcome
+    }
+}
+
 /// Connects once and asks for the lists.
-pub(super) async fn attempt(connection: &Arc<Connection>) -> Attempt {
+pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime) -> Attempt {
     let handler = Arc::clone(&connection.events) as Arc<dyn Handler>;
-    let limit = connection.config.connect_timeout.value;
     let connecting = async {
         let Connectors { first, fallback } = Connectors::of(connection)?;
         Client::connect(&*first, fallback.as_deref(), handler, options(connection)).await
     };
-    let client = match tokio::time::timeout(limit, connecting).await {
-        Ok(Ok(client)) => Arc::new(client),
-        Ok(Err(error)) => {
+    let client = match time.run(connecting).await {
+        Some(Ok(client)) => Arc::new(client),
+        // A phase with a limit of its own may have ended in the same moment as the time.
+        Some(Err(error)) if !time.left.is_zero() => {
             let text = explain(connection, &error).await;
             let (is_transient, retry_after) = (error.is_transient(), error.retry_after());
             return Attempt { outcome: Err(text), is_transient, retry_after };
         }
-        Err(_) => {
-            let text = format!("it did not answer within {} (`connect_timeout`)", human(limit));
+        Some(Err(_)) | None => {
+            let limit = human(time.limit);
+            let text = format!("it did not answer within {limit} (`connect_timeout`)");
             let text = with_last_words(connection, &text, EndedBy::Us).await;
             // Who was silent for so long is not asked again at once.
             return Attempt { outcome: Err(text), is_transient: false, retry_after: None };
@@ -76,6 +102,8 @@ fn options(connection: &Connection) -> ClientOptions {
         request_timeout: config.request_timeout.value,
         log_level: Some(if tracing::enabled!(tracing::Level::DEBUG) { "debug" } else { "info" }),
         config: config.config.as_ref().map(|config| config.expose().clone()),
+        limits: Limits { nodes_max: connection.surroundings.nodes_max, ..Limits::default() },
+        budget: Some(Arc::new(ServerMemory::of(connection))),
         ..ClientOptions::default()
     };
     // The probe must leave time for what follows it.
@@ -104,9 +132,10 @@ impl Connectors {
 }
 
 /// The error of a failed connection in words: the cause, what the process said, what to do.
-async fn explain(connection: &Connection, error: &ConnectError) -> String {
-    let text = with_last_words(connection, &error.message, EndedBy::of(&error.cause)).await;
-    match &error.cause {
+async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
+    let reason = with_last_words(connection, &error.message, EndedBy::of(&error.cause)).await;
+    let text = reason.cause;
+    let cause = match &error.cause {
         RequestError::Transport(cause) => match cause.kind {
             Failure::AuthRequired => {
                 format!("auth_required: {text}; {}", login_remedy(connection.name()))
@@ -121,10 +150,12 @@ async fn explain(connection: &Connection, error: &ConnectError) -> String {
             | Failure::Closed
             | Failure::Timeout
             | Failure::SessionExpired
+            | Failure::OverBudget
             | Failure::Status(_) => text,
         },
         RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => text,
-    }
+    };
+    Reason { cause, ..reason }
 }
 
 /// Why a process is no more.
@@ -157,16 +188,14 @@ pub(super) async fn with_last_words(
     connection: &Connection,
     text: &str,
     ended_by: EndedBy,
-) -> String {
+) -> Reason {
     let mut text = text.to_owned();
     let exit = process::bury(&connection.process).await;
     if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
         // Which pipe broke first is chance.
         text = format!("it ended by itself ({exit})");
     }
-    if let Some(line) = connection.stderr_tail().and_then(|tail| last_line(&tail)) {
-        text.push_str("; its last words: ");
-        text.push_str(&line);
-    }
-    connection.surroundings.redactor.text(&text).into_owned()
+    let cause = connection.surroundings.redactor.text(&text).into_owned();
+    let last_words = connection.stderr_tail().and_then(|tail| last_line(&tail));
+    Reason { cause, last_words }
 }

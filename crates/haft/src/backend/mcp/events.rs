@@ -56,7 +56,13 @@ impl Events {
         }
         let empty = || RawValue::from_string("{}".to_owned());
         let params = params.or_else(|| empty().ok()).unwrap_or_else(|| RawValue::NULL.to_owned());
-        let question = Question { server, name: name.as_deref(), method: &method, params: &params };
+        let question = Question {
+            server,
+            name: name.as_deref(),
+            method: &method,
+            params: &params,
+            withdrawn: None,
+        };
         let answered = tokio::select! {
             biased;
             answered = self.answer_question(question, &caller) => answered,
@@ -87,8 +93,8 @@ impl Events {
         let answer = match whom {
             Whom::Client(requester) => return requester.ask(question).await,
             Whom::Unclear => {
-                let reason = "several clients have calls under way at this server, and it does not \
-                              say which of them it asks";
+                let reason = "several clients have calls in flight at this server, or had one that \
+                              ended without its answer, and it does not say which of them it asks";
                 return Err(Refusal::new(reason));
             }
             Whom::Program => match method {
@@ -120,11 +126,20 @@ impl Events {
         if capabilities.is_object() { capabilities } else { json!({}) }
     }
 
-    fn notification(&self, method: &str, params: Option<&RawValue>, caller: Meant) {
+    /// `is_of_call`: the message came in the exchange of the caller's own call.
+    fn notification(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+        caller: &Meant,
+        is_of_call: bool,
+    ) {
         match method {
             "notifications/message" => {
                 self.log(params);
-                if let (Whom::Client(requester), Some(params)) = (caller.whom, params) {
+                if let (Whom::Client(requester), Some(params)) = (&caller.whom, params)
+                    && (is_of_call || self.under_way.is_only_user(&**requester))
+                {
                     let masked = self.redactor.json(params.get()).into_owned();
                     if let Ok(masked) = RawValue::from_string(masked) {
                         requester.log(&masked);
@@ -146,20 +161,19 @@ impl Events {
     /// A log message of the server, at our level for it.
     fn log(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
-        struct Message {
+        struct Message<'a> {
             level: String,
             #[serde(default)]
             logger: Option<String>,
-            #[serde(default)]
-            data: Value,
+            #[serde(borrow, default)]
+            data: Option<&'a RawValue>,
         }
-        let Some(Ok(message)) = params.map(|raw| serde_json::from_str::<Message>(raw.get())) else {
+        let read = params.map(|raw| serde_json::from_str::<Message<'_>>(raw.get()));
+        let Some(Ok(message)) = read else {
             return self.trouble("the server sent a log message that cannot be read");
         };
-        let text = match message.data {
-            Value::String(text) => text,
-            data => data.to_string(),
-        };
+        let data = message.data.map_or("null", RawValue::get);
+        let text = serde_json::from_str::<String>(data).unwrap_or_else(|_| data.to_owned());
         let text = self.redactor.text(&text);
         let (server, text) = (&self.server, printable(&text));
         let logger = self.redactor.text(message.logger.as_deref().unwrap_or_default());
@@ -186,7 +200,7 @@ impl Handler for Events {
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) {
-        self.notification(method, params, self.under_way.meant());
+        self.notification(method, params, &self.under_way.meant(), false);
     }
 
     fn trouble(&self, what: &str) {
@@ -236,7 +250,7 @@ impl Handler for InCall {
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) {
-        self.events.notification(method, params, self.caller.clone());
+        self.events.notification(method, params, &self.caller, true);
     }
 
     fn trouble(&self, what: &str) {

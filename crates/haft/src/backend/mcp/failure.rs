@@ -6,6 +6,8 @@ use haft_mcp::{Failure, RequestError, Sent, TransportError};
 use serde_json::{Value, json};
 
 use super::connection::Connection;
+use super::health::Reason;
+use crate::backend::process::last_line;
 use crate::error::{MCP_ERROR, ToolFailure, human};
 use crate::text::printable;
 
@@ -49,6 +51,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
     let why = printable(&error.message);
     match (error.kind, error.sent) {
         (Failure::Protocol, _) => protocol(connection, &error.message),
+        (Failure::OverBudget, _) => no_memory(connection, tool, &error.message),
         (Failure::AuthRequired, _) => ToolFailure::Unavailable {
             message: format!(
                 "{MCP_ERROR}auth_required: server `{server}` wants credentials: {why}"
@@ -72,8 +75,24 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
                  took effect: {why}",
                 if matches!(kind, Failure::Status(_)) { "failed" } else { "was lost" }
             ),
-            details: details(connection),
+            details: match kind {
+                Failure::Closed => with_last_line(connection),
+                _ => details(connection),
+            },
         },
+    }
+}
+
+/// An answer that there is no memory for.
+pub(super) fn no_memory(connection: &Connection, tool: &str, why: &str) -> ToolFailure {
+    let server = connection.name();
+    ToolFailure::Unavailable {
+        message: format!(
+            "{MCP_ERROR}the answer of server `{server}` to `{tool}` was dropped, though the tool has run: {}",
+            printable(why)
+        ),
+        remedy: Some(format!("ask for less at once, or raise `{}`", crate::memory::SETTING)),
+        details: details(connection),
     }
 }
 
@@ -89,13 +108,13 @@ fn protocol(connection: &Connection, why: &str) -> ToolFailure {
     }
 }
 
-/// A call that found no connection.
-pub(super) fn unavailable(connection: &Connection, reason: &str) -> ToolFailure {
+/// A call that found no connection. The last words of the process are not the caller's.
+pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailure {
     let server = connection.name();
     ToolFailure::Unavailable {
         message: format!(
             "{MCP_ERROR}server `{server}` is no longer available: {}",
-            printable(reason)
+            printable(&reason.cause)
         ),
         remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
         details: details(connection),
@@ -113,10 +132,16 @@ fn timed_out(connection: &Connection, after: Duration) -> Value {
     details
 }
 
-fn details(connection: &Connection) -> Value {
-    let tail = connection.stderr_tail();
-    match tail {
-        Some(stderr) => json!({"server": connection.name(), "stderr": stderr}),
-        None => json!({"server": connection.name()}),
+/// The process ended while it worked on this call. Its last line may tell the caller why; the rest of
+/// its standard error concerns other callers too, and only the operator sees it.
+fn with_last_line(connection: &Connection) -> Value {
+    let mut details = details(connection);
+    if let Some(line) = connection.stderr_tail().and_then(|tail| last_line(&tail)) {
+        details["stderr"] = json!(line);
     }
+    details
+}
+
+fn details(connection: &Connection) -> Value {
+    json!({"server": connection.name()})
 }

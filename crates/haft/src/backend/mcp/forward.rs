@@ -10,7 +10,8 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::connection::Connection;
 use super::events::InCall;
 use super::failure;
-use super::lists::Resources;
+use super::health::ServerState;
+use super::lists::{Lists, Resources};
 use super::under_way::Noted;
 use crate::error::ToolFailure;
 use crate::requester::{Origin, Requester};
@@ -30,9 +31,14 @@ impl Connection {
         params: &RawValue,
         requester: &Arc<dyn Requester>,
     ) -> Result<Box<RawValue>, RpcError> {
-        let noted = self.under_way.note(Some(requester), Origin::default());
+        let mut noted = self.under_way.note(Some(requester), Origin::default());
         let handler = Some(self.handler_for(&noted));
-        self.asking(async |client| client.request(method, name, params, handler).await).await
+        self.asking(async |client| {
+            let answer = client.request(method, name, params, handler).await;
+            noted.settle_if_answered(&answer);
+            answer
+        })
+        .await
     }
 
     /// The resources as they were last seen; asked for where that is not known, or where the server does
@@ -50,9 +56,15 @@ impl Connection {
         self.resources.load_full()
     }
 
-    /// Whether the server has resources at all; not known before it is connected.
+    /// Whether the server declares a capability. A server that starts at first use is known from its
+    /// last connection.
     pub fn has(&self, capability: &str) -> bool {
-        self.ready().is_some_and(|client| client.identity().can(capability))
+        if let Some(client) = self.ready() {
+            return client.identity().can(capability);
+        }
+        let is_unused = self.health().state == ServerState::Configured;
+        let declares = |lists: Arc<Lists>| lists.capabilities.iter().any(|it| it == capability);
+        is_unused && self.lists().is_some_and(declares)
     }
 
     /// Hears of updates of a resource for as long as the guard lives.

@@ -1,5 +1,7 @@
 //! How a server is doing, and why.
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 pub use crate::server_state::ServerState;
@@ -10,11 +12,39 @@ pub struct Health {
     /// The state.
     pub state: ServerState,
     /// Why it is in that state, where there is something to say.
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// Since when.
     pub since: Timestamp,
     /// How many connections in a row were tried again.
     pub retries: u32,
+}
+
+/// Why a server is in its state. `Display` is for the operator: it adds the last line that the process
+/// wrote to its standard error.
+///
+/// A server is shared, so that line may concern the call of another caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The cause, for every caller.
+    pub cause: String,
+    /// The last line of standard error, for the operator.
+    pub last_words: Option<String>,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)?;
+        match &self.last_words {
+            Some(line) => write!(f, "; its last words: {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(cause: String) -> Self {
+        Self { cause, last_words: None }
+    }
 }
 
 impl Health {

@@ -1,5 +1,7 @@
 //! What a server offers, as it was last asked.
 
+use std::time::Duration;
+
 use haft_mcp::{
     Client, Listed, PromptDescription, RequestError, ResourceDescription, ResourceTemplate,
     ToolDescription, error::METHOD_NOT_FOUND,
@@ -7,6 +9,11 @@ use haft_mcp::{
 use serde::{Deserialize, Serialize};
 
 use crate::config::model::ServerConfig;
+use crate::error::human;
+use crate::record::Redactor;
+
+/// How long the tools of a server wait for its prompts.
+const PROMPTS_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The lists of one server. Resources are asked for when somebody wants them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -18,12 +25,16 @@ pub struct Lists {
     /// What is known to be missing.
     #[serde(default)]
     pub gaps: Vec<String>,
+    /// The capabilities it declares, so that they are known while it is not connected.
+    #[serde(default)]
+    pub capabilities: Vec<String>,
 }
 
 impl Lists {
     /// Asks the server for everything its configuration wants.
     pub(super) async fn load(client: &Client, config: &ServerConfig) -> Result<Self, RequestError> {
-        let mut lists = Self::default();
+        let capabilities = client.identity().declared().map(ToOwned::to_owned).collect();
+        let mut lists = Self { capabilities, ..Self::default() };
         if config.load_tools.value {
             // Servers that forget to declare their tools are asked all the same.
             let Listed { items, gaps } = or_none(client.list_tools().await)?;
@@ -32,7 +43,7 @@ impl Lists {
         }
         let wants_prompts = config.load_prompts.value || !config.prompts.value.is_empty();
         if wants_prompts && client.identity().can("prompts") {
-            let Listed { items, gaps } = or_none(client.list_prompts().await)?;
+            let Listed { items, gaps } = list_prompts(client, config).await?;
             lists.prompts = items;
             lists.gaps.extend(gaps);
         }
@@ -44,6 +55,54 @@ impl Lists {
             lists.gaps.push(format!("it has no prompt `{name}`, which `prompts` asks for"));
         }
         Ok(lists)
+    }
+}
+
+/// The server's prompts. A server that cannot list them keeps its tools, unless the connection is gone.
+async fn list_prompts(
+    client: &Client,
+    config: &ServerConfig,
+) -> Result<Listed<PromptDescription>, RequestError> {
+    let limit = PROMPTS_WAIT_MAX.min(config.request_timeout.value);
+    let problem = match tokio::time::timeout(limit, client.list_prompts()).await {
+        Ok(Err(error)) if !client.has_ended() => match or_none(Err(error)) {
+            Ok(none) => return Ok(none),
+            Err(error) => error.to_string(),
+        },
+        Ok(listed) => return listed,
+        Err(_) => format!("no answer within {}", human(limit)),
+    };
+    let gap = format!(
+        "its prompts cannot be listed ({problem}); set `load_prompts: false` to connect without them"
+    );
+    Ok(Listed { items: Vec::new(), gaps: vec![gap] })
+}
+
+impl Lists {
+    /// Masks known secrets in everything but names, by which the server is called.
+    pub(super) fn mask(&mut self, redactor: &Redactor) {
+        for ToolDescription { name: _, title, description, input_schema, output_schema, rest } in
+            &mut self.tools
+        {
+            title.iter_mut().chain([description]).for_each(|text| redactor.mask(text));
+            redactor.mask_value(input_schema);
+            if let Some(schema) = output_schema {
+                redactor.mask_value(schema);
+            }
+            redactor.mask_fields(rest);
+        }
+        for PromptDescription { name: _, title, description, arguments, rest } in &mut self.prompts
+        {
+            title.iter_mut().chain([description]).for_each(|text| redactor.mask(text));
+            for argument in arguments {
+                redactor.mask(&mut argument.description);
+                redactor.mask_fields(&mut argument.rest);
+            }
+            redactor.mask_fields(rest);
+        }
+        for gap in &mut self.gaps {
+            redactor.mask(gap);
+        }
     }
 }
 
@@ -61,6 +120,24 @@ impl Resources {
         let resources = or_none(client.list_resources().await)?;
         let templates = or_none(client.list_resource_templates().await)?;
         Ok(Self { resources: resources.items, templates: templates.items })
+    }
+
+    /// Masks known secrets in everything but URIs, by which resources are read.
+    pub(super) fn mask(&mut self, redactor: &Redactor) {
+        for ResourceDescription { uri: _, name, description, mime_type, rest } in
+            &mut self.resources
+        {
+            let texts = [name, description].into_iter().chain(mime_type);
+            texts.for_each(|text| redactor.mask(text));
+            redactor.mask_fields(rest);
+        }
+        for ResourceTemplate { uri_template: _, name, description, mime_type, rest } in
+            &mut self.templates
+        {
+            let texts = [name, description].into_iter().chain(mime_type);
+            texts.for_each(|text| redactor.mask(text));
+            redactor.mask_fields(rest);
+        }
     }
 }
 

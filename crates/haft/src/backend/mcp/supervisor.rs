@@ -5,13 +5,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use haft_mcp::{Client, Failure, TransportError};
 
 use super::connection::Connection;
-use super::endpoint::{self, Attempt, EndedBy};
-use super::health::ServerState;
+use super::endpoint::{self, Attempt, ConnectTime, EndedBy};
+use super::health::{Reason, ServerState};
 use super::lists::Lists;
 use super::process;
+use crate::config::choices::ConnectFailure;
 use crate::config::model::Reconnect;
 use crate::text::printable;
 
@@ -69,84 +71,136 @@ async fn let_go(connection: &Connection) {
 async fn supervise(connection: &Arc<Connection>) {
     let reconnect = &connection.config.reconnect;
     connection.wanted.notified().await;
-    let mut attempts_max = 1 + reconnect.attempts.value;
+    let mut plan =
+        Plan { attempts_max: 1 + reconnect.attempts.value, pause: Duration::ZERO, step: 0 };
     let mut short_lives = 0;
     loop {
-        let pause =
-            if short_lives == 0 { Duration::ZERO } else { backoff(reconnect, short_lives - 1) };
-        match round(connection, attempts_max, pause).await {
+        match round(connection, &plan).await {
             Ok((client, lists)) => {
                 let began = Instant::now();
                 publish(connection, &client, lists);
                 connection.tried();
                 let End::Lost(loss) = hold(connection, &client).await else { return };
                 connection.client.store(None);
-                short_lives = if began.elapsed() < GOOD_LIFE { short_lives + 1 } else { 0 };
-                let reason = endpoint::with_last_words(
-                    connection,
-                    &loss.message,
-                    EndedBy::of_transport(&loss),
-                )
-                .await;
-                tracing::warn!(
-                    server = connection.name(),
-                    "lost the server: {}",
-                    printable(&reason)
-                );
-                // A session that the server forgot is opened again at once, whatever the rule.
                 let is_forgotten = loss.kind == Failure::SessionExpired;
-                if is_forgotten {
-                    short_lives = 0;
-                }
-                attempts_max = reconnect.attempts.value.max(u32::from(is_forgotten));
-                connection.set(ServerState::Unavailable, Some(reason), 0);
-                if attempts_max == 0 {
+                let was_good = began.elapsed() >= GOOD_LIFE || is_forgotten;
+                short_lives = if was_good { 0 } else { short_lives + 1 };
+                report_loss(connection, &loss).await;
+                // A forgotten session is opened again at once, even with `attempts: 0`.
+                if reconnect.attempts.value == 0 && !is_forgotten {
                     return refuse_for_good(connection).await;
                 }
+                plan = Plan::after_loss(reconnect, short_lives);
             }
             Err(failure) => {
-                connection.set(ServerState::Unavailable, Some(failure.text), failure.retries);
+                let retries = failure.retries;
+                // A single failed attempt is reported where it was needed.
+                if retries > 0 {
+                    report_giving_up(connection, &failure);
+                }
+                connection.set(ServerState::Unavailable, Some(failure.reason), retries);
+                // The calls that waited for this round fail with it and start no further one. Before
+                // the count, so that the wish of a later call is not lost.
+                let _ = connection.wanted.notified().now_or_never();
                 connection.rounds.send_modify(|rounds| *rounds += 1);
                 connection.tried();
-                rest(connection, failure.is_transient).await;
+                if reconnect.attempts.value == 0 {
+                    return refuse_for_good(connection).await;
+                }
+                let failed = Instant::now();
+                wait_for_demand(connection, failure.is_transient).await;
                 short_lives = 0;
-                attempts_max = 1 + reconnect.attempts.value;
+                // A call tries the server once more, but no server is tried more often than this.
+                let pause = backoff(reconnect, 0).saturating_sub(failed.elapsed());
+                plan = Plan { attempts_max: 1, pause, step: 0 };
             }
         }
     }
 }
 
+/// The attempts of one round and the pauses between them.
+struct Plan {
+    attempts_max: u32,
+    /// The pause before the first attempt.
+    pause: Duration,
+    /// The step of the backoff that follows the first attempt.
+    step: u32,
+}
+
+impl Plan {
+    /// A server that lived long is tried at once, then with growing pauses. One that keeps failing
+    /// soon after it connected starts with a pause, which grows with each short life.
+    fn after_loss(reconnect: &Reconnect, short_lives: u32) -> Self {
+        let attempts = reconnect.attempts.value;
+        match short_lives.checked_sub(1) {
+            None => Self { attempts_max: 1 + attempts, pause: Duration::ZERO, step: 0 },
+            Some(step) => Self {
+                attempts_max: attempts,
+                pause: backoff(reconnect, step),
+                step: step.saturating_add(1),
+            },
+        }
+    }
+}
+
+async fn report_loss(connection: &Connection, loss: &TransportError) {
+    let ended_by = EndedBy::of_transport(loss);
+    let reason = endpoint::with_last_words(connection, &loss.message, ended_by).await;
+    let text = reason.to_string();
+    tracing::warn!(server = connection.name(), "lost the server: {}", printable(&text));
+    connection.set(ServerState::Unavailable, Some(reason), 0);
+}
+
+fn report_giving_up(connection: &Connection, failure: &Failed) {
+    let ends_start = connection.config.on_connect_failure.value == ConnectFailure::Exit;
+    if ends_start && connection.lists.load().is_none() {
+        // The error of the start reports it.
+        return;
+    }
+    tracing::warn!(
+        server = connection.name(),
+        attempts = failure.retries + 1,
+        "gave up connecting to the server: {}; the next call tries again",
+        printable(&failure.reason.to_string())
+    );
+}
+
 /// A round of attempts that all failed.
 struct Failed {
-    text: String,
+    reason: Reason,
     retries: u32,
     is_transient: bool,
 }
 
-/// Tries to connect, up to `attempts_max` times.
-async fn round(
-    connection: &Arc<Connection>,
-    attempts_max: u32,
-    mut pause: Duration,
-) -> Result<(Arc<Client>, Lists), Failed> {
+/// Tries to connect, up to `plan.attempts_max` times.
+async fn round(connection: &Arc<Connection>, plan: &Plan) -> Result<(Arc<Client>, Lists), Failed> {
+    let mut pause = plan.pause;
     let mut retries = 0;
+    let mut time = ConnectTime::new(connection);
     loop {
         let why = connection.health().reason.filter(|_| retries > 0 || !pause.is_zero());
         connection.set(ServerState::Connecting, why, retries);
         tokio::time::sleep(pause).await;
-        let Attempt { outcome, is_transient, retry_after } = endpoint::attempt(connection).await;
-        let text = match outcome {
+        let Attempt { outcome, is_transient, retry_after } =
+            endpoint::attempt(connection, &mut time).await;
+        let reason = match outcome {
             Ok(connected) => return Ok(connected),
-            Err(text) => text,
+            Err(reason) => reason,
         };
-        if retries + 1 >= attempts_max || !is_transient {
-            return Err(Failed { text, retries, is_transient });
+        if retries + 1 >= plan.attempts_max || !is_transient {
+            return Err(Failed { reason, retries, is_transient });
         }
-        pause = backoff(&connection.config.reconnect, retries)
+        pause = backoff(&connection.config.reconnect, plan.step.saturating_add(retries))
             .max(retry_after.unwrap_or_default().min(RETRY_AFTER_MAX));
         retries += 1;
-        tracing::debug!(server = connection.name(), retries, ?pause, "{}", printable(&text));
-        connection.set(ServerState::Connecting, Some(text), retries);
+        tracing::debug!(
+            server = connection.name(),
+            retries,
+            ?pause,
+            "{}",
+            printable(&reason.to_string())
+        );
+        connection.set(ServerState::Connecting, Some(reason), retries);
         connection.failures.send_modify(|failures| *failures += 1);
         connection.tried();
     }
@@ -166,6 +220,7 @@ pub(super) fn backoff(reconnect: &Reconnect, retries: u32) -> Duration {
 
 fn publish(connection: &Connection, client: &Arc<Client>, lists: Lists) {
     connection.resources.store(None);
+    connection.under_way.reconnected();
     connection.client.store(Some(Arc::clone(client)));
     connection.watch_again(client);
     take_lists(connection, lists);
@@ -173,14 +228,15 @@ fn publish(connection: &Connection, client: &Arc<Client>, lists: Lists) {
 }
 
 /// Keeps what the server offers now. The toolbox hears of it if that is something new.
-fn take_lists(connection: &Connection, lists: Lists) {
+fn take_lists(connection: &Connection, mut lists: Lists) {
+    lists.mask(&connection.surroundings.descriptions);
     if lists.gaps.is_empty() {
         connection.set(ServerState::Ready, None, 0);
     } else {
         for gap in &lists.gaps {
             tracing::warn!("MCP server '{}': {}", connection.name(), printable(gap));
         }
-        connection.set(ServerState::Degraded, Some(lists.gaps.join("; ")), 0);
+        connection.set(ServerState::Degraded, Some(lists.gaps.join("; ").into()), 0);
     }
     let before = connection.lists.load_full();
     if before.as_deref() != Some(&lists) {
@@ -224,25 +280,13 @@ async fn refresh(connection: &Connection, client: &Client) {
             let reason = format!("its lists changed and cannot be read again: {error}");
             let reason = connection.surroundings.redactor.text(&reason).into_owned();
             tracing::warn!("MCP server '{}': {}", connection.name(), printable(&reason));
-            connection.set(ServerState::Degraded, Some(reason), 0);
+            connection.set(ServerState::Degraded, Some(reason.into()), 0);
         }
     }
 }
 
-/// After a round that failed: those who ask at once hear so at once; later ones start a new round.
-async fn rest(connection: &Connection, is_transient: bool) {
-    let reconnect = &connection.config.reconnect;
-    if reconnect.attempts.value == 0 {
-        return refuse_for_good(connection).await;
-    }
-    let pause = backoff(reconnect, reconnect.attempts.value);
-    let refuse = async {
-        loop {
-            connection.wanted.notified().await;
-            connection.rounds.send_modify(|rounds| *rounds += 1);
-        }
-    };
-    let _: Result<(), _> = tokio::time::timeout(pause, refuse).await;
+/// Waits until a call needs the server; a transient failure is also looked at again after a while.
+async fn wait_for_demand(connection: &Connection, is_transient: bool) {
     if is_transient {
         let _ = tokio::time::timeout(LOOK_AGAIN_EVERY, connection.wanted.notified()).await;
     } else {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::{CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
+use haft_bounds::heavy;
+use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -57,7 +58,8 @@ impl McpTool {
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let connection = &self.connection;
-        let noted = connection.under_way.note(context.requester.0.as_ref(), Origin::from(context));
+        let mut noted =
+            connection.under_way.note(context.requester.0.as_ref(), Origin::from(context));
         let options = CallOptions {
             // Servers send progress only to those who ask for it; whoever handles their
             // notifications hears it too.
@@ -67,6 +69,7 @@ impl McpTool {
                 state: trace.tracestate().map(ToOwned::to_owned),
             }),
             handler: Some(connection.handler_for(&noted)),
+            answer_bytes: AnswerBytes::default(),
         };
         let _under_way = connection.used();
         let tool = &self.definition.name;
@@ -76,11 +79,11 @@ impl McpTool {
                 .client()
                 .await
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
-            let error = match client.call_tool(tool, arguments, options.clone()).await {
-                Ok(raw) => {
-                    return convert::tool_output(raw)
-                        .map_err(|error| failure::of_call(connection, tool, &error));
-                }
+            noted.unsettle();
+            let answer = client.call_tool(tool, arguments, options.clone()).await;
+            noted.settle_if_answered(&answer);
+            let error = match answer {
+                Ok(raw) => return self.output(raw).await,
                 Err(error) => error,
             };
             connection.note(&client, &error);
@@ -94,6 +97,17 @@ impl McpTool {
             self.pause_before(repeats, &error).await;
             repeats += 1;
         }
+    }
+
+    /// The answer, with its memory reserved before it is copied.
+    async fn output(&self, raw: Box<RawValue>) -> Result<ToolOutput, ToolFailure> {
+        let (connection, tool) = (&self.connection, &self.definition.name);
+        let memory = connection
+            .answer_memory(raw.get().len())
+            .map_err(|over| failure::no_memory(connection, tool, &over.to_string()))?;
+        let output = heavy::run(raw.get().len(), || convert::tool_output(raw)).await;
+        let output = output.map_err(|error| failure::of_call(connection, tool, &error))?;
+        Ok(ToolOutput { memory, ..output })
     }
 
     /// Hands the server's reports about this very call on.

@@ -154,7 +154,7 @@ impl Hunt {
 }
 
 /// The processes that carry the mark or are in the group, and all their descendants.
-fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
+pub(super) fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
     let belongs = |process: &Process| match quarry {
         Quarry::Household(household) => {
             process.marker.is_some_and(|marker| marker.household == *household)
@@ -193,7 +193,8 @@ mod tests {
     fn strangers_are_spared() {
         let ours = Marker::next(Household::new());
         let other = Marker::next(Household::new());
-        let process = |pid, parent, group, marker| Process { pid, parent, group, marker };
+        let process =
+            |pid, parent, group, marker| Process { pid, parent, group, marker, is_zombie: false };
         let found = |processes: &[Process]| {
             let group = Pid::from_raw(10).unwrap();
             let quarry = Quarry::Tree { marker: ours, group, since: Start::EVER };

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::marker::Marker;
 
-/// One process that is still alive. A zombie is dead already and waits only to be collected.
+/// One process.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: i32,
@@ -13,6 +13,8 @@ pub(super) struct Process {
     pub(super) group: i32,
     /// Its mark, if it comes from this Haft.
     pub(super) marker: Option<Marker>,
+    /// Whether it is dead already and waits only to be collected.
+    pub(super) is_zombie: bool,
 }
 
 /// When a process started, in clock ticks since the system did.
@@ -52,6 +54,13 @@ impl Sighting {
 /// Every live process that started no earlier than `since`, or nothing where `/proc` does not exist.
 /// A descendant starts after its ancestor, so the many old processes of a machine are passed over.
 pub(super) fn processes(since: Start) -> Option<Vec<Process>> {
+    let mut processes = with_zombies(since)?;
+    processes.retain(|process| !process.is_zombie);
+    Some(processes)
+}
+
+/// The same, with the dead that their parents have not collected.
+pub(super) fn with_zombies(since: Start) -> Option<Vec<Process>> {
     if !fs::exists("/proc/self/stat").unwrap_or(false) {
         return None;
     }
@@ -91,12 +100,13 @@ fn children(pid: i32) -> Vec<i32> {
 fn process(pid: i32, since: Start) -> Option<Process> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let Stat { state, parent, group, start } = Stat::parse(&String::from_utf8_lossy(&stat))?;
-    if matches!(state, 'Z' | 'X') || start < since {
+    if start < since {
         return None;
     }
+    let is_zombie = matches!(state, 'Z' | 'X');
     // Another user's environment cannot be read; such a process is none of ours.
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    Some(Process { pid, parent, group, marker: Marker::find(&environment) })
+    Some(Process { pid, parent, group, marker: Marker::find(&environment), is_zombie })
 }
 
 #[derive(Debug, PartialEq, Eq)]

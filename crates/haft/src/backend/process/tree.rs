@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::marker::{MARKER_VARIABLE, Marker};
 use super::reaper::{self, Quarry};
 use super::scan::{self, Sighting, Start};
-use super::{Exit, Household, watchdog};
+use super::{Exit, Household, Leftovers, watchdog};
 
 /// How long [`ProcessTree::kill`] waits until nothing is left.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -129,6 +129,31 @@ impl ProcessTree {
             let _ = timeout(grace, self.wait()).await;
         }
         self.kill().await
+    }
+
+    /// Lets the child end by itself within `grace` once `ask` has asked it to, and leaves its
+    /// descendants running. They end with their household.
+    pub async fn leave_after(mut self, ask: impl FnOnce(), grace: Duration) {
+        ask();
+        if timeout(grace, self.wait()).await.is_err() {
+            let _ = self.child.kill().await;
+        }
+        self.release();
+    }
+
+    /// Leaves the descendants of a child that ended running. They end with their household, which
+    /// knows them by their mark.
+    pub fn release(mut self) {
+        self.leader = Leader::HandedOver;
+        // Nothing keeps the number of a group whose last process ends, so the watchdog must not
+        // keep it either.
+        watchdog::forget(self.group);
+    }
+
+    /// The means to look for processes that join this tree from now on.
+    pub fn leftovers(&self) -> Leftovers {
+        let Self { marker, group, since, .. } = *self;
+        Leftovers::new(marker, group, since)
     }
 
     /// Before the child is asked to end: once it has, nothing leads to a descendant that left its

@@ -145,6 +145,12 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
             format!("the script {message}"),
             "define it, as in `def run(args)`, or correct `entrypoint`".into(),
         ),
+        Problem { kind, message, .. } if kind == "ForeignEntrypoint" => (
+            format!("the script {message}"),
+            "define a function in the script, as in `def run(args)`, and name that one as `entrypoint`; it \
+             may call what the script imports"
+                .into(),
+        ),
         Problem { .. } => (
             format!("the script `{shown}` cannot be loaded: {}", exception(&problem)),
             "correct the script; the next call loads it again".into(),

@@ -16,11 +16,12 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The longest list of loaded files: some ten thousand files.
 const FILES_BYTES_MAX: usize = 1024 * 1024;
 
-const HEADER_BYTES: usize = 9;
+const HEADER_BYTES: usize = 10;
 
 /// What the runner answered.
 pub(super) struct Answer {
     pub(super) kind: Kind,
+    pub(super) children: Children,
     /// Every file the tool loaded so far, its script first, if there is a new one among them.
     pub(super) files: Option<Vec<(String, Stamp)>>,
     pub(super) body: String,
@@ -32,6 +33,14 @@ pub(super) enum Kind {
     Raised,
     NotJson,
     NotLoaded,
+}
+
+/// Whether a worker has child processes, dead ones included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Children {
+    None,
+    /// It has some, or cannot tell.
+    Possible,
 }
 
 /// Why there is no answer.
@@ -66,8 +75,9 @@ pub(super) fn setup(
     entrypoint: &str,
     tools_dir: &str,
     args: &[String],
+    adopts_orphans: bool,
 ) -> io::Result<Vec<u8>> {
-    let body = serde_json::to_vec(&(script, entrypoint, tools_dir, args))?;
+    let body = serde_json::to_vec(&(script, entrypoint, tools_dir, args, adopts_orphans))?;
     let size = u32::try_from(body.len()).map_err(io::Error::other)?;
     Ok([&size.to_be_bytes()[..], &body].concat())
 }
@@ -101,10 +111,12 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Waits until the runner has loaded its script, or failed to and can say why.
-pub(super) async fn read_ready(pipe: &mut (impl AsyncRead + Unpin)) -> Result<(), NoAnswer> {
+/// Waits until the runner has loaded its script, or failed to and can say why. Returns whether the
+/// script started processes meanwhile.
+pub(super) async fn read_ready(pipe: &mut (impl AsyncRead + Unpin)) -> Result<Children, NoAnswer> {
     match pipe.read_u8().await {
-        Ok(b'+') => Ok(()),
+        Ok(b'+') => Ok(Children::None),
+        Ok(b'*') => Ok(Children::Possible),
         Ok(_) => Err(NoAnswer::Garbled("something else comes first")),
         Err(_) => Err(NoAnswer::NotReady),
     }
@@ -121,8 +133,12 @@ pub(super) async fn read_answer(pipe: &mut (impl AsyncRead + Unpin)) -> Result<A
         b'L' => Kind::NotLoaded,
         _ => return Err(NoAnswer::Garbled("it begins with an unknown kind")),
     };
-    let files_size = length(&received[1..5]);
-    let body_size = length(&received[5..9]);
+    let children = match received[1] {
+        0 => Children::None,
+        _ => Children::Possible,
+    };
+    let files_size = length(&received[2..6]);
+    let body_size = length(&received[6..10]);
     if files_size > FILES_BYTES_MAX {
         return Err(NoAnswer::Garbled("its list of files is too long"));
     }
@@ -139,7 +155,7 @@ pub(super) async fn read_answer(pipe: &mut (impl AsyncRead + Unpin)) -> Result<A
         ),
     };
     let body = String::from_utf8(body).map_err(|_| NoAnswer::Garbled("it is not UTF-8"))?;
-    Ok(Answer { kind, files, body })
+    Ok(Answer { kind, children, files, body })
 }
 
 async fn read_until(
@@ -168,12 +184,13 @@ mod tests {
     async fn half_an_answer_and_garbage_are_told_apart() {
         let read = async |bytes: &[u8]| read_answer(&mut &*bytes).await;
         assert!(matches!(read(b"").await, Err(NoAnswer::Ended)));
-        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x02{").await, Err(NoAnswer::Ended)));
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\0\x02{").await, Err(NoAnswer::Ended)));
         assert!(matches!(read(b"hello, world").await, Err(NoAnswer::Garbled(_))));
-        assert!(matches!(read(b"R\0\0\0\0\xff\0\0\0").await, Err(NoAnswer::TooLong(_))));
-        assert!(matches!(read(b"R\0\0\0\0\0\0\0\x01\xff").await, Err(NoAnswer::Garbled(_))));
-        let answer = read(b"E\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}").await.ok().unwrap();
+        assert!(matches!(read(b"R\0\0\0\0\0\xff\0\0\0").await, Err(NoAnswer::TooLong(_))));
+        assert!(matches!(read(b"R\0\0\0\0\0\0\0\0\x01\xff").await, Err(NoAnswer::Garbled(_))));
+        let answer = read(b"E\x01\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}").await.ok().unwrap();
         assert_eq!((answer.kind, answer.body.as_str()), (Kind::Raised, "{}"));
+        assert_eq!(answer.children, Children::Possible);
         assert_eq!(answer.files.unwrap()[0].0, "a");
     }
 }

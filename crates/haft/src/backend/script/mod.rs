@@ -16,8 +16,9 @@ use tokio::sync::Semaphore;
 
 use self::frame::{Answer, Kind};
 use self::warm::Owner;
-use self::worker::Worker;
+use self::worker::{Reuse, Worker};
 use super::{answer, program, script_path};
+use crate::config::choices::Background;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::tool::CallContext;
@@ -45,6 +46,8 @@ pub struct PythonSettings {
     pub args: Vec<String>,
     /// How many calls may run at the same time, each in a worker of its own.
     pub instances: usize,
+    /// What happens to processes that a call leaves running.
+    pub background: Background,
 }
 
 /// A Python tool.
@@ -77,7 +80,7 @@ impl PythonTool {
         let script = script_path::resolve(&self.settings.tools_dir, &self.settings.script_path)?;
         let mut worker = self.worker(&script)?;
         match worker.call(&request).await {
-            Ok(answer) => self.conclude(answer, &script, worker),
+            Ok(answer) => self.conclude(answer, &script, worker).await,
             Err(problem) => Err(failure::no_answer(&self.settings, &script, problem, worker).await),
         }
     }
@@ -106,11 +109,11 @@ impl PythonTool {
     }
 
     /// Reads the answer and keeps the worker, unless it could not even load the script.
-    fn conclude(
+    async fn conclude(
         &self,
         answer: Answer,
         script: &Path,
-        worker: Worker,
+        mut worker: Worker,
     ) -> Result<ToolOutput, ToolFailure> {
         let name = &self.settings.name;
         let outcome = match answer.kind {
@@ -124,7 +127,10 @@ impl PythonTool {
                 return Err(failure::not_loaded(script, &answer.body, &worker.stderr()));
             }
         };
-        self.warm.put(&self.owner, worker);
+        match worker.end_leftovers(name).await {
+            Reuse::Yes => self.warm.put(&self.owner, worker),
+            Reuse::No => self.warm.retire(worker),
+        }
         outcome
     }
 }

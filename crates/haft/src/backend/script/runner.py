@@ -1,13 +1,17 @@
 """Runs one Python tool for Haft, one request at a time, on pipes the tool cannot reach by accident.
 
-First message: a length, then as JSON the script, its entrypoint, the tools directory and the
-script's own arguments. It may come long after the start: an idle process waits for its tool.
+First message: a length, then as JSON the script, its entrypoint, the tools directory, the script's
+own arguments and whether orphans are adopted. It may come long after the start: an idle process
+waits for its tool.
 Request: two lengths (context, arguments), then both as JSON.
-Once the script is loaded: READY, so that Haft can tell whose end it was if no answer comes.
-Answer: a kind, two lengths (files, body), then both as JSON; see KINDS. `files` is empty unless the
-tool loaded something new from the tools directory: Haft replaces this process when one changes.
+Once the script is loaded: READY, so that Haft can tell whose end it was if no answer comes, or
+READY_WITH_CHILDREN if the script started processes.
+Answer: a kind, whether there may be child processes, two lengths (files, body), then both as JSON;
+see KINDS. `files` is empty unless the tool loaded something new from the tools directory: Haft
+replaces this process when one changes.
 """
 
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -18,12 +22,13 @@ import sys
 
 SETUP = struct.Struct(">I")
 REQUEST = struct.Struct(">II")
-ANSWER = struct.Struct(">cII")
+ANSWER = struct.Struct(">c?II")
 RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
-READY = b"+"
+READY, READY_WITH_CHILDREN = b"+", b"*"
 READ_BYTES = 65536
 TRACEBACK_CHARS_MAX = 65536
 MESSAGE_CHARS_MAX = 4096
+PR_SET_CHILD_SUBREAPER = 36
 
 loaded = {}  # path: [modified (ns), size, inode], as they were just before the file was read
 loop = None
@@ -32,13 +37,15 @@ loop = None
 def main():
     requests, answers = take_over_pipes()
     process = os.getpid()
+    libc = load_libc()
     size = read_exactly(requests, SETUP.size)
     if size is None:
         return
     setup = read_exactly(requests, *SETUP.unpack(size))
     if setup is None:
         return
-    script, entrypoint, tools_dir, arguments = json.loads(setup)
+    script, entrypoint, tools_dir, arguments, adopts = json.loads(setup)
+    adopts = adopts and adopt_orphans(libc)
     sys.argv[:] = [script, *arguments]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
     call = failure = None
@@ -48,7 +55,7 @@ def main():
     except Exception as error:
         failure = describe(error)
     end_copy(process)
-    write(answers, READY)
+    write(answers, READY_WITH_CHILDREN if may_have_children(adopts) else READY)
     reported = 0
     while True:
         request = read_request(requests)
@@ -60,11 +67,12 @@ def main():
             kind, body = answer(call, encode, *request)
         flush()
         end_copy(process)
+        children = may_have_children(adopts)
         files = b""
         if len(loaded) != reported:
             reported = len(loaded)
             files = json.dumps(list(loaded.items())).encode()
-        write(answers, ANSWER.pack(kind, len(files), len(body)) + files + body)
+        write(answers, ANSWER.pack(kind, children, len(files), len(body)) + files + body)
 
 
 def take_over_pipes():
@@ -85,6 +93,35 @@ def take_over_pipes():
     # A forked copy of the tool must neither answer nor keep the pipes open.
     os.register_at_fork(after_in_child=let_go)
     return requests, answers
+
+
+def load_libc():
+    """Loads the C library before there is a tool: that takes milliseconds."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None)
+    except Exception:
+        return None  # This Python was built without ctypes.
+
+
+def adopt_orphans(libc):
+    """Makes this process the parent of descendants that lose theirs, so that none gets out of sight."""
+    try:
+        return libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    except Exception:
+        return False  # Not Linux, or no C library.
+
+
+def may_have_children(adopts):
+    """Whether this process has children, dead ones included. One system call, without collecting."""
+    if not adopts:
+        return True
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def end_copy(process):
@@ -153,11 +190,51 @@ def find(module, script, entrypoint):
     function = getattr(module, entrypoint, None)
     if not callable(function):
         raise NoEntrypoint(f"`{script}` has no function `{entrypoint}`")
+    if not (is_own(function, module, script) or is_defined(script, entrypoint)):
+        raise ForeignEntrypoint(f"`{script}` does not define `{entrypoint}` itself")
     return function
 
 
 class NoEntrypoint(Exception):
     pass
+
+
+class ForeignEntrypoint(Exception):
+    pass
+
+
+def is_own(function, module, script):
+    """Whether the script defines the function. An imported name is not an entrypoint: after `from
+    subprocess import check_output`, any caller of that tool could run any program."""
+    try:
+        function = inspect.unwrap(function)
+        while isinstance(function, functools.partial):
+            function = inspect.unwrap(function.func)
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            return code.co_filename == script
+        # A class of the script, or an object of one.
+        kind = function if isinstance(function, type) else type(function)
+        return kind.__module__ == module.__name__
+    except Exception:
+        return False  # Too odd to tell by its attributes.
+
+
+def is_defined(script, entrypoint):
+    """Whether the script has a `def` or a `class` of this name at its top level: a decorator may have put
+    anything in its place."""
+    import ast  # Only here: most entrypoints are plain functions.
+
+    definitions = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
+    with open(script, "rb") as file:
+        nodes = [ast.parse(file.read())]
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, definitions):
+            nodes.extend(ast.iter_child_nodes(node))
+        elif node.name == entrypoint:
+            return True
+    return False
 
 
 def caller(function):

@@ -136,7 +136,7 @@ impl WarmWorkers {
             if worker.is_current(script) {
                 return Some(worker);
             }
-            self.tasks.spawn(worker.retire());
+            self.retire(worker);
         }
     }
 
@@ -181,8 +181,13 @@ impl WarmWorkers {
             }
         };
         if let Some(Idle { worker, .. }) = surplus {
-            self.tasks.spawn(worker.retire());
+            self.retire(worker);
         }
+    }
+
+    /// Ends a worker that is not used again.
+    pub(super) fn retire(&self, worker: Worker) {
+        self.tasks.spawn(worker.retire());
     }
 
     /// Stops the workers of one tool, now and whenever one comes back.
@@ -223,7 +228,7 @@ async fn clear(warm: Weak<WarmWorkers>) {
         let expired: Vec<Idle> =
             warm.lock().idle.extract_if(.., |idle| idle.until <= now).collect();
         for Idle { worker, .. } in expired {
-            warm.tasks.spawn(worker.retire());
+            warm.retire(worker);
         }
     }
 }

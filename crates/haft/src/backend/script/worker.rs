@@ -12,9 +12,10 @@ use tokio::time::timeout;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::PythonSettings;
-use super::frame::{self, Answer, NoAnswer};
+use super::frame::{self, Answer, Children, NoAnswer};
 use super::stamp::Stamp;
-use crate::backend::process::{Exit, Household, ProcessTree, SharedTail};
+use crate::backend::process::{Exit, Household, Killed, Leftovers, ProcessTree, SharedTail};
+use crate::config::choices::Background;
 
 /// Takes the current directory off the module path before anything is imported, or a `json.py` that
 /// happens to lie there would run in place of Python's own (`sys` itself is built in). Then compiles
@@ -29,6 +30,9 @@ const RETIRE_WAIT_MAX: Duration = Duration::from_millis(500);
 const LAST_WORDS_WAIT_MAX: Duration = Duration::from_millis(200);
 /// More files than this are not watched: each is looked at before every call.
 const WATCHED_FILES_MAX: usize = 256;
+/// How many dead children a worker may have: it adopts those of others and cannot tell which it may
+/// collect.
+const ZOMBIES_MAX: usize = 64;
 
 /// A worker belongs to one call at a time. Dropping it kills its whole process tree.
 pub(super) struct Worker {
@@ -41,6 +45,18 @@ pub(super) struct Worker {
     setup: Vec<u8>,
     /// What the tool loaded, as it was then.
     files: Vec<(String, Stamp)>,
+    background: Background,
+    /// Finds what a call leaves running; processes that the script started while it was loaded stay.
+    leftovers: Leftovers,
+    /// Whether the worker had children after the last call.
+    children: Children,
+}
+
+/// Whether a worker may serve another call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reuse {
+    Yes,
+    No,
 }
 
 impl Worker {
@@ -63,6 +79,7 @@ impl Worker {
         let tail = stderr.clone();
         let drain = tasks.spawn(async move { tail.drain(errors).await });
         let stderr_drain = AbortOnDropHandle::new(drain);
+        let leftovers = tree.leftovers();
         Ok(Self {
             tree,
             requests,
@@ -71,6 +88,9 @@ impl Worker {
             stderr_drain,
             setup: Vec::new(),
             files: Vec::new(),
+            background: Background::default(),
+            leftovers,
+            children: Children::None,
         })
     }
 
@@ -87,7 +107,11 @@ impl Worker {
             })
         };
         let (script, tools_dir) = (spelled(script)?, spelled(tools_dir)?);
-        self.setup = frame::setup(&script, &settings.entrypoint, &tools_dir, &settings.args)?;
+        let PythonSettings { entrypoint, args, background, .. } = settings;
+        self.background = *background;
+        // Orphans that may continue are not adopted: as children of the worker they would end with it.
+        let adopts_orphans = *background == Background::End;
+        self.setup = frame::setup(&script, entrypoint, &tools_dir, args, adopts_orphans)?;
         Ok(self)
     }
 
@@ -116,33 +140,42 @@ impl Worker {
         if self.setup.is_empty() {
             self.stderr.clear();
         }
-        // Write and read at the same time: a worker that ends early reads no more, and a write that
-        // waits for it would hide that. A failed write needs no word: the read fails as well.
         let setup = std::mem::take(&mut self.setup);
-        let answer = {
-            let mut read = pin!(async {
-                if !setup.is_empty() {
-                    frame::read_ready(&mut self.answers).await?;
-                }
-                frame::read_answer(&mut self.answers).await
-            });
-            let write = async {
-                if !setup.is_empty() {
-                    self.requests.write_all(&setup).await?;
-                }
-                self.requests.write_all(request).await
-            };
-            tokio::select! {
-                biased;
-                _ = write => read.await,
-                answer = &mut read => answer,
+        if !setup.is_empty() {
+            let ready = frame::read_ready(&mut self.answers);
+            let children = exchange(&mut self.requests, &setup, ready).await?;
+            // Before the request goes out: what is there now was not started by a call.
+            if self.background == Background::End && children == Children::Possible {
+                self.leftovers.expect_present().await;
             }
-        }?;
+        }
+        let answer =
+            exchange(&mut self.requests, request, frame::read_answer(&mut self.answers)).await?;
+        self.children = answer.children;
         if let Some(files) = &answer.files {
             self.files.clone_from(files);
             self.files.truncate(WATCHED_FILES_MAX);
         }
         Ok(answer)
+    }
+
+    /// Ends what the last call left running, unless it may continue. A worker that left something is
+    /// not used again: its script may still count on it.
+    pub(super) async fn end_leftovers(&mut self, tool: &str) -> Reuse {
+        match (self.background, self.children) {
+            (Background::Allow, _) | (Background::End, Children::None) => return Reuse::Yes,
+            (Background::End, Children::Possible) => {}
+        }
+        let Killed { processes, zombies } = self.leftovers.kill().await;
+        if processes > 0 {
+            tracing::info!(
+                tool,
+                processes,
+                "ended processes that a call left running; `background: allow` in the entry of the \
+                 tool keeps them"
+            );
+        }
+        if processes > 0 || zombies > ZOMBIES_MAX { Reuse::No } else { Reuse::Yes }
     }
 
     /// What the tool wrote to stderr (and stdout) during this call.
@@ -160,7 +193,27 @@ impl Worker {
 
     /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
     pub(super) async fn retire(self) {
-        let Self { tree, requests, answers: _answers, stderr: _, stderr_drain: _drain, .. } = self;
-        tree.end_after(|| drop(requests), RETIRE_WAIT_MAX).await;
+        let Self { tree, requests, answers: _answers, stderr_drain: _drain, background, .. } = self;
+        match background {
+            Background::End => {
+                tree.end_after(|| drop(requests), RETIRE_WAIT_MAX).await;
+            }
+            Background::Allow => tree.leave_after(|| drop(requests), RETIRE_WAIT_MAX).await,
+        }
+    }
+}
+
+/// Writes and reads at the same time: a worker that ends early reads no more, and a write that waits
+/// for it would hide that. A failed write is not reported: the read fails as well.
+async fn exchange<T>(
+    requests: &mut ChildStdin,
+    message: &[u8],
+    read: impl Future<Output = Result<T, NoAnswer>>,
+) -> Result<T, NoAnswer> {
+    let mut read = pin!(read);
+    tokio::select! {
+        biased;
+        _ = requests.write_all(message) => read.await,
+        answer = &mut read => answer,
     }
 }

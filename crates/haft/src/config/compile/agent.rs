@@ -17,7 +17,7 @@ use crate::config::raw_agent::{
     RawAgent, RawBuiltin, RawCodeExecution, RawHumanInput, RawInbox, RawSearchService, RawWebSearch,
 };
 use crate::config::secret::{Secret, ServerUrl};
-use crate::config::source::read_plain_file;
+use crate::config::text_file::read_plain_file;
 
 /// How much a model may be told before everything else.
 const SYSTEM_BYTES_MAX: u64 = 1 << 20;
@@ -170,7 +170,12 @@ pub(super) fn inbox(raw: Option<RawInbox>, problems: &mut Problems) -> InboxConf
     }
 }
 
-pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems) -> AgentConfig {
+pub(super) fn agent(
+    raw: Option<RawAgent>,
+    answer_nodes_max: usize,
+    base: &Path,
+    problems: &mut Problems,
+) -> AgentConfig {
     let raw = raw.unwrap_or_else(|| RawAgent::empty(Place::whole("")));
     warn_of_idle(&raw, problems);
     AgentConfig {
@@ -186,10 +191,14 @@ pub(super) fn agent(raw: Option<RawAgent>, base: &Path, problems: &mut Problems)
         context_tokens: pick(raw.context_tokens.map(count), 100_000),
         max_output_tokens: raw.max_output_tokens.map(|at| explicit(at, |count| count.0)),
         request_timeout: pick(raw.request_timeout.map(span), Duration::from_mins(2)),
+        turn_timeout: pick(raw.turn_timeout.map(span), Duration::from_mins(10)),
+        answer_bytes_max: pick(raw.answer_bytes_max.map(count), 64 << 20),
         retries: pick(raw.retries.map(|at| at.map(|CountOrZero(count)| count)), 3),
         images: pick(raw.images, true),
         audio: raw.audio.map(|at| explicit(at, |value| value)),
         strict_schemas: pick(raw.strict_schemas, false),
+        answer_nodes_max,
+        retain_days: pick(raw.retain_days.map(|at| at.map(|CountOrZero(days)| days)), 90),
     }
 }
 

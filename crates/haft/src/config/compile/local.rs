@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::merge::LocalSource;
 use super::{explicit, tool};
 use crate::backend::script_path;
-use crate::config::choices::LocalRuntime;
+use crate::config::choices::{Background, LocalRuntime};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool};
-use crate::config::model::{LocalProgram, LocalTool, ToolSettings};
+use crate::config::model::{LocalProgram, LocalTool, Setting, ToolSettings};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
+use crate::config::secret::Masked;
 use crate::schema::Schema;
 use crate::tool::ToolDefinition;
 
@@ -42,6 +43,9 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     }
     let definition = Arc::new(definition(&name.value, &mut raw, problems));
     let program = program(&name.value, &raw, problems);
+    let background = raw
+        .background
+        .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
         ..tool::settings(
@@ -52,7 +56,14 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
             raw.on_limit,
         )
     };
-    Some(LocalTool { definition, settings, program: program?, tools_dir: folder, place })
+    Some(LocalTool {
+        definition,
+        settings,
+        program: program?,
+        background,
+        tools_dir: folder,
+        place,
+    })
 }
 
 fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> ToolDefinition {
@@ -105,7 +116,7 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
             place,
             format!(
                 "tool `{tool}`: the script path `{}` is refused: {problem}",
-                value.text.escape_debug()
+                value.shown().escape_debug()
             ),
             "name a file inside the tools directory, such as `weather.py`",
         );
@@ -159,9 +170,9 @@ fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
     let words = config.command.iter().flat_map(|at| at.value.0.iter().cloned());
     let args = config.args.iter().flat_map(|at| at.value.iter().cloned());
     LocalProgram::Command {
-        command: words.map(Into::into).collect(),
+        command: Masked::command_line(words),
         script_path: script.map(|at| at.value.text.clone()),
-        args: args.map(Into::into).collect(),
+        args: Masked::command_line(args),
     }
 }
 

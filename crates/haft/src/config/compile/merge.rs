@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::Layer;
 use crate::config::dialect::RawLocalTool;
+use crate::config::expand::VariableUse;
 use crate::config::place::{Place, Problems};
 use crate::config::raw::{RawConfig, RawServer, RawTool};
 use crate::config::raw_gateway::RawProfile;
@@ -19,6 +20,8 @@ pub(in crate::config) struct Merged {
     pub(in crate::config) servers: Vec<ServerSource>,
     /// Local tools with their folder.
     pub(in crate::config) local: Vec<LocalSource>,
+    /// References to variables in all files.
+    pub(in crate::config) variables: Vec<VariableUse>,
 }
 
 /// A server and the file it comes from.
@@ -42,9 +45,11 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
         config: RawConfig::empty(Place::whole("")),
         servers: Vec::new(),
         local: Vec::new(),
+        variables: Vec::new(),
     };
     let (mut server_index, mut local_index) = (Index::new(), Index::new());
     for mut layer in layers {
+        merged.variables.append(&mut layer.variables);
         let servers = layer.config.servers.take();
         let tools = layer.config.tools.take();
         let profiles = layer.config.profiles.take();

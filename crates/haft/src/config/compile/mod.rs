@@ -2,6 +2,7 @@
 
 mod agent;
 mod gateway;
+mod limits;
 mod local;
 mod merge;
 mod select;
@@ -12,15 +13,16 @@ mod tool;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Place;
+use super::bytes::{ByteCount, FreeSpace, LOG_BYTES_DEFAULT, LOG_BYTES_MIN};
 use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
 };
 use super::dialect::Layer;
-use super::model::{Config, ConfigFile, Defaults, LogConfig, Origin, Setting};
+use super::model::{Config, ConfigFile, Defaults, LeftOut, LogConfig, Origin, Setting};
 use super::place::{At, Problems};
 use super::quantity::Count;
 use super::raw::{RawDefaults, RawLog};
+use super::{Dialect, Place};
 
 pub(super) use merge::{Merged, ServerSource, merge};
 
@@ -38,8 +40,8 @@ pub(super) fn compile(
     has_builtin: &Setting<bool>,
     problems: &mut Problems,
 ) -> Config {
-    let Merged { config, servers, local } = merged;
-    let defaults = defaults(config.defaults.map(|at| at.value));
+    let Merged { config, servers, local, variables } = merged;
+    let defaults = defaults(config.defaults.map(|at| at.value), &files);
     let servers: Vec<_> =
         servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
@@ -51,6 +53,7 @@ pub(super) fn compile(
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &servers, problems);
+    let limits = limits::limits(config.limits.map(|at| at.value), problems);
     Config {
         files,
         defaults,
@@ -58,7 +61,7 @@ pub(super) fn compile(
         tools,
         local,
         registry_dir,
-        log: log(config.log.map(|at| at.value), base),
+        log: log(config.log.map(|at| at.value), base, problems),
         api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
         policy: service::policy(config.policy.map(|at| at.value), problems),
         select: select::select(config.select.map(|at| at.value), problems),
@@ -67,13 +70,21 @@ pub(super) fn compile(
         profiles,
         builtin: Box::new(agent::builtin(config.builtin, has_builtin, problems)),
         inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
-        agent: Box::new(agent::agent(config.agent.map(|at| at.value), base, problems)),
+        agent: Box::new(agent::agent(
+            config.agent.map(|at| at.value),
+            limits.nodes_max(),
+            base,
+            problems,
+        )),
+        limits,
         state_dir,
+        variables,
         warnings: Vec::new(),
+        left_out: LeftOut::default(),
     }
 }
 
-fn defaults(raw: Option<RawDefaults>) -> Defaults {
+fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
     let raw = raw.unwrap_or_else(|| RawDefaults::empty(Place::whole("")));
     Defaults {
         tool_timeout: pick(raw.tool_timeout.map(span), Duration::from_secs(30)),
@@ -81,7 +92,7 @@ fn defaults(raw: Option<RawDefaults>) -> Defaults {
         on_limit: pick(raw.on_limit, OnLimit::Wait),
         queue_max: pick(raw.queue_max.map(count), 1000),
         queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_mins(5)),
-        on_name_collision: pick(raw.on_name_collision, NameCollision::LastWins),
+        on_name_collision: pick_or(raw.on_name_collision, || name_collision(files)),
         unresolved_env: pick(raw.unresolved_env, UnresolvedEnv::Error),
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
         python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
@@ -89,15 +100,40 @@ fn defaults(raw: Option<RawDefaults>) -> Defaults {
     }
 }
 
-fn log(raw: Option<RawLog>, base: &Path) -> LogConfig {
+/// The toolbox's document says that the last tool of a name answers. Everywhere else no tool is replaced
+/// unless a file asks for it.
+fn name_collision(files: &[ConfigFile]) -> Setting<NameCollision> {
+    if files.iter().any(|file| file.dialect == Dialect::Toolbox) {
+        let origin = Origin::Format(Dialect::Toolbox);
+        return Setting { value: NameCollision::LastWins, origin };
+    }
+    Setting::default(NameCollision::Prefix)
+}
+
+fn log(raw: Option<RawLog>, base: &Path, problems: &mut Problems) -> LogConfig {
     let raw = raw.unwrap_or_else(|| RawLog::empty(Place::whole("")));
     LogConfig {
         dir: path(raw.dir, base, LOG_DIR),
         retain_days: pick(raw.retain_days.map(count), 30),
+        max_bytes: log_bytes(raw.max_bytes, problems),
+        keep_free: pick(raw.keep_free, FreeSpace::Auto),
         on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
         sync: pick(raw.sync, LogSync::Os),
         requests: pick(raw.requests, false),
     }
+}
+
+fn log_bytes(raw: Option<At<ByteCount>>, problems: &mut Problems) -> Setting<Option<u64>> {
+    let Some(at) = raw else { return Setting::default(Some(LOG_BYTES_DEFAULT)) };
+    let ByteCount(bytes) = at.value;
+    if (1..LOG_BYTES_MIN).contains(&bytes) {
+        problems.error(
+            &at.place,
+            format!("`log.max_bytes` is {bytes}, less than {LOG_BYTES_MIN}"),
+            "write 1MiB or more, or 0 for no limit",
+        );
+    }
+    explicit(at, |ByteCount(bytes)| (bytes > 0).then_some(bytes))
 }
 
 fn path(raw: Option<At<super::node::Text>>, base: &Path, default: &str) -> Setting<PathBuf> {

@@ -8,11 +8,13 @@ use super::{explicit, pick, pick_or, span, tool};
 use crate::config::choices::{
     ConnectFailure, ListChanged, Mode, Protocol, Sampling, Start, ToolPrefix,
 };
+use crate::config::gateway::RESERVED;
 use crate::config::model::{Origin, Reconnect, ServerConfig, Setting, ToolFilter, ToolSettings};
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
 use crate::config::secret::Opaque;
+use crate::lookalike::odd_characters;
 
 mod endpoint;
 
@@ -22,6 +24,21 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     if name.is_empty() || name.chars().any(char::is_control) {
         problems.error(&place, "a server needs a name", "name it, such as `customers`");
         return None;
+    }
+    if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+        problems.error(
+            &place,
+            format!("a server may not be named `{name}`: that stands for the tools that run here"),
+            format!("rename it in `{}`, such as `{name}-server`", place.file),
+        );
+        return None;
+    }
+    if let Some(odd) = odd_characters(&name) {
+        problems.warn(
+            &place,
+            format!("the name of server `{name}` may mislead: it has {odd}"),
+            "use plain letters, digits, `-` and `_`",
+        );
     }
     let endpoint = endpoint::compile(&source, problems);
     let written = written(&source.raw);

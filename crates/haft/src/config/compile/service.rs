@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::{explicit, pick, span};
 use crate::config::model::{Origin, Setting};
 use crate::config::node::Text;
+use crate::config::pattern::WordPattern;
 use crate::config::place::{At, Place, Problems};
 use crate::config::raw_service::{RawApi, RawPolicy, RawTelemetry, RawTls};
 use crate::config::secret::{Secret, ServerUrl};
@@ -86,26 +87,65 @@ fn is_origin(text: &str) -> bool {
 }
 
 pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyConfig {
-    let RawPolicy { allowed_commands: allowed, allowed_variables, .. } =
+    let RawPolicy { allowed_commands, allowed_variables, allowed_env, approvals, .. } =
         raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
-    let allowed = allowed.map(|At { value: texts, place }| {
-        let mut patterns = Vec::new();
-        for text in texts {
-            match CommandPattern::parse(&text) {
-                Some(pattern) => patterns.push(pattern),
-                None => problems.error(
-                    &place,
-                    format!("`{text}` allows any program"),
-                    "name the program, such as `npx -y @modelcontextprotocol/*`",
-                ),
-            }
-        }
-        At { value: patterns, place }
-    });
     PolicyConfig {
-        allowed_commands: pick(allowed, Vec::new()),
+        allowed_commands: pick(
+            allowed_commands.map(|at| command_patterns(at, problems)),
+            Vec::new(),
+        ),
         allowed_variables: pick(allowed_variables, Vec::new()),
+        allowed_env: pick(allowed_env.map(|at| env_patterns(at, problems)), Vec::new()),
+        approvals: approvals.map(|at| explicit(at, |value| value)),
     }
+}
+
+fn command_patterns(
+    At { value: texts, place }: At<Vec<String>>,
+    problems: &mut Problems,
+) -> At<Vec<CommandPattern>> {
+    let mut patterns = Vec::new();
+    for text in texts {
+        let Some(pattern) = CommandPattern::parse(&text) else {
+            problems.error(
+                &place,
+                format!("`{text}` allows any program"),
+                "name the program, such as `uvx mcp-server-time==2026.10.19`",
+            );
+            continue;
+        };
+        if pattern.has_anything() {
+            problems.warn(
+                &place,
+                format!("`**` in `{text}` allows anything, also another package, version or address"),
+                "write the word out, or use `*`, which stands for letters, digits, `.`, `_` and `-`",
+            );
+        }
+        patterns.push(pattern);
+    }
+    At { value: patterns, place }
+}
+
+fn env_patterns(
+    At { value: texts, place }: At<Vec<String>>,
+    problems: &mut Problems,
+) -> At<Vec<WordPattern>> {
+    let is_of_a_pattern = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '*';
+    let mut patterns = Vec::new();
+    for text in texts {
+        let pattern = WordPattern::new(&text);
+        if !text.chars().all(is_of_a_pattern) || pattern.has_anything() {
+            let remedy = "write such as `GITHUB_TOKEN`, or `ACME_*` for all that begin like that";
+            problems.error(&place, format!("`{text}` is not the name of a variable"), remedy);
+        } else if text.chars().all(|c| c == '*') {
+            let problem =
+                format!("`{text}` allows any variable, also those that decide what a program runs");
+            problems.error(&place, problem, "name the variables, such as `GITHUB_TOKEN`");
+        } else {
+            patterns.push(pattern);
+        }
+    }
+    At { value: patterns, place }
 }
 
 pub(super) fn telemetry(raw: Option<RawTelemetry>, problems: &mut Problems) -> TelemetryConfig {

@@ -17,7 +17,7 @@ pub use detect::detect;
 pub use tools_json::{RawLocalConfig, RawLocalTool, Schema as RawSchema};
 
 use super::choices::{ConnectFailure, Start, UnresolvedEnv};
-use super::expand::{References, Variables};
+use super::expand::{References, VariableUse, Variables};
 use super::node::{Entry, Node, NodeValue, Text};
 use super::raw::{RawConfig, RawServer};
 use super::read::{FromNode, Named, Reader, choice};
@@ -152,6 +152,8 @@ pub struct Layer {
     pub local: Vec<RawLocalTool>,
     /// Whether servers start in `folder` unless they say otherwise.
     pub runs_in_folder: bool,
+    /// References to variables in it.
+    pub variables: Vec<VariableUse>,
 }
 
 /// What a format may ask about the world around its file.
@@ -166,6 +168,7 @@ impl Surroundings<'_> {
     /// The value of a variable that the file names without `${...}`.
     fn variable(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
         let shown = format!("${{{name}}}");
+        self.variables.record(name, reader);
         if self.variables.references == References::Keep {
             return Some(Text { text: shown, shown: None });
         }
@@ -183,6 +186,7 @@ impl Surroundings<'_> {
     /// The value of a variable that is handed on where it is set.
     fn variable_if_set(&self, name: &str, place: &Place, reader: &mut Reader<'_>) -> Option<Text> {
         let shown = format!("${{{name}}}");
+        self.variables.record(name, reader);
         let value = self.variables.environment.get(name);
         match (self.variables.references, value) {
             (References::Resolve, value) => Some(Text { text: value?.clone(), shown: Some(shown) }),

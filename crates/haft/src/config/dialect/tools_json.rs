@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Layer;
 use crate::config::At;
-use crate::config::choices::{Approval, LocalRuntime, OnLimit};
+use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawTool;
@@ -52,6 +52,8 @@ record! {
         approval("approval"): Approval,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
+        /// What happens to processes that a call leaves running: `end` (the default) or `allow`.
+        background("background"): Background,
         /// How the tool is run.
         config("config"): RawLocalConfig,
         /// Short form of `config`: `entrypoint`, `script.py` or `script.py:entrypoint`.
@@ -143,7 +145,16 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     for mut tool in tools.value {
         split_function(&mut tool);
         match &tool.kind {
-            Some(At { value: EntryKind::Mcp, .. }) => settings.push(mcp_settings(tool)),
+            Some(At { value: EntryKind::Mcp, .. }) => {
+                if let Some(At { place, .. }) = &tool.background {
+                    reader.error_at(
+                        place,
+                        "`background` has no effect on the tool of a server",
+                        "delete it: it is a setting of entries with \"type\": \"local\"",
+                    );
+                }
+                settings.push(mcp_settings(tool));
+            }
             Some(At { value: EntryKind::Local, .. }) | None => layer.local.push(tool),
         }
     }

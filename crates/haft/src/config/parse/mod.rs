@@ -6,14 +6,19 @@ mod yaml;
 
 use std::cell::Cell;
 
+use haft_bounds::json::Budget;
+
 use super::node::{Mark, Node};
 
 /// Largest configuration file that is read.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Deepest nesting of maps and lists.
 pub const DEPTH_MAX: usize = 64;
-/// Most values in one file, aliases expanded. JSON and TOML are counted before they are parsed.
-pub const NODES_MAX: usize = 1_000_000;
+/// Most values and keys in one file, aliases expanded, where no setting says otherwise. JSON and TOML are counted
+/// before they are parsed.
+pub use haft_bounds::json::NODES_MAX;
+/// Most values and keys in a file of another program, which may keep more there than configuration.
+pub const FOREIGN_NODES_MAX: usize = 1_000_000;
 
 /// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +54,12 @@ pub struct SyntaxError {
     pub remedy: String,
 }
 
-/// Parses a whole document.
-pub fn parse(text: &str, syntax: Syntax) -> Result<Node, SyntaxError> {
+/// Parses a whole document that has at most `nodes_max` values and keys.
+pub fn parse(text: &str, syntax: Syntax, nodes_max: usize) -> Result<Node, SyntaxError> {
     match syntax {
-        Syntax::Yaml => yaml::parse(text),
-        Syntax::Json => check_size(text).and_then(|()| json::parse(text)),
-        Syntax::Toml => check_size(text).and_then(|()| toml::parse(text)),
+        Syntax::Yaml => yaml::parse(text, nodes_max),
+        Syntax::Json => check_json(text, nodes_max).and_then(|()| json::parse(text)),
+        Syntax::Toml => check_toml(text, nodes_max).and_then(|()| toml::parse(text)),
     }
 }
 
@@ -82,18 +87,27 @@ fn duplicate_key(key: &str, mark: Mark, first: Mark) -> SyntaxError {
     }
 }
 
-/// Refuses a text that can hold more values than fit the budget, before it is parsed. Counts what
-/// separates values, in texts too: a file of that size is no configuration either way.
-fn check_size(text: &str) -> Result<(), SyntaxError> {
+/// Refuses a JSON text with too many values before it is parsed.
+fn check_json(text: &str, nodes_max: usize) -> Result<(), SyntaxError> {
+    let budget = Budget::nodes(nodes_max);
+    budget.check(text.as_bytes()).map_err(|_| too_many(Mark::default(), nodes_max))
+}
+
+/// Refuses a TOML text that can hold too many values before it is parsed. Counts what separates values, in strings
+/// too: a file of that size is not a configuration either way.
+fn check_toml(text: &str, nodes_max: usize) -> Result<(), SyntaxError> {
     let separators = text.bytes().filter(|byte| b",[{=".contains(byte)).count();
-    if separators <= NODES_MAX {
-        return Ok(());
+    if separators <= nodes_max { Ok(()) } else { Err(too_many(Mark::default(), nodes_max)) }
+}
+
+fn too_many(mark: Mark, nodes_max: usize) -> SyntaxError {
+    SyntaxError {
+        mark,
+        problem: format!("the document has more than {nodes_max} values and keys"),
+        remedy:
+            "split it; for a registry file, `limits.message_nodes_max` in haft.yaml sets the limit"
+                .into(),
     }
-    Err(SyntaxError {
-        mark: Mark::default(),
-        problem: format!("the document has more than {NODES_MAX} values"),
-        remedy: "split it".into(),
-    })
 }
 
 /// Lines and columns of byte offsets, for parsers that only know offsets.

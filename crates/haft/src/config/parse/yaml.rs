@@ -4,16 +4,17 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use super::{DEPTH_MAX, NODES_MAX, SyntaxError, count, duplicate_key, too_deep};
+use super::{DEPTH_MAX, SyntaxError, check_json, count, duplicate_key, too_deep};
 use crate::config::node::{Entry, Mark, Node, NodeValue, Text};
 
-pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let mut builder =
-        Builder { text, events: Parser::new_from_str(text), anchors: HashMap::new(), nodes: 0 };
+pub(super) fn parse(text: &str, nodes_max: usize) -> Result<Node, SyntaxError> {
+    let events = Parser::new_from_str(text);
+    let mut builder = Builder { text, events, anchors: HashMap::new(), nodes: 0, nodes_max };
     builder.document().or_else(|error| {
         // Documentation prints JSON sections without the braces around them.
         let is_json_section = text.trim_start().starts_with('"');
-        let wrapped = is_json_section.then(|| super::json::parse(&format!("{{{text}}}")));
+        let fits = is_json_section && check_json(text, nodes_max).is_ok();
+        let wrapped = fits.then(|| super::json::parse(&format!("{{{text}}}")));
         wrapped.and_then(Result::ok).ok_or(error)
     })
 }
@@ -21,9 +22,16 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
 struct Builder<'a> {
     text: &'a str,
     events: Parser<'a, StrInput<'a>>,
-    /// Anchored values with their size, because each use of an alias costs as much again.
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, Anchored>,
     nodes: usize,
+    nodes_max: usize,
+}
+
+/// A value that aliases refer to. Each use costs its size again and nests as deep as it does.
+struct Anchored {
+    node: Node,
+    size: usize,
+    height: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -72,15 +80,21 @@ impl<'a> Builder<'a> {
             Event::SequenceStart(anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(anchor, _) => (self.map(depth)?, anchor),
             Event::Alias(anchor) => {
-                let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
+                let Some(anchored) = self.anchors.get(&anchor) else {
                     return Err(SyntaxError {
                         mark: mark(span),
                         problem: "this alias refers to a value that contains it".into(),
                         remedy: "write the value out".into(),
                     });
                 };
+                if depth + anchored.height > DEPTH_MAX {
+                    return Err(too_deep(mark(span)));
+                }
+                // Paid for before it is copied.
+                let size = anchored.size;
                 self.spend(size, span)?;
-                return Ok(Node::new(node.value, mark(span)));
+                let value = self.anchors[&anchor].node.value.clone();
+                return Ok(Node::new(value, mark(span)));
             }
             Event::Nothing
             | Event::StreamStart
@@ -92,7 +106,8 @@ impl<'a> Builder<'a> {
         };
         let node = Node::new(value, mark(span));
         if anchor > 0 {
-            self.anchors.insert(anchor, (node.clone(), self.nodes - before + 1));
+            let (size, height) = (self.nodes - before + 1, height(&node));
+            self.anchors.insert(anchor, Anchored { node: node.clone(), size, height });
         }
         Ok(node)
     }
@@ -152,13 +167,16 @@ impl<'a> Builder<'a> {
 
     fn spend(&mut self, nodes: usize, span: Span) -> Result<(), SyntaxError> {
         self.nodes += nodes;
-        if self.nodes <= NODES_MAX {
+        let nodes_max = self.nodes_max;
+        if self.nodes <= nodes_max {
             return Ok(());
         }
         Err(SyntaxError {
             mark: mark(span),
-            problem: format!("the document grows beyond {NODES_MAX} values, aliases expanded"),
-            remedy: "use fewer aliases".into(),
+            problem: format!(
+                "the document grows beyond {nodes_max} values and keys, aliases expanded"
+            ),
+            remedy: "use fewer aliases, or split it".into(),
         })
     }
 
@@ -187,6 +205,12 @@ impl<'a> Builder<'a> {
             remedy: remedy.into(),
         }
     }
+}
+
+/// The levels below a value.
+fn height(node: &Node) -> usize {
+    let values = node.entries().iter().map(|entry| &entry.value);
+    node.items().iter().chain(values).map(|below| height(below) + 1).max().unwrap_or_default()
 }
 
 fn mark(span: Span) -> Mark {

@@ -1,6 +1,7 @@
 //! OpenAI's strict mode: every property is required, optional ones may be null, and objects are closed.
 //! The nulls are taken out of the arguments again.
 
+use haft_bounds::json::{Budget, NODES_MAX};
 use serde_json::{Map, Value, json};
 
 use super::refs;
@@ -35,6 +36,10 @@ pub(super) fn adapt(schema: &Value) -> Option<Value> {
 /// The arguments without the nulls that strict mode makes a model write. `schema` is the one before.
 /// Where nothing changes, the text stays as it was.
 pub(super) fn without_nulls(arguments: String, schema: &Value) -> String {
+    // What is too much to read is refused when the call itself is read.
+    if Budget::nodes(NODES_MAX).check(arguments.as_bytes()).is_err() {
+        return arguments;
+    }
     let Ok(mut value) = serde_json::from_str::<Value>(&arguments) else { return arguments };
     if prune(&mut value, schema, schema) { value.to_string() } else { arguments }
 }

@@ -3,6 +3,9 @@
 use genai::Error;
 use genai::webc::{Error as WebError, StreamTimeout};
 
+use haft_mcp::HttpError;
+
+use super::relay::{Excess, RelayFailure};
 use crate::error::innermost;
 use crate::model::ModelError;
 use crate::model::failure::Failures;
@@ -35,6 +38,24 @@ pub(super) fn told(failures: &Failures, error: Error) -> ModelError {
         Error::NoChatResponse { .. } => failures.unreadable("there is no answer in it"),
         Error::InvalidJsonResponseElement { info } => failures.unreadable(info),
         other => failures.unsendable(&other.to_string()),
+    }
+}
+
+/// The failure that ended a relayed exchange. Genai sees only a closed connection then.
+pub(super) fn relayed(failures: &Failures, failure: RelayFailure) -> ModelError {
+    match failure {
+        RelayFailure::Http(error) => {
+            let cause = error.root_cause();
+            match error {
+                HttpError::Connect(_) => failures.unreachable(&cause),
+                HttpError::ConnectTimeout(_) => failures.silent(),
+                HttpError::Address(_) | HttpError::Tls => failures.unsendable(&cause),
+                HttpError::HeadTooLarge(_) => failures.unreadable(&cause),
+                HttpError::Lost(_) => failures.lost(&cause),
+            }
+        }
+        RelayFailure::Excess(Excess::Answer { bytes_max }) => failures.too_large(bytes_max),
+        RelayFailure::Excess(excess) => failures.unreadable(&excess.to_string()),
     }
 }
 

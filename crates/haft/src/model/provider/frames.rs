@@ -12,6 +12,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use genai::chat::{
     ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StreamEnd, ToolCall, Usage,
 };
+use haft_bounds::json::Budget;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,20 +22,19 @@ use super::numbered::{CALLS_MAX, NumberedCalls};
 
 /// How long one piece may be, and how much genai may fill gaps between numbers with.
 const FRAME_BYTES_MAX: usize = 16 << 20;
-/// How long all pieces together may be. A word of an answer is wrapped in some hundred bytes.
-const STREAM_BYTES_MAX: usize = 512 << 20;
 
 /// The pieces of one stream.
 pub(super) struct Frames {
     /// Others than the named ones may be read as OpenAI's format, where calls are numbered by the service.
     provider: Provider,
+    /// How many values and keys one piece may have.
+    nodes_max: usize,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 struct Seen {
     frames: u64,
-    bytes: usize,
     /// How many calls genai has made room for.
     calls: u64,
     /// What it filled gaps with: the call after a gap, once for each number in it.
@@ -71,8 +71,8 @@ pub(super) enum Deaf {
 struct Refusal(String);
 
 impl Frames {
-    pub(super) fn new(provider: Provider) -> Arc<Self> {
-        Arc::new(Self { provider, seen: Mutex::default() })
+    pub(super) fn new(provider: Provider, nodes_max: usize) -> Arc<Self> {
+        Arc::new(Self { provider, nodes_max, seen: Mutex::default() })
     }
 
     /// The next event of the stream that tells of its pieces here. After [`Deaf`] it must not be asked
@@ -121,13 +121,11 @@ impl Frames {
     fn check(&self, data: &str) -> Result<(), String> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.frames += 1;
-        seen.bytes = seen.bytes.saturating_add(data.len());
         if data.len() > FRAME_BYTES_MAX {
             return Err(format!("a piece of it has more than {FRAME_BYTES_MAX} bytes"));
         }
-        if seen.bytes > STREAM_BYTES_MAX {
-            return Err("it has no end".to_owned());
-        }
+        let budget = Budget::nodes(self.nodes_max);
+        budget.check(data.as_bytes()).map_err(|excess| format!("a piece of it has {excess}"))?;
         match self.provider {
             Provider::OpenAi | Provider::Other(_) => seen.read(data),
             // Genai takes the line for an end without a reason.
@@ -193,9 +191,21 @@ pub(super) async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, Str
 
 #[cfg(test)]
 mod tests {
+    use haft_bounds::json::NODES_MAX;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_piece_of_very_many_values_is_refused_whatever_the_provider() {
+        let many = json!({"a": vec![0; NODES_MAX]}).to_string();
+        for provider in [Provider::OpenAi, Provider::Anthropic, Provider::Gemini, Provider::Ollama]
+        {
+            let refused = Frames::new(provider, NODES_MAX).check(&many).unwrap_err();
+            assert_eq!(refused, "a piece of it has more than 100000 values and keys");
+            Frames::new(provider, 2 * NODES_MAX).check(&many).unwrap();
+        }
+    }
 
     fn frame(calls: &Value) -> String {
         json!({"choices": [{"delta": {"tool_calls": calls}}]}).to_string()
@@ -207,7 +217,7 @@ mod tests {
 
     #[test]
     fn numbers_that_cost_memory_are_refused() {
-        let frames = || Frames::new(Provider::OpenAi);
+        let frames = || Frames::new(Provider::OpenAi, NODES_MAX);
         for good in [
             frame(&json!([call(0, 9), call(1, 9), call(0, 9)])),
             frame(&json!([call(1, 1 << 20)])),
@@ -227,7 +237,7 @@ mod tests {
             frame(&json!([call(5000, 0)])).replace("{\"index\"", "{\"index\":0,\"index\""),
         ] {
             frames().check(&bad).unwrap_err();
-            Frames::new(Provider::Anthropic).check(&bad).unwrap();
+            Frames::new(Provider::Anthropic, NODES_MAX).check(&bad).unwrap();
         }
         // Gaps count over all pieces.
         let gaps = frames();
@@ -237,12 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn pieces_and_all_of_them_have_a_limit() {
-        let frames = Frames::new(Provider::Gemini);
+    fn a_piece_has_a_limit() {
         let piece = "x".repeat(FRAME_BYTES_MAX);
-        let fit = STREAM_BYTES_MAX / FRAME_BYTES_MAX;
-        assert!((0..fit).all(|_| frames.check(&piece).is_ok()));
-        assert_eq!(frames.check("x"), Err("it has no end".to_owned()));
-        Frames::new(Provider::Gemini).check(&format!("{piece}x")).unwrap_err();
+        Frames::new(Provider::Gemini, NODES_MAX).check(&piece).unwrap();
+        Frames::new(Provider::Gemini, NODES_MAX).check(&format!("{piece}x")).unwrap_err();
     }
 }

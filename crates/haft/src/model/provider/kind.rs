@@ -2,6 +2,7 @@
 
 use genai::adapter::AdapterKind;
 
+use super::relay::Framing;
 use crate::config::nearest;
 use crate::model::{ModelError, ModelFailure};
 
@@ -80,6 +81,17 @@ impl Provider {
             Self::Anthropic => "messages",
             Self::Ollama => "api/chat",
             Self::Gemini | Self::Other(_) => "",
+        }
+    }
+
+    /// Where a piece of the provider's streams ends.
+    pub(super) fn framing(self) -> Framing {
+        match self {
+            Self::Ollama
+            | Self::Other(
+                AdapterKind::OllamaCloud | AdapterKind::Cohere | AdapterKind::BedrockApi,
+            ) => Framing::Lines,
+            Self::OpenAi | Self::Anthropic | Self::Gemini | Self::Other(_) => Framing::Events,
         }
     }
 

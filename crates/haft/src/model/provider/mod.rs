@@ -8,6 +8,7 @@ mod kept;
 mod key;
 mod kind;
 mod numbered;
+mod relay;
 mod request;
 mod target;
 mod thread;
@@ -18,12 +19,15 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use genai::chat::{ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, StreamEnd};
 use genai::{Client, ServiceTarget};
+use haft_mcp::{HttpClient, HttpClientOptions};
+use url::Url;
 
 pub(super) use kind::Provider;
 
 use self::answer::{Gathered, Heard, NoTurn};
 use self::content::Shows;
 use self::frames::{Deaf, Frames};
+use self::relay::{AnswerLimits, Framing, Relay};
 use self::target::Target;
 use self::thread::Thread;
 use super::adapt::Offer;
@@ -39,6 +43,9 @@ use crate::error::innermost;
 /// How many times as long as in silence a service may take if it keeps saying that it is there: some do while a
 /// request waits for its turn.
 const SILENCES_MAX: u32 = 10;
+/// Many services close a connection that idles for a minute.
+const IDLE_MAX: Duration = Duration::from_secs(50);
+const IDLE_CONNECTIONS_MAX: usize = 8;
 
 /// A model of a service.
 pub(super) struct ServiceModel {
@@ -47,13 +54,18 @@ pub(super) struct ServiceModel {
 }
 
 struct Service {
-    client: Client,
+    /// Finds addresses only. Requests go through a [`Relay`].
+    resolver: Client,
+    http: HttpClient,
     target: Target,
     shows: Shows,
     is_strict: bool,
     /// A name is sent as it is written where the service is somebody's own.
     is_verbatim: bool,
     silence_max: Duration,
+    /// How many values and keys a piece of an answer may have.
+    answer_nodes_max: usize,
+    answer_bytes_max: u64,
     max_output_tokens: Option<u32>,
 }
 
@@ -61,9 +73,15 @@ impl ServiceModel {
     /// Checks the settings; nobody is asked yet.
     pub(super) fn new(config: &AgentConfig) -> Result<Self, ModelError> {
         let target = Target::new(config)?;
-        let http =
+        let unused =
             haft_mcp::http_client_builder().build().map_err(|it| no_setup(innermost(&it)))?;
-        let client = Client::builder().with_reqwest(http).build().map_err(no_setup)?;
+        let resolver = Client::builder().with_reqwest(unused).build().map_err(no_setup)?;
+        let http = HttpClient::new(HttpClientOptions {
+            connect_timeout: config.request_timeout.value,
+            idle_max: IDLE_MAX,
+            idle_connections_max: IDLE_CONNECTIONS_MAX,
+        });
+        let http = http.map_err(|it| no_setup(it.root_cause()))?;
         let thread = Thread::start("haft-model").map_err(no_setup)?;
         let shows = Shows {
             provider: target.provider,
@@ -71,11 +89,14 @@ impl ServiceModel {
             audio: config.audio.as_ref().map(|audio| audio.value),
         };
         let service = Service {
-            client,
+            resolver,
+            http,
             shows,
             is_strict: config.strict_schemas.value,
             is_verbatim: target.provider == Provider::OpenAi && config.base_url.is_some(),
             silence_max: config.request_timeout.value,
+            answer_nodes_max: config.answer_nodes_max,
+            answer_bytes_max: u64::from(config.answer_bytes_max.value),
             max_output_tokens: config.max_output_tokens.as_ref().map(|it| it.value),
             target,
         };
@@ -108,6 +129,7 @@ impl ChatModel for ServiceModel {
 struct Listening {
     service: Arc<Service>,
     stream: ChatStream,
+    relay: Relay,
     frames: Arc<Frames>,
     gathered: Gathered,
     /// When it last said more than that it is there.
@@ -122,6 +144,7 @@ struct Listening {
 
 struct Plain {
     target: ServiceTarget,
+    address: Url,
     chat: ChatRequest,
     options: ChatOptions,
 }
@@ -129,14 +152,14 @@ struct Plain {
 impl Service {
     async fn begin(self: Arc<Self>, mut request: ModelRequest) -> Result<Listening, ModelError> {
         request.max_output_tokens = request.max_output_tokens.or(self.max_output_tokens);
-        let (target, key) = self.target.resolve(&self.client).await?;
+        let (target, key) = self.target.resolve(&self.resolver).await?;
         let address = self.target.shown.as_deref().unwrap_or(target.endpoint.base_url());
         let has_pictures =
             self.shows.images && request.messages.iter().any(ChatMessage::has_picture);
         let failures = self.failures(address, key.clone()).showing(has_pictures);
         let offer = Offer::new(&request.tools, self.target.provider, self.is_strict);
         let chat = request::chat(&request, &offer, self.shows);
-        let frames = Frames::new(self.target.provider);
+        let frames = Frames::new(self.target.provider, self.answer_nodes_max);
         let options = request::options(&request, self.target.provider, self.is_verbatim)
             .with_raw_frame_sink_arc(frames.clone())
             .with_stream_header_timeout(self.silence_max)
@@ -149,12 +172,16 @@ impl Service {
             }
             _ => options,
         };
-        let plain = Plain { target: target.clone(), chat: chat.clone(), options: options.clone() };
-        let asked = self.client.exec_chat_stream(target, chat, Some(&options)).await;
+        let (target, address) = target::local(target).map_err(|why| failures.unsendable(&why))?;
+        let relay = self.relay(address.clone(), self.target.provider.framing())?;
+        let plain =
+            Plain { target: target.clone(), address, chat: chat.clone(), options: options.clone() };
+        let asked = relay.client().exec_chat_stream(target, chat, Some(&options)).await;
         let stream = asked.map_err(|error| failure::told(&failures, error))?.stream;
         Ok(Listening {
             service: self,
             stream,
+            relay,
             frames,
             gathered: Gathered::default(),
             last_said: Instant::now(),
@@ -163,6 +190,11 @@ impl Service {
             plain: Some(Box::new(plain)),
             turn: None,
         })
+    }
+
+    fn relay(&self, address: Url, framing: Framing) -> Result<Relay, ModelError> {
+        let limits = AnswerLimits { bytes_max: self.answer_bytes_max, framing };
+        Relay::open(&self.http, address, limits).map_err(no_setup)
     }
 
     fn failures(&self, address: &str, key: Option<Secret>) -> Failures {
@@ -186,7 +218,7 @@ impl Listening {
             return Ok(ModelEvent::Done(Box::new(turn)));
         }
         while let Some(event) = self.hear().await? {
-            let event = event.map_err(|error| failure::told(&self.failures, error))?;
+            let event = event.map_err(|error| self.failed(error))?;
             if !matches!(event, ChatStreamEvent::Heartbeat) {
                 self.last_said = Instant::now();
             } else if self.last_said.elapsed()
@@ -226,6 +258,13 @@ impl Listening {
         Ok(ModelEvent::Done(Box::new(turn)))
     }
 
+    fn failed(&self, error: genai::Error) -> ModelError {
+        match self.relay.take_failure() {
+            Some(failure) => failure::relayed(&self.failures, failure),
+            None => failure::told(&self.failures, error),
+        }
+    }
+
     async fn hear(&mut self) -> Result<Option<genai::Result<ChatStreamEvent>>, ModelError> {
         // A service that never pauses would else never let anybody else have this thread.
         tokio::task::consume_budget().await;
@@ -240,13 +279,14 @@ impl Listening {
     /// The service answered a request for a stream with something that has no events in it. Those
     /// that do not stream send the whole answer at once, so it is asked for that.
     async fn ask_plainly(&mut self, plain: Plain) -> Result<ModelEvent, ModelError> {
-        let Plain { target, chat, options } = plain;
-        let answer = self.service.client.exec_chat(target, chat, Some(&options));
+        let Plain { target, address, chat, options } = plain;
+        self.relay = self.service.relay(address, Framing::Whole)?;
+        let answer = self.relay.client().exec_chat(target, chat, Some(&options));
         let answer = frames::unwound(answer);
         let answer = tokio::time::timeout(self.service.silence_max, answer).await;
         let answer = answer.map_err(|_| self.failures.silent())?;
         let answer = answer.map_err(|why| self.failures.unreadable(&why))?;
-        let answer = answer.map_err(|error| failure::told(&self.failures, error))?;
+        let answer = answer.map_err(|error| self.failed(error))?;
         let turn = answer::whole(answer, self.service.target.provider, &self.offer);
         if turn.text.is_empty() {
             return Ok(ModelEvent::Done(Box::new(turn)));

@@ -92,6 +92,30 @@ impl Target {
     }
 }
 
+/// The target as genai's client reaches it through a relay, in plain HTTP, and the address of the service itself.
+pub(super) fn local(target: ServiceTarget) -> Result<(ServiceTarget, Url), String> {
+    let ServiceTarget { endpoint, auth, model } = target;
+    let mut service: Url = endpoint
+        .base_url()
+        .parse()
+        .map_err(|_| format!("`{}` is not a valid address", endpoint.base_url()))?;
+    // Genai's client turns credentials of the address into a header.
+    let _ = service.set_username("");
+    let _ = service.set_password(None);
+    let plain = |url: &str| match url.strip_prefix("https://") {
+        Some(rest) => format!("http://{rest}"),
+        None => url.to_owned(),
+    };
+    let endpoint = Endpoint::from_owned(plain(endpoint.base_url()));
+    let auth = match auth {
+        AuthData::RequestOverride { url, headers } => {
+            AuthData::RequestOverride { url: plain(&url), headers }
+        }
+        other => other,
+    };
+    Ok((ServiceTarget { endpoint, auth, model }, service))
+}
+
 /// The address with a slash at its end, and the provider's usual path where it has none.
 fn base_of(url: &Url, provider: Provider) -> Result<Url, ModelError> {
     if url.query().is_some() && provider != Provider::OpenAi {

@@ -23,7 +23,7 @@ pub(super) fn redact<'t>(redactor: &Redactor, json: &'t str) -> Cow<'t, str> {
         let is_secret = under_secret_key && between.trim() == ":";
         let is_key = json[at..].trim_start().starts_with(':');
         let text = unescape(string);
-        under_secret_key = is_key && keys::is_secret(text.as_bytes());
+        under_secret_key = redactor.0.by_key && is_key && keys::is_secret(text.as_bytes());
 
         let replacement = if is_secret {
             Cow::Borrowed(MASK)

@@ -19,6 +19,11 @@ const SECRET_ENDS: [&str; 11] = [
 /// Places in a list, not secrets; the log must show which page a call asked for.
 const HARMLESS_ENDS: [&str; 3] = ["pagetoken", "nexttoken", "continuationtoken"];
 
+/// Whether a value of this name is a secret: of a variable, a header or a flag.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    is_secret(name.as_bytes())
+}
+
 /// Whether the value under `key` is a secret.
 pub(super) fn is_secret(key: &[u8]) -> bool {
     ends_possibly(key)

@@ -2,9 +2,16 @@
 
 use regex::{Regex, escape};
 
+/// A key of Haft's own. Haft knows those by their hash alone.
+const OWN_KEY: &str = r"haft_(?:admin|call)_[A-Za-z0-9_-]{43}";
+
+/// What JSON has somewhere if it holds such a key.
+const OWN_KEY_HINTS: &str = r"\\u|haft_(?:admin|call)_";
+
 /// Shapes that tokens and keys of well-known services have. `(?-u:\b)` is a word's edge in ASCII,
 /// which the engine finds much faster than one in Unicode.
-const SHAPES: [&str; 7] = [
+const SHAPES: [&str; 8] = [
+    OWN_KEY,
     r"(?<scheme>(?i-u:\bbearer\s+))[A-Za-z0-9._~+/-]{6,}=*",
     r#"(?<user>://[^\s/:@?#"'<>]*:)[^\s/"'<>]+(?<at>@)"#,
     r"(?-u:\b)sk-[A-Za-z0-9_-]{16,}",
@@ -20,12 +27,24 @@ const SHAPES: [&str; 7] = [
 ///
 /// They are apart because of speed: literals are found many bytes at a time, but not together
 /// with a word that may be in any case.
-const HINTS: [&str; 2] =
-    [r"\\u|://[^/]*@|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ", r"(?i-u:bearer)"];
+const HINTS: [&str; 2] = [
+    r"\\u|://[^/]*@|haft_admin_|haft_call_|sk-|gh[pousr]_|github_pat_|xox|AKIA|ASIA|-----BEGIN ",
+    r"(?i-u:bearer)",
+];
 
 /// The token shapes, for text.
 pub(super) fn shapes() -> Regex {
     compile(&SHAPES.join("|"))
+}
+
+/// Haft's own keys, for text.
+pub(super) fn own_keys() -> Regex {
+    compile(OWN_KEY)
+}
+
+/// What makes JSON worth a closer look for such keys.
+pub(super) fn own_key_hints() -> Regex {
+    compile(OWN_KEY_HINTS)
 }
 
 /// The known secrets, for text: plain, and as they look in JSON that is quoted in the text.

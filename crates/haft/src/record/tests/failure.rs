@@ -39,9 +39,9 @@ async fn a_full_disk_refuses_calls_until_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits(10));
     fill_disk(dir.path());
-    log.ready().unwrap();
+    log.ready().await.unwrap();
     assert_full(append(&log, "e1", NOON).await);
-    assert_full(log.ready());
+    assert_full(log.ready().await);
     assert_full(log.close().await);
     let LogHealth::Failing { since, entries_kept: 1, entries_lost: 0, .. } = log.health() else {
         panic!("{:?}", log.health())
@@ -49,7 +49,7 @@ async fn a_full_disk_refuses_calls_until_there_is_room() {
     assert_eq!(since, at(NOON));
 
     make_room(dir.path());
-    log.ready().unwrap();
+    log.ready().await.unwrap();
     assert!(log.health().is_working());
     assert_eq!(ids(dir.path()), ["e1"]);
 }
@@ -81,7 +81,7 @@ async fn a_folder_that_cannot_be_used_lets_calls_run_degraded() {
     fs::write(&blocked, "").unwrap();
     let log = open_limited(options(&blocked, OnLogFailure::Degrade), limits(1));
     for id in ["e1", "e2"] {
-        log.ready().unwrap();
+        log.ready().await.unwrap();
         append(&log, id, NOON).await.unwrap();
     }
     let health = log.health();
@@ -101,7 +101,7 @@ async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     let log = open_limited(options(dir.path(), OnLogFailure::Degrade), limits(3));
     fill_disk(dir.path());
     for id in ["e1", "e2", "e3", "e4", "e5"] {
-        log.ready().unwrap();
+        log.ready().await.unwrap();
         append(&log, id, NOON).await.unwrap();
     }
     let health = log.health();
@@ -114,7 +114,7 @@ async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     log.close().await.unwrap();
     append(&log, "e6", NOON).await.unwrap();
     assert_eq!(ids(dir.path()), ["e1", "e2", "e3", "e6"]);
-    assert!(matches!(log.health(), LogHealth::Working { entries_lost: 2 }));
+    assert!(matches!(log.health(), LogHealth::Working { entries_lost: 2, .. }));
 }
 
 #[tokio::test]
@@ -124,10 +124,10 @@ async fn the_backlog_is_bounded_in_bytes_and_recovers_even_if_nothing_fits() {
     let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits);
     fill_disk(dir.path());
     assert_full(append(&log, "too big to keep", NOON).await);
-    assert_full(log.ready());
+    assert_full(log.ready().await);
     assert!(matches!(log.health(), LogHealth::Failing { entries_kept: 0, entries_lost: 1, .. }));
     make_room(dir.path());
-    log.ready().unwrap();
+    log.ready().await.unwrap();
     append(&log, "e2", NOON).await.unwrap();
     assert_eq!(ids(dir.path()), ["e2"]);
 }
@@ -200,7 +200,7 @@ async fn a_file_that_may_not_be_written_fails_when_the_log_opens_and_while_it_ru
     fs::create_dir(dir.path().join(TODAY)).unwrap();
     append(&log, "e1", NOON).await.unwrap_err();
     fs::remove_dir(dir.path().join(TODAY)).unwrap();
-    log.ready().unwrap();
+    log.ready().await.unwrap();
     assert_eq!(ids(dir.path()), ["e1"]);
 }
 

@@ -4,6 +4,7 @@ mod failure;
 mod following;
 mod reading;
 mod rotation;
+mod size;
 mod stall;
 mod writing;
 
@@ -50,6 +51,7 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
         request: None,
         trace_id: None,
         input,
+        started: true,
         data: None,
         content: &[],
         raw: None,

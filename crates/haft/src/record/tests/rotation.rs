@@ -43,16 +43,22 @@ fn touch(dir: &Path, names: &[&str]) {
     }
 }
 
-/// Proves S2-EC-14, S2-FR-016: 30 days old goes, 29 days old stays.
+/// Proves S2-EC-14, S2-FR-016: an entry is kept for 30 whole days, so a file goes when its newest entry
+/// is 30 days old.
 #[tokio::test]
-async fn files_of_thirty_days_ago_go_when_the_log_opens_and_when_the_day_turns() {
+async fn files_older_than_thirty_days_go_when_the_log_opens_and_when_the_day_turns() {
     let dir = tempfile::tempdir().unwrap();
     touch(
         dir.path(),
-        &["tools-2020-01-01.jsonl", "tools-2026-06-15.jsonl", "tools-2026-06-16.jsonl"],
+        &[
+            "tools-2020-01-01.jsonl",
+            "tools-2026-06-14.jsonl",
+            "tools-2026-06-14.2.jsonl",
+            "tools-2026-06-15.jsonl",
+        ],
     );
     let log = open(LogOptions::new(dir.path()));
-    assert_eq!(names(dir.path()), ["tools-2026-06-16.jsonl", TODAY]);
+    assert_eq!(names(dir.path()), ["tools-2026-06-15.jsonl", TODAY]);
 
     append(&log, "e1", "2026-07-16T00:00:00Z").await.unwrap();
     assert_eq!(names(dir.path()), [TODAY, "tools-2026-07-16.jsonl"]);
@@ -97,7 +103,7 @@ async fn no_retention_setting_deletes_todays_file_or_panics() {
         touch(dir.path(), &["tools-2026-07-14.jsonl"]);
         open(LogOptions { retain_days, ..LogOptions::new(dir.path()) });
         let kept =
-            if retain_days > 1 { vec!["tools-2026-07-14.jsonl", TODAY] } else { vec![TODAY] };
+            if retain_days > 0 { vec!["tools-2026-07-14.jsonl", TODAY] } else { vec![TODAY] };
         assert_eq!(names(dir.path()), kept, "retain_days: {retain_days}");
     }
 }

@@ -35,10 +35,14 @@ async fn unhang(mut pipe: fs::File, log: &ExecutionLog) -> String {
     String::from_utf8(text).unwrap().trim_start_matches('x').to_owned()
 }
 
+fn limits() -> Limits {
+    let (stall_after, watch_every) = (Duration::from_millis(20), Duration::from_millis(2));
+    Limits { stall_after, watch_every, ..Limits::default() }
+}
+
 fn open_watched(dir: &Path, on_failure: OnLogFailure) -> ExecutionLog {
-    let limits = Limits { stall_after: Duration::from_millis(20), ..Limits::default() };
     let options = LogOptions { on_failure, ..LogOptions::new(dir) };
-    ExecutionLog::open_with(options, limits, Redactor::new([]), clock()).unwrap()
+    ExecutionLog::open_with(options, limits(), Redactor::new([]), clock()).unwrap()
 }
 
 /// On one thread the log's own thread is the one that hangs, so the runtime goes on.
@@ -50,7 +54,7 @@ async fn a_disk_that_hangs_is_noticed_and_the_only_worker_goes_on() {
 
     let error = append(&log, "e1", NOON).await.unwrap_err();
     assert!(matches!(error, LogError::Stalled { .. }), "{error}");
-    assert!(matches!(log.ready().unwrap_err(), LogError::Stalled { .. }));
+    assert!(matches!(log.ready().await.unwrap_err(), LogError::Stalled { .. }));
     assert!(matches!(log.close().await.unwrap_err(), LogError::Stalled { .. }));
     append(&log, "e2", NOON).await.unwrap_err();
     assert!(matches!(log.health(), LogHealth::Failing { entries_kept: 2, entries_lost: 0, .. }));
@@ -62,27 +66,61 @@ async fn a_disk_that_hangs_is_noticed_and_the_only_worker_goes_on() {
         lines.iter().map(|call| call.execution_id.as_str()).collect::<Vec<_>>(),
         ["e1", "e2"]
     );
-    log.ready().unwrap();
+    log.ready().await.unwrap();
 }
 
-/// With several workers the caller itself hangs, but nobody else does.
+/// With several workers a task of the runtime writes. It hangs with its worker; the call does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_hangs_holds_up_one_worker_and_no_other() {
+async fn a_disk_that_hangs_holds_one_worker_and_no_call() {
     let dir = tempfile::tempdir().unwrap();
     let log = open_watched(dir.path(), OnLogFailure::Degrade);
     let pipe = hang(dir.path());
     let tasks = tokio_util::task::TaskTracker::new();
-    let stuck = tasks.spawn({
+    for id in ["e1", "e2"] {
         let log = log.clone();
-        async move { append(&log, "e1", NOON).await }
-    });
-    while log.health().is_working() {
-        std::thread::yield_now();
+        let call = tasks.spawn(async move { append(&log, id, NOON).await });
+        tokio::time::timeout(testkit::DEADLINE, call).await.unwrap().unwrap().unwrap();
     }
-    append(&log, "e2", NOON).await.unwrap();
-    assert!(!stuck.is_finished());
+    // The other worker polls timers and sockets.
+    let timer = tasks.spawn(tokio::time::sleep(Duration::from_millis(1)));
+    tokio::time::timeout(testkit::DEADLINE, timer).await.unwrap().unwrap();
 
     let text = unhang(pipe, &log).await;
-    stuck.await.unwrap().unwrap();
     assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+/// A disk that hangs when the log opens holds the start no longer than a write.
+#[tokio::test]
+async fn a_disk_that_hangs_at_the_start_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(LogOptions::new(dir.path())));
+    let pipe = hang(dir.path());
+    let options = LogOptions::new(dir.path());
+    let error = ExecutionLog::open_with(options, limits(), Redactor::new([]), clock()).unwrap_err();
+    assert!(matches!(error, LogError::Stalled { .. }), "{error}");
+
+    let log = open_watched(dir.path(), OnLogFailure::Degrade);
+    append(&log, "e1", NOON).await.unwrap();
+    let text = unhang(pipe, &log).await;
+    assert_eq!(text.trim().lines().count(), 1, "{text}");
+}
+
+/// A runtime that ends before its task wrote the entry leaves it to the writer thread.
+#[test]
+fn a_runtime_that_ends_loses_no_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(LogOptions::new(dir.path()));
+    let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let tasks = tokio_util::task::TaskTracker::new();
+    for number in 0..100 {
+        let log = log.clone();
+        let call = async move { append(&log, &number.to_string(), NOON).await };
+        tasks.spawn_on(call, executor.handle());
+    }
+    executor.shutdown_background();
+    let waiting = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    waiting.block_on(log.close()).unwrap();
+    drop(log);
+    let text = fs::read_to_string(dir.path().join(TODAY)).unwrap();
+    assert!(text.lines().all(|line| serde_json::from_str::<LoggedCall>(line).is_ok()), "{text}");
 }

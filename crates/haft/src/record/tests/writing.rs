@@ -203,13 +203,14 @@ fn a_line_that_no_reader_would_take_is_shortened() {
         error: Some(&error),
         ..entry("e1", &input)
     };
-    let line = line::Line::within(1 << 20, &entry, &Redactor::new([]));
+    let limit = LineLimit { bytes_max: 1 << 20, field_bytes_max: line::FIELD_BYTES_MAX };
+    let line = line::Line::new(&entry, &Redactor::new([]), limit);
     assert!(line.text.len() <= 1 << 20, "{}", line.text.len());
 
     let call: LoggedCall = serde_json::from_str(&line.text).unwrap();
     let kept: String = serde_json::from_str(call.input.get()).unwrap();
     assert!(kept.starts_with(r#"{"password":"***","a":"xxx"#), "{}", &kept[..40]);
     assert!(kept.ends_with(" of 204825 bytes are not in the log]"), "{}", &kept[kept.len() - 80..]);
-    assert!(kept.len() < shorten::KEPT_BYTES + 100, "{}", kept.len());
+    assert!(kept.len() < line::FIELD_BYTES_MAX + 100, "{}", kept.len());
     assert_eq!(call.output.unwrap().get(), data.get());
 }

@@ -46,7 +46,7 @@ impl Gate {
             self.server.facts.received(&message);
         }
         match self.fault(parts.method.as_str(), message["method"].as_str()) {
-            Some(action) => Err(answer(action, parts.uri.path()).await),
+            Some(action) => Err(answer(action, parts.uri.path(), &message["id"]).await),
             None => Ok((parts, body)),
         }
     }
@@ -112,8 +112,13 @@ fn headers(parts: &Parts) -> Map<String, Value> {
     headers
 }
 
-async fn answer(action: &Action, path: &str) -> Response {
+async fn answer(action: &Action, path: &str, id: &Value) -> Response {
     match action {
+        Action::AnswerError { status, code, message } => {
+            let error = json!({ "code": code, "message": message });
+            let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            typed(*status, "application/json", body.to_string())
+        }
         Action::Answer { status, headers, body } => {
             let mut response = plain(*status, body.clone());
             for (name, value) in headers {

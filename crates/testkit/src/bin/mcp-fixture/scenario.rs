@@ -196,6 +196,15 @@ pub enum Action {
         #[serde(default)]
         body: String,
     },
+    /// Answers with a JSON-RPC error that carries the request's id.
+    AnswerError {
+        /// The status.
+        status: u16,
+        /// The code of the error.
+        code: i64,
+        /// Its message.
+        message: String,
+    },
     /// 307 to this URL; `self` is the URL asked for, which makes a loop.
     Redirect(String),
     /// No byte of an answer, ever.
@@ -213,6 +222,7 @@ pub enum Action {
 /// How streamable HTTP answers.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches of a scenario file")]
 pub struct Http {
     /// As JSON or as an event stream.
     pub answer: Answer,
@@ -222,6 +232,8 @@ pub struct Http {
     pub sessions: bool,
     /// The session is forgotten, once, instead of this call (counted from 1).
     pub expire_session_at_call: Option<u64>,
+    /// The error of a lost session carries the id of the request it answers.
+    pub expiry_names_request: bool,
     /// The first so many calls get a stream that closes before the answer and has to be resumed
     /// with `Last-Event-ID`.
     pub resume_calls: u64,
@@ -316,6 +328,7 @@ impl Default for Http {
             get_stream: true,
             sessions: true,
             expire_session_at_call: None,
+            expiry_names_request: false,
             resume_calls: 0,
             retry_ms: None,
             check_headers: true,

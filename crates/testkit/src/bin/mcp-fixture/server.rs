@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::channel::{Outbox, Peer, lock};
@@ -34,6 +35,10 @@ pub struct Server {
     pub serial: AtomicU64,
     /// Calls so far.
     pub calls: AtomicU64,
+    /// A call has begun that `late` is to disturb.
+    pub overtaken: Notify,
+    /// `late` has sent everything.
+    pub late_sent: Notify,
     in_flight: AtomicU64,
     in_flight_max: AtomicU64,
     peers: Mutex<Vec<Weak<Peer>>>,
@@ -67,6 +72,8 @@ impl Server {
             states: Mutex::default(),
             serial: AtomicU64::new(1),
             calls: AtomicU64::new(0),
+            overtaken: Notify::new(),
+            late_sent: Notify::new(),
             in_flight: AtomicU64::new(0),
             in_flight_max: AtomicU64::new(0),
             peers: Mutex::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::to_raw_value;
+use tokio_util::sync::CancellationToken;
 
 use super::NAME;
 use super::form::Form;
@@ -49,12 +50,18 @@ impl<'a> Client<'a> {
 
     /// Asks its person until the question is answered or refused, here or elsewhere. An answer that does not fit
     /// is asked for again, as it is at the terminal: whoever mistyped is still there.
-    pub(super) async fn ask(&self, inbox: &Inbox, item: &Item) -> Result<(), NoAnswer> {
+    /// `closed` is cancelled when the question is closed.
+    pub(super) async fn ask(
+        &self,
+        inbox: &Inbox,
+        item: &Item,
+        closed: &CancellationToken,
+    ) -> Result<(), NoAnswer> {
         let form = Form::of(item);
         let mut problem: Option<AnswerError> = None;
         for _ in 0..ATTEMPTS_MAX {
             let said = problem.as_ref().map(|problem| format!("{}.", capital(problem)));
-            let answers = match self.put(&form, said.as_deref()).await? {
+            let answers = match self.put(&form, said.as_deref(), closed).await? {
                 Reply::Accept { content } => form.read(content),
                 Reply::Decline => return refuse(inbox, item, None, self.name).await,
                 Reply::Cancel => {
@@ -76,12 +83,22 @@ impl<'a> Client<'a> {
         Err(NoAnswer::Client { problem })
     }
 
-    async fn put(&self, form: &Form, problem: Option<&str>) -> Result<Reply, NoAnswer> {
+    async fn put(
+        &self,
+        form: &Form,
+        problem: Option<&str>,
+        closed: &CancellationToken,
+    ) -> Result<Reply, NoAnswer> {
         let failed = |problem: String| NoAnswer::Client { problem };
         let params =
             to_raw_value(&form.params(problem)).map_err(|error| failed(error.to_string()))?;
-        let question =
-            Question { server: NAME, name: None, method: "elicitation/create", params: &params };
+        let question = Question {
+            server: NAME,
+            name: None,
+            method: "elicitation/create",
+            params: &params,
+            withdrawn: Some(closed),
+        };
         let reply = self.requester.ask(question).await;
         let reply = reply.map_err(|refusal| failed(refusal.reason))?;
         serde_json::from_str(reply.get())

@@ -64,7 +64,9 @@ impl HumanInput {
         let answer = match Client::of(call.context()) {
             Some(client) if client.shows_forms() => {
                 let inbox = &self.inbox;
-                inbox.ask_beside(ask, async |item| client.ask(inbox, item).await).await
+                inbox
+                    .ask_beside(ask, async |item, closed| client.ask(inbox, item, closed).await)
+                    .await
             }
             Some(_) => self.inbox.ask(ask).await.map_err(|no_answer| match no_answer {
                 NoAnswer::Unattended => NoAnswer::Formless,

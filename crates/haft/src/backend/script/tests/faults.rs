@@ -68,6 +68,40 @@ async fn a_missing_entrypoint_is_named() {
     assert_eq!(remedy, "define it, as in `def run(args)`, or correct `entrypoint`");
 }
 
+/// An entrypoint is a function that the script defines: what it imports is no tool of its author's.
+#[tokio::test]
+async fn an_imported_entrypoint_is_refused() {
+    for script in [
+        "from subprocess import check_output as run",
+        "import subprocess\nrun = subprocess.check_output",
+        "import functools, subprocess\nrun = functools.partial(subprocess.check_output, shell=True)",
+        "from subprocess import *\nfrom subprocess import Popen as run",
+        "from builtins import eval as run",
+        "from helper import run",
+        "import helper\nrun = helper.Tool()",
+        "import helper\nrun = helper.Tool().run",
+        "def outer():\n    def run(args): pass\nclass C:\n    def run(args): pass\nfrom helper import run",
+    ] {
+        let bench = Bench::new(script);
+        bench.write(
+            "helper.py",
+            "def run(args): return 'ran'\nclass Tool:\n    def __call__(self, args): return 'ran'\n    run = __call__",
+        );
+        let (message, remedy, _) = bench.failure(r#"["touch", "ran"]"#).await;
+        let path = bench.path("tool.py");
+        assert_eq!(
+            message,
+            format!("the script `{path}` does not define `run` itself"),
+            "{script}"
+        );
+        assert!(remedy.contains("def run(args)"), "{remedy}");
+    }
+    let bench = Bench::with("def run(args): pass", |settings| {
+        settings.entrypoint = "__class__".into();
+    });
+    assert!(bench.failure("{}").await.0.ends_with("does not define `__class__` itself"));
+}
+
 /// Proves the exception row of the faults: type, message, and the frames of the tool only.
 #[tokio::test]
 async fn an_exception_is_told_with_the_frames_of_the_tool() {

@@ -1,5 +1,6 @@
 //! Real Python scripts: good ones, broken ones, and some that misbehave.
 
+mod background;
 mod faults;
 mod lifetime;
 mod misuse;
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 use tempfile::TempDir;
 
 use super::{PythonSettings, PythonTool, WarmWorkers};
+use crate::config::choices::Background;
 use crate::content::{Content, ToolOutput};
 use crate::error::ToolFailure;
 use crate::tool::CallContext;
@@ -45,6 +47,7 @@ impl Bench {
             python: "python3".into(),
             args: Vec::new(),
             instances: 2,
+            background: Background::End,
         };
         change(&mut settings);
         let warm = Arc::clone(warm);

@@ -46,6 +46,35 @@ async fn another_entrypoint_and_a_helper_beside_the_script() {
     assert!(!bench.tools.path().join("sub/__pycache__").exists(), "no litter");
 }
 
+/// Whatever a decorator, of the script or imported, makes of a function of the script is an entrypoint.
+#[tokio::test]
+async fn every_way_to_define_a_function_is_an_entrypoint() {
+    for script in [
+        "import helper\n@helper.wrapping\ndef run(args): return 1",
+        "import helper\n@helper.plain\ndef run(args): return 1",
+        "import helper\n@helper.Task\ndef run(args): return 1",
+        "import helper\nif True:\n    @helper.plain\n    async def run(args): return 1",
+        "import functools\n@functools.lru_cache\ndef one(n): return n\n@functools.wraps(one)\ndef run(args): return one(1)",
+        "import functools\ndef add(a, args): return a\nrun = functools.partial(add, 1)",
+        "run = lambda args: 1",
+        "def make():\n    def inner(args): return 1\n    return inner\nrun = make()",
+        "class Tool:\n    def __call__(self, args): return 1\nrun = Tool()",
+        "class Tool:\n    def go(self, args): return 1\nrun = Tool().go",
+        "import helper\nclass Tool(helper.Base): pass\nrun = Tool()",
+    ] {
+        let bench = Bench::new(script);
+        bench.write(
+            "helper.py",
+            "import functools\n\
+             def wrapping(function):\n    @functools.wraps(function)\n    def call(*args): return function(*args)\n    return call\n\
+             def plain(function): return lambda args: function(args)\n\
+             class Task:\n    def __init__(self, function): self.function = function\n    def __call__(self, args): return self.function(args)\n\
+             class Base:\n    def __call__(self, args): return 1\n",
+        );
+        assert_eq!(bench.data("{}").await, "1", "{script}");
+    }
+}
+
 #[tokio::test]
 async fn a_function_gets_as_much_as_it_asks_for() {
     let context = r#"{"execution_id":"e1","session":null,"caller":"cli","tool":"tool"}"#;

@@ -9,12 +9,13 @@ use crate::config::compile::pick;
 use crate::config::env_file;
 use crate::config::model::{Endpoint, Origin, RemoteEndpoint, Setting, StdioEndpoint};
 use crate::config::node::Text;
+use crate::config::parse::FILE_BYTES_MAX;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::EnvValue;
 use crate::config::raw::RawServer;
 use crate::config::read::Named;
-use crate::config::secret::{Secret, ServerUrl, without_secrets};
-use crate::config::source::read_file;
+use crate::config::secret::{Masked, Secret, ServerUrl, without_secrets};
+use crate::config::text_file::read_plain_file;
 
 pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
@@ -105,7 +106,7 @@ fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let cwd = raw.cwd.as_ref().map(|cwd| source.folder.join(&cwd.value.text));
     Some(Endpoint::Stdio(Box::new(StdioEndpoint {
         command: raw.command.clone()?.value.into(),
-        args: raw.args.iter().flat_map(|args| args.value.iter().cloned().map(Into::into)).collect(),
+        args: Masked::command_line(raw.args.iter().flat_map(|args| args.value.iter().cloned())),
         cwd: cwd.or_else(|| own_folder(source)),
         env,
         env_file: raw.env_file.as_ref().map(|file| source.folder.join(&file.value.text)),
@@ -129,7 +130,8 @@ fn environment(
     let mut variables: Vec<(String, Option<Secret>)> = Vec::new();
     if let Some(At { value: file, place }) = &raw.env_file {
         let path = folder.join(&file.text);
-        let parsed = read_file(&path).and_then(|text| env_file::parse(&text));
+        // A terminal or a pipe would hold the load for as long as its other side likes.
+        let parsed = read_plain_file(&path, FILE_BYTES_MAX).and_then(|text| env_file::parse(&text));
         match parsed {
             Ok(parsed) => variables
                 .extend(parsed.into_iter().map(|(name, value)| (name, Some(Secret::new(value))))),
@@ -209,16 +211,17 @@ fn check_url(
     let shown = without_secrets(value.shown());
     let remedy = format!("write {}://HOST/PATH or {}://HOST/PATH", schemes[0], schemes[1]);
     match url::Url::parse(value.text.trim()) {
-        Ok(url) if source.dialect == Dialect::AgentYaml && is_open_and_remote(&url) => {
-            let shown = ServerUrl::written(url, value);
-            let problem = format!(
-                "server `{server}`: 'url' must use https:// (or http:// for localhost): `{shown}`"
-            );
-            problems.error(place, problem, "use https://, or a server on localhost");
-            None
-        }
         Ok(url) if schemes.contains(&url.scheme()) && url.has_host() => {
-            Some(ServerUrl::written(url, value))
+            let is_open = source.dialect == Dialect::AgentYaml && is_open_and_remote(&url);
+            let url = ServerUrl::written(url, value);
+            if is_open {
+                let problem = format!(
+                    "server `{server}`: `{url}` is not encrypted; everything sent there can be read on \
+                     the way"
+                );
+                problems.warn(place, problem, "use https://, or a server on localhost");
+            }
+            Some(url)
         }
         Ok(url) => {
             let scheme = url.scheme();
@@ -243,7 +246,7 @@ fn check_url(
     }
 }
 
-/// An agent's file may not send what it holds unencrypted to another machine.
+/// Whether requests leave this machine unencrypted.
 fn is_open_and_remote(url: &url::Url) -> bool {
     let local = ["localhost", "127.0.0.1", "[::1]"];
     matches!(url.scheme(), "http" | "ws")

@@ -102,6 +102,9 @@ impl Http {
         }
         let session = match self.session(headers) {
             Ok(session) => session,
+            Err(response) if settings.expiry_names_request && response.status() == 404 => {
+                return lost_session(&message["id"]);
+            }
             Err(response) => return *response,
         };
         if message["method"] != "tools/call" {
@@ -110,7 +113,8 @@ impl Http {
         let number = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if settings.expire_session_at_call == Some(number) {
             self.sessions.close(&session.id);
-            return refusal(404, -32001, "Session not found");
+            let names_request = settings.expiry_names_request;
+            return lost_session(if names_request { &message["id"] } else { &Value::Null });
         }
         if number <= settings.resume_calls {
             let (out, frames) = Outbox::new();
@@ -189,7 +193,15 @@ fn not_allowed() -> Response {
 }
 
 fn refusal(status: u16, code: i64, message: &str) -> Response {
+    refusal_of(&Value::Null, status, code, message)
+}
+
+fn lost_session(id: &Value) -> Response {
+    refusal_of(id, 404, -32001, "Session not found")
+}
+
+fn refusal_of(id: &Value, status: u16, code: i64, message: &str) -> Response {
     let error = json!({ "code": code, "message": message });
-    let body = json!({ "jsonrpc": "2.0", "error": error, "id": null });
+    let body = json!({ "jsonrpc": "2.0", "error": error, "id": id });
     typed(status, "application/json", body.to_string())
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::lists::{ToolEntry, object};
 
 /// Names and one line each. Arguments and schemas of output are added below.
-const TOOLS: [(&str, &str); 41] = [
+const TOOLS: [(&str, &str); 46] = [
     ("echo", "Returns its arguments."),
     ("text", "Returns a text."),
     ("every_content", "Returns content of every kind."),
@@ -28,10 +28,15 @@ const TOOLS: [(&str, &str); 41] = [
     ("wrong_id", "Answers a request nobody made."),
     ("duplicate", "Answers twice."),
     ("stray", "Answers a request nobody made, then the one that was."),
+    ("late", "Speaks of its call while `overtake` runs, after it has ended."),
+    ("overtake", "Answers when `late` has spoken."),
     ("bad_utf8", "Answers with invalid UTF-8."),
     ("half_line", "Sends half an answer as a line."),
     ("long_line", "Sends a very long line before the answer."),
     ("flood", "Sends lines of noise before the answer."),
+    ("stderr_flood", "Fills standard error before the answer."),
+    ("tiny_items", "Returns as many tiny items as fit into the bytes given."),
+    ("many", "Answers with very many tiny values."),
     ("notification_flood", "Sends many notifications before the answer."),
     ("log_all_levels", "Logs at all eight levels."),
     ("sample", "Asks the client's model."),
@@ -50,7 +55,8 @@ const TOOLS: [(&str, &str); 41] = [
 ];
 
 /// Tools that a server only has where its scenario names them.
-const ON_REQUEST: [&str; 3] = ["no_schema", "stray", "trickle"];
+const ON_REQUEST: [&str; 8] =
+    ["late", "many", "no_schema", "overtake", "stderr_flood", "stray", "tiny_items", "trickle"];
 
 /// Every built-in tool that a healthy server may have.
 pub fn all() -> Vec<ToolEntry> {
@@ -98,12 +104,15 @@ fn input(name: &str) -> Value {
     let text = json!({ "type": "string" });
     let properties = match name {
         "sleep" => json!({ "ms": number }),
-        "big" | "long_line" | "flood" => json!({ "bytes": number }),
+        "big" | "long_line" | "flood" | "stderr_flood" => json!({ "bytes": number }),
+        "tiny_items" => json!({ "bytes": number, "item": text }),
         "deep" => json!({ "depth": number }),
+        "many" => json!({ "bytes": number, "kind": text }),
         "progress" => json!({ "steps": number, "every_ms": number }),
         "drip" | "trickle" => json!({ "every_ms": number }),
         "notification_flood" | "storm" => json!({ "count": number }),
         "add_tool" | "remove_tool" | "add_prompt" => json!({ "name": text }),
+        "late" => json!({ "answers": { "type": "boolean" }, "asks": { "type": "boolean" } }),
         "update_resource" => json!({ "uri": text }),
         "sample" | "elicit" => json!({ "message": text }),
         "header_param" => json!({ "region": { "type": "string", "x-mcp-header": "Region" } }),

@@ -1,11 +1,12 @@
 //! Tools that break the rules of the channel. The noise makes sense on stdio; other transports
 //! carry it as one frame, event or body each.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::size;
+use super::{size, text};
 use crate::call::{Call, Outcome};
 
 /// An id no client uses.
@@ -25,6 +26,37 @@ pub fn wrong_id(call: &Call) -> Outcome {
 pub fn stray(call: &Call) -> Outcome {
     answer_nobody(call);
     Outcome::text("for you")
+}
+
+/// Sends progress, a log message, a question where wanted, and a late answer, all about its own call, while
+/// `overtake` runs. With `answers` it has answered before; otherwise its client has to give up first.
+pub async fn late(call: &Call) -> Outcome {
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    if call.argument("answers") == true {
+        call.respond(text("in time"));
+    }
+    call.server.overtaken.notified().await;
+    let token = &call.params["_meta"]["progressToken"];
+    call.notify(
+        "notifications/progress",
+        json!({ "progressToken": token, "progress": 1, "message": "late progress" }),
+    );
+    call.notify("notifications/message", json!({ "level": "error", "data": "late log" }));
+    if call.argument("asks") == true {
+        let params = json!({ "message": "late question", "requestedSchema":
+            { "type": "object", "properties": {} } });
+        call.peer.ask(&call.out, "elicitation/create", params).await;
+    }
+    call.respond(text("late answer"));
+    call.server.late_sent.notify_one();
+    Outcome::Said
+}
+
+/// Lets `late` speak, then answers.
+pub async fn overtake(call: &Call) -> Outcome {
+    call.server.overtaken.notify_one();
+    call.server.late_sent.notified().await;
+    Outcome::text("overtaken")
 }
 
 fn answer_nobody(call: &Call) {
@@ -68,6 +100,30 @@ pub fn half_line(call: &Call) -> Outcome {
     Outcome::Said
 }
 
+/// Answers with very many tiny values.
+pub fn many(call: &Call) -> Outcome {
+    let (head, item, tail) = match text(call, "kind", "blocks") {
+        "numbers" => ("\"result\":{\"content\":[],\"structuredContent\":{\"a\":[", "0", "]}}}"),
+        "keys" => ("\"result\":{\"content\":[],\"structuredContent\":{", "\"k\":0", "}}}"),
+        "list" => return list(call),
+        _ => ("\"result\":{\"content\":[", "{}", "]}}"),
+    };
+    let items = items(call, item);
+    call.raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{head}{items}{tail}\n", call.id));
+    Outcome::Said
+}
+
+/// Sends a list that is not a message.
+fn list(call: &Call) -> Outcome {
+    call.raw(format!("[{}]\n", items(call, "0")));
+    Outcome::Said
+}
+
+fn items(call: &Call, item: &str) -> String {
+    let count = size(call, "bytes", 8_000_000) / (item.len() + 1);
+    vec![item; count.max(1)].join(",")
+}
+
 /// Sends one long line that is no message, then the answer.
 pub async fn long_line(call: &Call) -> Outcome {
     let bytes = size(call, "bytes", 17 * 1024 * 1024);
@@ -97,4 +153,29 @@ pub async fn flood(call: &Call) -> Outcome {
         }
     }
     Outcome::text(format!("after {bytes} bytes of noise"))
+}
+
+/// Fills standard error, then answers. Blocks while nobody reads it, as `eprintln!` of a real server does.
+pub fn stderr_flood(call: &Call) -> Outcome {
+    let bytes = size(call, "bytes", 4 * 1024 * 1024);
+    let mut line = vec![b'e'; LINE_BYTES - 1];
+    line.push(b'\n');
+    let chunk = line.repeat(CHUNK_BYTES / LINE_BYTES);
+    let mut stderr = std::io::stderr().lock();
+    for _ in 0..bytes.div_ceil(CHUNK_BYTES) {
+        if stderr.write_all(&chunk).is_err() {
+            break;
+        }
+    }
+    Outcome::text(format!("after {bytes} bytes on standard error"))
+}
+
+/// Returns content that is a list of tiny items, such as `{}` or `0`. A text, because a value of millions of
+/// items would exhaust the fixture first.
+pub fn tiny_items(call: &Call) -> Outcome {
+    let item = text(call, "item", "{}");
+    let count = size(call, "bytes", 8 * 1024 * 1024 - 1024) / (item.len() + 1);
+    let mut items = format!("{item},").repeat(count);
+    items.pop();
+    Outcome::ResultText(format!(r#"{{"content":[{items}],"resultType":"complete"}}"#))
 }

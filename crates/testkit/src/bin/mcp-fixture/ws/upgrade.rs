@@ -75,6 +75,7 @@ async fn refusal(action: &Action, path: &str) -> String {
             }
             answer(*status, &lines, body)
         }
+        Action::AnswerError { status, message, .. } => answer(*status, "", message),
         Action::Redirect(to) => {
             let to = if to == "self" { path } else { to };
             answer(307, &format!("Location: {to}\r\n"), "")

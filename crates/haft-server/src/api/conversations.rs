@@ -1,0 +1,133 @@
+//! Conversations of the agent: listing and deleting them.
+
+use std::sync::Arc;
+
+use axum::Json as JsonAnswer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use haft::agent::{Saved, SessionStore, StoreError};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Routes, Service};
+use crate::keys::Scope;
+use crate::runs::Holder;
+use crate::serve::{Caller, Path, Problem};
+
+pub(super) fn routes() -> Routes {
+    let calling = OpenApiRouter::new().routes(routes!(list)).routes(routes!(remove));
+    Routes { calling, ..Routes::default() }
+}
+
+/// The stored conversations.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConversationList {
+    /// The one used last comes first.
+    conversations: Vec<ConversationSummary>,
+}
+
+/// A stored conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConversationSummary {
+    /// Its id: `session` of its runs.
+    id: String,
+    /// When it began, RFC 3339.
+    created: String,
+    /// When its last message was stored, RFC 3339.
+    updated: String,
+    /// The model it began with.
+    model: String,
+    /// The beginning of its first message.
+    title: String,
+    /// The number of its messages.
+    messages: usize,
+}
+
+/// Lists the stored conversations.
+///
+/// An admin key sees all of them, a call key its own.
+#[utoipa::path(
+    get, path = "/api/v1/conversations", tag = "runs",
+    responses((status = 200, description = "The conversations.", body = ConversationList))
+)]
+async fn list(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+) -> Result<JsonAnswer<ConversationList>, Problem> {
+    let store = store(&service);
+    let saved = blocking(move || store.list()).await?;
+    let visible = saved.into_iter().filter(|it| owns(&caller, &it.id, it.owner.as_deref()));
+    let conversations = visible.map(ConversationSummary::from).collect();
+    Ok(JsonAnswer(ConversationList { conversations }))
+}
+
+/// Deletes a conversation and forgets its ended runs.
+///
+/// An admin key may delete every conversation, a call key its own. The execution log keeps the calls.
+#[utoipa::path(
+    delete, path = "/api/v1/conversations/{id}", tag = "runs",
+    params(("id" = String, Path, description = "The conversation's id: `session` of its runs.")),
+    responses(
+        (status = 204, description = "It is deleted."),
+        (status = 404, description = "No such conversation is stored."),
+        (status = 409, description = "It is in use."),
+        (status = 503, description = "It cannot be deleted."),
+    )
+)]
+async fn remove(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let (store, wanted) = (store(&service), id.clone());
+    let removed =
+        blocking(move || store.remove_where(&wanted, |owner| owns(&caller, &wanted, owner)));
+    removed.await?.map_err(|error| problem(&error))?;
+    service.runs.forget_session(&id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn store(service: &Service) -> SessionStore {
+    SessionStore::of(&service.live.runtime().config())
+}
+
+/// Reads and writes files on a thread that may wait for them.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::unavailable(error.to_string()))
+}
+
+fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
+    let holder = Holder { caller: &caller.name, owner: &caller.owner, since: caller.since };
+    match caller.scope {
+        Scope::Admin => true,
+        Scope::Call => owner.is_some_and(|owner| holder.owns(id, owner)),
+    }
+}
+
+fn problem(error: &StoreError) -> Problem {
+    let text = error.to_string();
+    match error {
+        StoreError::Unknown(_) | StoreError::Ambiguous(_) | StoreError::Empty => {
+            Problem::not_found(text)
+                .remedy("`GET /api/v1/conversations` lists those that are stored")
+        }
+        StoreError::InUse(_) => {
+            Problem::conflict(text).remedy("wait for the end of its run, or cancel the run")
+        }
+        StoreError::Unreadable { .. } => {
+            Problem::unavailable(text).remedy("delete it with `haft sessions rm`")
+        }
+    }
+}
+
+impl From<Saved> for ConversationSummary {
+    fn from(saved: Saved) -> Self {
+        let Saved { id, created, updated, model, owner: _, title, messages } = saved;
+        let [created, updated] = [created, updated].map(|at| at.to_string());
+        Self { id, created, updated, model, title, messages }
+    }
+}

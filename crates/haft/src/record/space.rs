@@ -1,0 +1,181 @@
+//! How much of the disk the log takes. The oldest files go first.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::error::LogError;
+use super::files::{LogFile, list};
+use super::health::LowSpace;
+
+/// `log.keep_free` unless the configuration says otherwise: so many bytes, or so many percent of the
+/// disk if that is less.
+pub const KEEP_FREE_BYTES_DEFAULT: u64 = 64 << 20;
+/// See [`KEEP_FREE_BYTES_DEFAULT`].
+pub const KEEP_FREE_PERCENT_DEFAULT: u64 = 1;
+
+/// `log.max_bytes` unless the configuration says otherwise.
+pub const MAX_BYTES_DEFAULT: u64 = 10 << 30;
+
+/// The smallest `log.max_bytes`: the newest entries of every call still fit.
+pub const MAX_BYTES_MIN: u64 = 1 << 20;
+
+/// How many parts `log.max_bytes` is divided into. A part is the least that is deleted at once.
+const PARTS: u64 = 4;
+
+/// A log whose disk has less than so many times `log.keep_free` left raises an alarm.
+const ALARM_FACTOR: u64 = 2;
+
+/// How often the space is looked at while the log is written: after so long, or so many bytes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_AFTER_BYTES: u64 = 16 << 20;
+
+/// How much of the disk the log leaves free.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeepFree {
+    /// [`KEEP_FREE_BYTES_DEFAULT`], or [`KEEP_FREE_PERCENT_DEFAULT`] percent of a small disk.
+    #[default]
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+    /// So many percent of the disk.
+    Percent(u8),
+}
+
+impl KeepFree {
+    fn of_disk(self, disk_bytes: u64) -> u64 {
+        let percent = |percent: u64| disk_bytes / 100 * percent;
+        match self {
+            Self::Auto => KEEP_FREE_BYTES_DEFAULT.min(percent(KEEP_FREE_PERCENT_DEFAULT)),
+            Self::Bytes(bytes) => bytes,
+            Self::Percent(part) => percent(part.into()),
+        }
+    }
+}
+
+/// The largest size of one file of the log.
+pub(super) fn part_bytes_max(max_bytes: Option<u64>) -> u64 {
+    max_bytes.map_or(u64::MAX, |max_bytes| max_bytes / PARTS)
+}
+
+/// The limits in force, and what the last look found.
+#[derive(Debug)]
+pub(super) struct Space {
+    max_bytes: Option<u64>,
+    keep_free: KeepFree,
+    /// When the space was last looked at, and how much may be written until the next look.
+    looked: Option<Instant>,
+    allowance: u64,
+    pub(super) low: Option<LowSpace>,
+}
+
+impl Space {
+    pub(super) fn new(max_bytes: Option<u64>, keep_free: KeepFree) -> Self {
+        Self { max_bytes, keep_free, looked: None, allowance: 0, low: None }
+    }
+
+    /// Whether the disk is to be looked at before `incoming` bytes are written.
+    pub(super) fn is_due(&self, incoming: u64) -> bool {
+        incoming > self.allowance || self.looked.is_none_or(|it| it.elapsed() >= LOOK_EVERY)
+    }
+
+    /// Counts bytes that are about to be written.
+    pub(super) fn count(&mut self, incoming: u64) {
+        self.allowance = self.allowance.saturating_sub(incoming);
+    }
+
+    /// Makes room for `incoming` bytes. `current` is the file that they go to, which stays.
+    pub(super) fn make_room(
+        &mut self,
+        dir: &Path,
+        current: &LogFile,
+        incoming: u64,
+    ) -> Result<(), LogError> {
+        // A look that fails leaves the next one due.
+        self.looked = None;
+        self.look(dir, current, incoming)?;
+        self.looked = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Deletes the oldest files until both limits hold. Fails if the disk has too little free space
+    /// without them.
+    fn look(&mut self, dir: &Path, current: &LogFile, incoming: u64) -> Result<(), LogError> {
+        let mut files = Vec::new();
+        for file in list(dir)? {
+            // Deleted by another process meanwhile.
+            let Ok(metadata) = fs::metadata(&file.path) else { continue };
+            files.push((if metadata.is_file() { metadata.len() } else { 0 }, file));
+        }
+        let mut used: u64 = files.iter().map(|(bytes, _)| bytes).sum();
+        let mut disk = Disk::of(dir)?;
+        let keep_free = self.keep_free.of_disk(disk.total);
+        for (bytes, file) in files.into_iter().filter(|(_, file)| file < current) {
+            let is_over = self.max_bytes.is_some_and(|max_bytes| used + incoming > max_bytes);
+            let is_full = disk.is_below(keep_free.saturating_add(incoming));
+            let why = match (is_over, is_full) {
+                (true, _) => "the log reached `log.max_bytes`",
+                (false, true) => "the disk has less than `log.keep_free` left",
+                (false, false) => break,
+            };
+            file.delete(why);
+            used -= bytes;
+            disk = Disk::of(dir)?;
+        }
+        self.low = disk
+            .is_below(keep_free.saturating_mul(ALARM_FACTOR))
+            .then_some(LowSpace { free_bytes: disk.free, keep_free_bytes: keep_free });
+        if disk.is_below(keep_free.saturating_add(incoming)) {
+            let path = dir.to_owned();
+            return Err(LogError::NoSpace {
+                path,
+                free_bytes: disk.free,
+                keep_free_bytes: keep_free,
+            });
+        }
+        let left = self.max_bytes.map_or(u64::MAX, |max_bytes| max_bytes.saturating_sub(used));
+        let free = if disk.is_counted() { (disk.free - keep_free) / 2 } else { u64::MAX };
+        self.allowance = left.min(free).min(LOOK_AFTER_BYTES).max(incoming);
+        Ok(())
+    }
+}
+
+/// The disk behind a directory.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    total: u64,
+    free: u64,
+}
+
+impl Disk {
+    fn of(dir: &Path) -> Result<Self, LogError> {
+        let disk = rustix::fs::statvfs(dir).map_err(|error| LogError::write(dir, error.into()))?;
+        Ok(Self {
+            total: disk.f_blocks.saturating_mul(disk.f_frsize),
+            free: disk.f_bavail.saturating_mul(disk.f_frsize),
+        })
+    }
+
+    /// A file system that counts no blocks at all says nothing by having none free.
+    fn is_counted(self) -> bool {
+        self.total > 0
+    }
+
+    fn is_below(self, bytes: u64) -> bool {
+        self.is_counted() && self.free < bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_takes_little_of_a_small_disk() {
+        let default = KeepFree::default();
+        assert_eq!(default.of_disk(100 << 30), KEEP_FREE_BYTES_DEFAULT);
+        assert_eq!(default.of_disk(100 << 20), 1 << 20);
+        assert_eq!(KeepFree::Percent(50).of_disk(1000), 500);
+        assert_eq!(KeepFree::Bytes(7).of_disk(1000), 7);
+    }
+}
