@@ -14,10 +14,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::budget::{AnswerBytes, ByteBudget, Charge, FREE_BYTES, over_budget};
 use crate::core::{Core, Counts, Ignored, Step};
+use crate::delivery::{Kind, Outgoing, Transport};
 use crate::error::{INTERNAL_ERROR, RequestError, RpcError, Sent, TransportError};
 use crate::handler::{Handler, ServerRequest};
 use crate::limits::Limits;
-use crate::transport::{Kind, Outgoing, Transport};
 use crate::wire::{self, Parsed};
 
 /// How many answers to the server may be on their way. A server that asks and does not read would

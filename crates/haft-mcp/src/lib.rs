@@ -11,6 +11,7 @@ mod budget;
 pub mod client;
 pub mod core;
 mod declared;
+mod delivery;
 mod describe;
 pub mod error;
 #[doc(hidden)]

@@ -5,10 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::inbox::because;
 use crate::name::NAME_BYTES_MAX;
 #[cfg(feature = "mcp")]
-use crate::record::Redactor;
+use crate::redact::Redactor;
 
 /// The fixed set of error codes. A program may rely on the spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -399,6 +398,11 @@ pub fn human(duration: Duration) -> String {
     } else {
         format!("{}s", duration.as_secs_f64())
     }
+}
+
+/// A reason as the end of a sentence.
+pub(crate) fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 pub(crate) fn sentence(violations: &[Violation]) -> String {

@@ -5,10 +5,11 @@
 #[cfg(feature = "agent")]
 pub mod agent;
 pub mod backend;
-mod batch;
 pub mod call;
 pub mod config;
 pub mod content;
+mod context;
+mod definition;
 pub mod edit;
 #[cfg(feature = "mcp")]
 mod embeddings;
@@ -28,6 +29,7 @@ mod name;
 mod policy;
 mod progress;
 pub mod record;
+mod redact;
 pub mod registry;
 mod requester;
 mod runtime;
@@ -42,7 +44,7 @@ mod trace;
 
 #[cfg(feature = "mcp")]
 pub use backend::mcp::{CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler};
-pub use call::ToolCall;
+pub use call::{CallState, CallSummary, RunningCall, ToolCall};
 pub use config::Config;
 pub use config::nearest;
 pub use content::{Content, Message, ToolOutput};
@@ -59,8 +61,8 @@ pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
-    CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
+    EffectiveValue, Figures, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,
+    Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};

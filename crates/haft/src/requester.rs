@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-
-use crate::tool::{BoxFuture, CallContext};
 
 /// Whoever made a call: can be asked and told something before the answer, where the tool's server
 /// wants to. A gateway is one, for the client at its other side.
@@ -75,16 +74,6 @@ impl Origin {
             execution_id: self.execution_id.filter(|id| other.execution_id.as_ref() == Some(id)),
             caller: self.caller,
             session: self.session.filter(|session| other.session.as_ref() == Some(session)),
-        }
-    }
-}
-
-impl From<&CallContext> for Origin {
-    fn from(context: &CallContext) -> Self {
-        Self {
-            execution_id: Some(context.execution_id.clone()),
-            caller: context.caller.clone(),
-            session: context.session.clone(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use crate::tool::SessionState;
+use crate::context::SessionState;
 
 /// How many sessions are remembered; the one opened first is forgotten first.
 const SESSIONS_MAX: usize = 1000;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::CallError;
-use crate::runtime::Offered;
+use crate::registry::ActiveTool;
 
 /// Says of a server (none for a local tool) and a tool's name whether the caller may know of it.
 type Shows = Arc<dyn Fn(Option<&str>, &str) -> bool + Send + Sync>;
@@ -19,7 +19,7 @@ impl Sight {
     }
 
     /// The tool, if the caller may know of it.
-    pub(crate) fn of(&self, tool: &Arc<Offered>) -> Result<Arc<Offered>, CallError> {
+    pub(crate) fn of(&self, tool: &Arc<ActiveTool>) -> Result<Arc<ActiveTool>, CallError> {
         if self.shows(tool.registered.source.server(), tool.name()) {
             return Ok(Arc::clone(tool));
         }

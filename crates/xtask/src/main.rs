@@ -6,6 +6,7 @@ mod conformance;
 mod fuzz;
 mod gateways;
 mod model;
+mod modules;
 mod peers;
 mod run;
 mod test;
@@ -34,6 +35,7 @@ cargo xtask faults load [--seconds N] [--minutes N] [--seed N] [--clients N] [--
                                the load test alone: hostile clients and servers beside honest calls
 cargo xtask fuzz [--seconds N] [TARGET...]
                                run the fuzz targets, a minute each by default
+cargo xtask modules            check that the modules of each crate form no cycle
 cargo xtask advisories         check the dependencies against the RustSec advisory database
 cargo xtask coverage           line coverage of config, registry and policy";
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
         ["model-test"] => model::run(),
+        ["modules"] => modules::check(),
         ["advisories"] => advisories::check(),
         ["fuzz", ref options @ ..] => fuzz::run_with(options),
         ["faults"] => test::faults(),

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
-use crate::{advisories, conformance, fuzz, peers};
+use crate::{advisories, conformance, fuzz, modules, peers};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
@@ -17,6 +17,7 @@ pub(crate) fn run() -> Result<()> {
     require("bwrap", "bubblewrap")?;
     require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
+    modules::check()?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     // The core has to build without the MCP feature.
     step(&mut cargo(&["check", "--package", "haft", "--no-default-features"]))?;

@@ -1,10 +1,11 @@
 //! Where a tool's script lies: always inside the tools directory, however its path is spelled.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::config::script_path::check_spelling;
 use crate::error::ToolFailure;
 
 /// The real path of the script, links resolved. To be asked at every call: what was inside the
@@ -24,33 +25,6 @@ pub fn resolve(tools_dir: &Path, script_path: &str) -> Result<PathBuf, ToolFailu
         return Err(refused(script_path, &format!("`{}` is {kind}", path.display())));
     }
     Ok(path)
-}
-
-/// What can be told without a look at the disk: the script's path is relative and stays below the
-/// tools directory. The error completes the sentence "the script path is refused: ...".
-pub fn check_spelling(script_path: &str) -> Result<(), String> {
-    if script_path.is_empty() {
-        return Err("it is empty".into());
-    }
-    if script_path.trim() != script_path {
-        return Err("it begins or ends with white space".into());
-    }
-    if script_path.chars().any(char::is_control) {
-        return Err("it contains a control character".into());
-    }
-    for component in Path::new(script_path).components() {
-        match component {
-            Component::Normal(_) | Component::CurDir => {}
-            Component::ParentDir => return Err("it contains `..`".into()),
-            Component::RootDir | Component::Prefix(_) => {
-                return Err("it is absolute, not relative to the tools directory".into());
-            }
-        }
-    }
-    if script_path == "." || script_path.ends_with('/') || script_path.ends_with("/.") {
-        return Err("it names a folder".into());
-    }
-    Ok(())
 }
 
 fn refused(script_path: &str, problem: &str) -> ToolFailure {

@@ -7,7 +7,7 @@
 use super::model::{Config, Endpoint, LocalProgram, RemoteEndpoint};
 use super::secret::{Masked, Opaque, ServerUrl};
 use super::show::{header_secrets, service_secrets};
-use crate::record::is_secret_name;
+use crate::redact::is_secret_name;
 
 /// The longest word that people write.
 const WORD_CHARS_MAX: usize = 20;

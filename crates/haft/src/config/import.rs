@@ -14,7 +14,6 @@ use super::parse::FOREIGN_NODES_MAX;
 use super::place::{Place, Problems};
 use super::source::{Source, open};
 use super::{Config, ConfigError, Dialect, LoadOptions, Problem, native};
-use crate::edit::{Document, EditError, Syntax};
 
 /// What another tool's files say, in the words of a native file.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,20 +29,6 @@ pub struct Imported {
     pub warnings: Vec<Problem>,
     /// The format of each file.
     pub formats: Vec<Dialect>,
-}
-
-/// Why entries cannot be added to a native file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AppendError {
-    /// The file has servers of these names.
-    #[error("the file has {} already", super::read::list(names))]
-    Taken {
-        /// The names.
-        names: Vec<String>,
-    },
-    /// The text cannot be changed.
-    #[error(transparent)]
-    Edit(#[from] EditError),
 }
 
 /// Turns files of other tools into entries for a native file in the folder `target`. Variables need
@@ -138,30 +123,6 @@ pub fn check_text(
 }
 
 impl Imported {
-    /// The entries as a native file.
-    pub fn to_yaml(&self) -> String {
-        let whole = self.append("", Syntax::Yaml);
-        whole.unwrap_or_default()
-    }
-
-    /// A native file's text with the entries added to it.
-    pub fn append(&self, text: &str, syntax: Syntax) -> Result<String, AppendError> {
-        let known = Document::read(text, syntax)?.entries("servers")?;
-        let names = self.servers.keys().filter(|name| known.contains_key(*name));
-        let names: Vec<String> = names.cloned().collect();
-        if !names.is_empty() {
-            return Err(AppendError::Taken { names });
-        }
-        let mut text = text.to_owned();
-        for (name, server) in &self.servers {
-            text = Document::read(&text, syntax)?.put("servers", name, server)?;
-        }
-        if !self.tools.is_empty() {
-            text = Document::read(&text, syntax)?.append("tools", &self.tools)?;
-        }
-        Ok(text)
-    }
-
     /// Takes the servers out that `is_meant` names, with the settings of their tools.
     pub fn leave_out(&mut self, is_meant: impl Fn(&str, &Value) -> bool) -> Vec<String> {
         let names = self.servers.iter().filter(|(name, server)| is_meant(name, server));

@@ -33,6 +33,7 @@ mod raw_limits;
 mod raw_service;
 mod read;
 mod registry_files;
+pub(crate) mod script_path;
 mod secret;
 pub mod select;
 pub mod service;
@@ -46,7 +47,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use import::{AppendError, Imported, check_text, import};
+pub use import::{Imported, check_text, import};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
 pub use pattern::{NamePattern, WordPattern};
@@ -54,6 +55,7 @@ pub use place::{Place, Problem, Severity};
 pub use secret::{Masked, Opaque, Secret, ServerUrl};
 
 use place::At;
+pub(crate) use read::list;
 pub use read::nearest;
 pub(crate) use registry_files::{
     JOURNAL_FILE, Journal, RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::node::Text;
-use crate::record::{MASK, is_secret_name, mask_shapes};
+use crate::redact::{MASK, is_secret_name, mask_shapes};
 
 /// A secret: `Debug` and `Display` print `***`.
 #[derive(Clone, PartialEq, Eq)]

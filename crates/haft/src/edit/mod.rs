@@ -3,6 +3,7 @@
 //! The files belong to people and to other programs. Whatever an edit does to the text, the result
 //! is read again and must say what the old text said with that one change, or nothing is handed out.
 
+mod append;
 mod json;
 mod toml;
 mod yaml;
@@ -14,6 +15,7 @@ use crate::config::node::{Mark, Node, NodeValue};
 use crate::config::parse::{FOREIGN_NODES_MAX, SyntaxError, parse};
 
 pub use crate::config::parse::Syntax;
+pub use append::AppendError;
 
 /// A file's text, read.
 #[derive(Debug)]

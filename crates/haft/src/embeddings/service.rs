@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::config::select::EmbeddingsConfig;
 use crate::error::innermost;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::select::Direction;
 use crate::text::printable;
 

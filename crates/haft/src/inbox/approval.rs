@@ -6,12 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::Value;
 
 use super::{Answer, Ask, Closing, Inbox, Kind, NoAnswer, Open};
-use crate::call::HOW_TO_AGREE;
+use crate::context::CallContext;
 use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
 use crate::registry::RegisteredTool;
 use crate::text::printable;
-use crate::tool::CallContext;
 
 /// How many agreements for good are remembered; the first one is forgotten first.
 const STANDING_MAX: usize = 1000;
@@ -40,12 +39,14 @@ pub(super) struct Agreed {
 }
 
 impl Inbox {
-    /// Waits until a person agrees to a call of a tool with `approval: ask`.
+    /// Waits until a person agrees to a call of a tool with `approval: ask`. `hint` names the way to approve it
+    /// where the inbox is not attended.
     pub(crate) async fn approve(
         &self,
         tool: &RegisteredTool,
         arguments: &Arguments,
         context: &CallContext,
+        hint: &'static str,
     ) -> Result<(), CallError> {
         let agreed = Agreed {
             owner: context.owner.clone().or_else(|| context.caller.clone()),
@@ -76,7 +77,7 @@ impl Inbox {
                 | NoAnswer::Formless
                 | NoAnswer::Client { .. }
                 | NoAnswer::Schema { .. },
-            ) => Err(CallError::ApprovalNeeded { tool: name(), how: HOW_TO_AGREE }),
+            ) => Err(CallError::ApprovalNeeded { tool: name(), how: hint }),
             Err(full @ NoAnswer::Full { .. }) => {
                 let (message, remedy) = (full.to_string(), full.remedy());
                 let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Violation, human, sentence};
+use crate::error::{Violation, because, human, sentence};
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,8 +97,4 @@ impl AnswerError {
         let problem = "there is none".to_owned();
         Self::Invalid { violations: vec![Violation { pointer: String::new(), problem }] }
     }
-}
-
-pub(crate) fn because(reason: Option<&str>) -> String {
-    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::approval::Agreed;
+use crate::context::CallContext;
 use crate::requester::Origin;
-use crate::tool::CallContext;
 
 /// Why somebody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

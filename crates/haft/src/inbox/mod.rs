@@ -23,10 +23,9 @@ use uuid::Uuid;
 
 use crate::config::agent::InboxConfig;
 use crate::error::Violation;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::schema::Schema;
 use approval::{Agreed, Standing};
-pub(crate) use error::because;
 pub use error::{AnswerError, NoAnswer};
 pub use item::{Answer, Ask, Closing, InboxEvent, Item, Kind};
 use webhook::Webhook;

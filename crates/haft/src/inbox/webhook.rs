@@ -11,7 +11,7 @@ use url::Url;
 use super::{Inbox, Item};
 use crate::config::agent::InboxConfig;
 use crate::error::innermost;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 
 /// How long one attempt may take.
 const ATTEMPT_TIME_MAX: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use super::{Inbox, Item};
 use crate::config::agent::InboxConfig;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 
 /// Never made.
 pub(super) enum Webhook {}

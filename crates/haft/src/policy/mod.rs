@@ -8,14 +8,11 @@ use std::time::{Duration, Instant};
 pub(crate) use gate::Gate;
 use gate::Slot;
 
-use crate::call::{CallApproval, ToolCall};
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::Defaults;
+use crate::context::CallContext;
 use crate::error::{CallError, human};
 use crate::json::Arguments;
-use crate::registry::RegisteredTool;
-use crate::runtime::Offered;
-use crate::tool::CallContext;
 
 /// A call that passed policy and holds its slots. Only `Policy::admit` can make one, so no path
 /// reaches a backend without passing there.
@@ -45,6 +42,28 @@ impl Admitted<'_> {
     }
 }
 
+/// Whether a person agreed to the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallApproval {
+    /// Nobody did.
+    #[default]
+    Missing,
+    /// Nobody did; who can be asked is asked.
+    AskPeople,
+    /// Somebody did.
+    Given,
+}
+
+/// The limits of one tool, for [`Policy::admit`].
+#[derive(Clone, Copy)]
+pub(crate) struct ToolLimits<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) on_limit: OnLimit,
+    pub(crate) gate: &'a Gate,
+    /// A call that waits for people takes no slot of the toolbox.
+    pub(crate) waits_for_people: bool,
+}
+
 /// What it takes to call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
@@ -72,16 +91,19 @@ impl Policy {
         }
     }
 
-    /// Whether the caller may call the tool at all.
+    /// Decides from the approval that the tool requires and the one that the call has. `hint` names the way to
+    /// approve, for the remedy.
     pub(crate) fn authorize(
-        tool: &RegisteredTool,
-        call: &ToolCall,
+        tool: &str,
+        required: Approval,
+        given: CallApproval,
+        hint: &'static str,
     ) -> Result<Permission, CallError> {
-        match (tool.effective.approval.value, call.approval) {
+        match (required, given) {
             (Approval::Auto, _) | (Approval::Ask, CallApproval::Given) => Ok(Permission::Given),
             (Approval::Ask, CallApproval::AskPeople) => Ok(Permission::AskPeople),
             (Approval::Ask, CallApproval::Missing) => {
-                Err(CallError::ApprovalNeeded { tool: tool.name.clone(), how: call.how_to_agree })
+                Err(CallError::ApprovalNeeded { tool: tool.to_owned(), how: hint })
             }
         }
     }
@@ -90,15 +112,14 @@ impl Policy {
     /// takes nothing from other tools. The time spent here does not count against the timeout.
     pub(crate) async fn admit<'a>(
         &self,
-        offered: &Offered,
+        limits: ToolLimits<'_>,
         arguments: &'a Arguments,
         context: &'a CallContext,
     ) -> Result<Admitted<'a>, CallError> {
         let asked = Instant::now();
-        let (tool, gate) = (&offered.registered, &offered.gate);
-        // Whoever waits for people takes nothing from others.
-        let toolbox = (!offered.backend.waits_for_people()).then_some(&*self.toolbox);
-        let (tool_slot, toolbox_slot) = match tool.effective.on_limit.value {
+        let ToolLimits { tool, on_limit, gate, waits_for_people } = limits;
+        let toolbox = (!waits_for_people).then_some(&*self.toolbox);
+        let (tool_slot, toolbox_slot) = match on_limit {
             OnLimit::Reject => enter_now(tool, gate, toolbox)?,
             OnLimit::Wait => {
                 let entering = self.enter(tool, gate, toolbox);
@@ -119,7 +140,7 @@ impl Policy {
 
     async fn enter(
         &self,
-        tool: &RegisteredTool,
+        tool: &str,
         gate: &Gate,
         toolbox: Option<&Gate>,
     ) -> Result<(Slot, Option<Slot>), CallError> {
@@ -136,17 +157,17 @@ impl Policy {
         Ok((tool_slot, Some(toolbox_slot)))
     }
 
-    fn queue_full(&self, tool: &RegisteredTool) -> CallError {
+    fn queue_full(&self, tool: &str) -> CallError {
         CallError::Busy {
-            tool: tool.name.clone(),
+            tool: tool.to_owned(),
             reason: format!("{} calls are waiting for it already, the limit", self.queue_max),
             setting: "queue_max",
         }
     }
 
-    fn waited_too_long(&self, tool: &RegisteredTool) -> CallError {
+    fn waited_too_long(&self, tool: &str) -> CallError {
         CallError::Busy {
-            tool: tool.name.clone(),
+            tool: tool.to_owned(),
             reason: format!("no slot became free within {}", human(self.queue_timeout)),
             setting: "queue_timeout",
         }
@@ -154,23 +175,23 @@ impl Policy {
 }
 
 fn enter_now(
-    tool: &RegisteredTool,
+    tool: &str,
     gate: &Gate,
     toolbox: Option<&Gate>,
 ) -> Result<(Slot, Option<Slot>), CallError> {
     let tool_slot = gate.try_enter().ok_or_else(|| full(tool, gate))?;
     let Some(toolbox) = toolbox else { return Ok((tool_slot, None)) };
     let toolbox_slot = toolbox.try_enter().ok_or_else(|| CallError::Busy {
-        tool: tool.name.clone(),
+        tool: tool.to_owned(),
         reason: format!("{} calls are running in the toolbox, the limit", toolbox.limit()),
         setting: "max_concurrent",
     })?;
     Ok((tool_slot, Some(toolbox_slot)))
 }
 
-fn full(tool: &RegisteredTool, gate: &Gate) -> CallError {
+fn full(tool: &str, gate: &Gate) -> CallError {
     CallError::Busy {
-        tool: tool.name.clone(),
+        tool: tool.to_owned(),
         reason: format!("{} of its calls are running, the limit", gate.limit()),
         setting: "max_instances",
     }

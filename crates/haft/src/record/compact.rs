@@ -1,6 +1,8 @@
 //! Puts JSON on one line. JSON allows line breaks between tokens, and a payload that is kept as
 //! its sender wrote it may have them; a log line may not.
 
+use crate::redact::string_len;
+
 /// The same JSON without line breaks. Strings, numbers and the order of keys stay as they are.
 pub(super) fn one_line(json: String) -> String {
     if memchr::memchr2(b'\n', b'\r', json.as_bytes()).is_some() { compact(&json) } else { json }
@@ -18,20 +20,6 @@ fn compact(json: &str) -> String {
     }
     push_without_space(&mut compacted, rest);
     compacted
-}
-
-/// How many bytes the JSON string at the start of `json` takes, both quotes included.
-pub(super) fn string_len(json: &str) -> usize {
-    let bytes = json.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    json.len()
 }
 
 fn push_without_space(target: &mut String, tokens: &str) {

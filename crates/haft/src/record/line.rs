@@ -11,12 +11,12 @@ use super::compact::one_line;
 use super::entry::{Entry, Outcomes, Source};
 use super::files::utc_date;
 use super::lines::LINE_BYTES_MAX;
-use super::redact::Redactor;
 use super::shorten::shorten;
 use super::{REFUSED_ENTRY_BYTES_MAX, REFUSED_FIELD_BYTES_MAX};
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
 use crate::memory::Reservation;
+use crate::redact::Redactor;
 
 /// What an ordinary line has beside its payload, so that it is not moved while it grows.
 const FRAME_BYTES_USUAL: usize = 640;

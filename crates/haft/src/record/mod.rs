@@ -36,7 +36,6 @@ mod notice;
 mod open_file;
 mod query;
 mod queue;
-mod redact;
 mod room;
 mod shorten;
 mod sink;
@@ -50,6 +49,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use crate::redact::{MASK, Redactor, SECRET_CHARS_MIN};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use entry::{Entry, LoggedCall, Outcome, Outcomes, Source};
 pub use error::LogError;
@@ -57,9 +57,6 @@ pub use follow::Follow;
 pub use health::{LogHealth, LowSpace};
 pub(crate) use line::rfc3339;
 pub use query::{Calls, Filter, read};
-pub(crate) use redact::keys::is_secret_name;
-pub(crate) use redact::mask_shapes;
-pub use redact::{MASK, Redactor, SECRET_CHARS_MIN};
 pub use space::{
     KEEP_FREE_BYTES_DEFAULT, KEEP_FREE_PERCENT_DEFAULT, KeepFree, MAX_BYTES_DEFAULT, MAX_BYTES_MIN,
 };

@@ -3,6 +3,7 @@
 //! Registration is a pure function: the same configuration, the same discovered tools and the same
 //! memory of earlier runs always give the same tools, log lines and violations.
 
+mod active;
 mod collide;
 mod effective;
 mod known;
@@ -15,13 +16,14 @@ use serde::Serialize;
 
 use crate::config::choices::Mode;
 use crate::config::model::ToolSettings;
+use crate::definition::ToolDefinition;
 use crate::schema::Schema;
-use crate::tool::ToolDefinition;
 
+pub(crate) use active::ActiveTool;
 pub use effective::{Effective, SettingsOrigin};
 pub use known::KnownTools;
 #[cfg(feature = "agent")]
-pub(crate) use register::adopted;
+pub(crate) use register::inline_tool;
 pub use register::register;
 pub(crate) use texts::skipped;
 pub use texts::{connect_failure, no_tools};

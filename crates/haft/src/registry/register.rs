@@ -53,7 +53,10 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
 /// A tool that comes with its call: a local one without an entry of its own. Nothing where its schema is not
 /// usable.
 #[cfg(feature = "agent")]
-pub(crate) fn adopted(definition: ToolDefinition, defaults: &Defaults) -> Option<RegisteredTool> {
+pub(crate) fn inline_tool(
+    definition: ToolDefinition,
+    defaults: &Defaults,
+) -> Option<RegisteredTool> {
     let fallback = Fallback::parallel(defaults);
     Some(RegisteredTool {
         name: offered(&definition.name),

@@ -9,12 +9,12 @@ use haft_mcp::oauth::Authorizer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::observe::{CallSummary, Observer};
 use super::{Inner, Parts, Purpose, Runtime, StartError, start};
 #[cfg(feature = "mcp")]
 use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
+use crate::call::{CallSummary, Observer};
 use crate::config::Config;
 use crate::inbox::Inbox;
 use crate::memory::MemoryBudget;

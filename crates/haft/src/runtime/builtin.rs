@@ -43,7 +43,7 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
     }
     let same = old.filter(|old| {
         let python = &config.defaults.python.value;
-        old.config.builtin == config.builtin && old.config.defaults.python.value == *python
+        old.config().builtin == config.builtin && old.config().defaults.python.value == *python
     });
     let is_own = |name: &str| {
         config.local.iter().any(|tool| tool.definition.name == name)
@@ -53,7 +53,7 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
     builtins.retain(|builtin| !is_own(&builtin.tool.definition().name));
     for builtin in &mut builtins {
         let name = builtin.tool.definition().name;
-        let before = same.and_then(|old| old.resolve(&name));
+        let before = same.and_then(|old| old.toolbox.resolve(&name));
         if let Some(before) = before.filter(|before| before.kind == RecordSource::Builtin) {
             builtin.tool = Arc::clone(&before.backend);
         }

@@ -36,7 +36,7 @@ impl Runtime {
 
     /// The configuration in use.
     pub fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.inner.snapshot.load().config)
+        Arc::clone(self.inner.snapshot.load().config())
     }
 
     /// Waits until a server that is being connected has answered or failed once, and takes over its

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 
 use super::Runtime;
-use super::snapshot::{Offered, Snapshot};
+use super::snapshot::Snapshot;
 use crate::config::Config;
 #[cfg(feature = "mcp")]
 use crate::embeddings::{Embeddings, Without};
+use crate::registry::ActiveTool;
 use crate::select::{Choices, Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
 
 /// How many indexes of parts are kept.
@@ -87,10 +88,10 @@ impl Runtime {
         is_meant: impl Fn(Option<&str>, &str) -> bool,
     ) -> Choices {
         let snapshot = self.inner.snapshot.load_full();
-        let is_meant = |(_, tool): &(usize, &Arc<Offered>)| {
+        let is_meant = |(_, tool): &(usize, &Arc<ActiveTool>)| {
             is_meant(tool.registered.source.server(), tool.name())
         };
-        let meant = snapshot.tools().enumerate().filter(is_meant);
+        let meant = snapshot.toolbox.tools().enumerate().filter(is_meant);
         let positions: Vec<usize> = meant.map(|(position, _)| position).collect();
         let selector = part(&snapshot, &positions).await;
         match meanings(&snapshot, &selector, request).await {
@@ -127,14 +128,14 @@ async fn selector(snapshot: &Arc<Snapshot>) -> Arc<Selector> {
 /// there are, so it is one of its own; who asks for a part once does so again.
 async fn part(snapshot: &Arc<Snapshot>, positions: &[usize]) -> Arc<Selector> {
     let whole = selector(snapshot).await;
-    if positions.len() == snapshot.tools().count() {
+    if positions.len() == snapshot.toolbox.tools().count() {
         return whole;
     }
     let known = || snapshot.choice.parts.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(part) = known().get(positions) {
         return Arc::clone(part);
     }
-    let all: Vec<&Arc<Offered>> = snapshot.tools().collect();
+    let all: Vec<&Arc<ActiveTool>> = snapshot.toolbox.tools().collect();
     let tools: Vec<ToolText> =
         positions.iter().filter_map(|&at| all.get(at)).map(|tool| text(tool)).collect();
     let made = tokio::task::spawn_blocking({
@@ -202,10 +203,10 @@ async fn meanings(_: &Snapshot, _: &Selector, _: &str) -> Option<Answers> {
 }
 
 fn texts(snapshot: &Snapshot) -> Vec<ToolText> {
-    snapshot.tools().map(|tool| text(tool)).collect()
+    snapshot.toolbox.tools().map(|tool| text(tool)).collect()
 }
 
-fn text(tool: &Offered) -> ToolText {
+fn text(tool: &ActiveTool) -> ToolText {
     let registered = &tool.registered;
     let definition = &registered.definition;
     let mut examples = tool.backend.examples();

@@ -41,8 +41,8 @@ impl Runtime {
             waiting: gate.waiting(),
             max_instances: gate.limit(),
         };
-        let tools: Vec<_> = snapshot.tools().map(|it| tool(it.name(), &it.gate)).collect();
-        let toolbox = &snapshot.policy.toolbox;
+        let tools: Vec<_> = snapshot.toolbox.tools().map(|it| tool(it.name(), &it.gate)).collect();
+        let toolbox = &snapshot.toolbox.policy.toolbox;
         Figures {
             in_flight: toolbox.taken(),
             waiting: tools.iter().fold(toolbox.waiting(), |sum, it| sum.saturating_add(it.waiting)),

@@ -11,7 +11,7 @@ use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::registry::{KnownTools, Level, Record, connect_failure, skipped};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};

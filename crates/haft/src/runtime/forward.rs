@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{Offered, Runtime};
+use super::Runtime;
 use crate::backend::mcp::{Connection, Resources, Watched};
 use crate::error::human;
+use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, Source};
 use crate::requester::Requester;
 
@@ -76,7 +77,7 @@ impl Runtime {
             .flat_map(|(server, lists)| lists.tools.iter().map(move |tool| (*server, tool)))
             .map(|(server, tool)| ((server, tool.name.as_str()), &tool.rest))
             .collect();
-        let describe = |tool: &Arc<Offered>| {
+        let describe = |tool: &Arc<ActiveTool>| {
             let registered = &tool.registered;
             let definition = &registered.definition;
             let server = registered.source.server();
@@ -98,7 +99,7 @@ impl Runtime {
             };
             ToolOffer { description, registration }
         };
-        snapshot.tools().map(describe).collect()
+        snapshot.toolbox.tools().map(describe).collect()
     }
 
     /// Shows whose tool this is, and the schema of its arguments, if there is such a tool. Nothing is
@@ -109,7 +110,7 @@ impl Runtime {
         look: impl FnOnce(Option<&str>, &Value) -> T,
     ) -> Option<T> {
         let snapshot = self.inner.snapshot.load();
-        let tool = snapshot.resolve(name)?;
+        let tool = snapshot.toolbox.resolve(name)?;
         let registered = &tool.registered;
         Some(look(registered.source.server(), &registered.definition.input_schema))
     }

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::snapshot::Offered;
 use crate::config::model::{Origin, Setting};
 use crate::error::human;
 use crate::record::Source as RecordSource;
+use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, Source};
 
 /// A tool, its settings and where each of them came from.
@@ -58,7 +58,7 @@ pub struct EffectiveValue {
 }
 
 impl ToolInfo {
-    pub(super) fn new(tool: &Offered, program: Option<Value>) -> Self {
+    pub(super) fn new(tool: &ActiveTool, program: Option<Value>) -> Self {
         let registered = &tool.registered;
         let definition = &registered.definition;
         let effective = &registered.effective;

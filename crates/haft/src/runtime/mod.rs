@@ -1,10 +1,7 @@
 //! A running toolbox: start, call, apply a new configuration, shut down.
 
-#[cfg(feature = "agent")]
-mod adopted;
 mod builder;
 mod builtin;
-mod call_record;
 mod change;
 mod choice;
 mod figures;
@@ -14,11 +11,9 @@ mod fleet;
 mod forward;
 mod info;
 mod local;
-mod observe;
 mod reconnect;
 #[cfg(feature = "mcp")]
 mod remote;
-mod running;
 mod servers;
 mod snapshot;
 mod start;
@@ -40,30 +35,27 @@ use tokio_util::task::TaskTracker;
 use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
-use crate::call::ToolCall;
+use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::error::human;
+use crate::error::{ToolFailure, human};
 use crate::inbox::Inbox;
 use crate::memory::MemoryBudget;
 use crate::record::{Clock, ExecutionLog, LogHealth};
 use crate::registry::Record;
-use crate::session::Sessions;
-use crate::tool::Tool;
+use crate::sight::Sight;
+use crate::tool::{BoxFuture, Tool};
 
 pub use builder::RuntimeBuilder;
-pub(crate) use call_record::CallRecord;
 pub use figures::{Figures, ToolFigures};
 #[cfg(feature = "mcp")]
 pub use forward::{Offer, Registration, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
-pub use observe::CallSummary;
 pub use reconnect::ReconnectError;
 #[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};
-pub use running::{CallState, RunningCall};
 pub use servers::{ServerIdentity, ServerInfo};
-pub(crate) use snapshot::{Offered, Snapshot};
+pub(crate) use snapshot::Snapshot;
 pub use start::StartError;
 
 /// How long calls that were cancelled at shutdown may take to end.
@@ -79,31 +71,29 @@ pub struct Runtime {
 }
 
 pub(crate) struct Inner {
-    pub(crate) snapshot: ArcSwap<Snapshot>,
-    pub(crate) tasks: TaskTracker,
-    pub(crate) stop: CancellationToken,
-    pub(crate) sessions: Sessions,
-    running: running::RunningCalls,
+    snapshot: ArcSwap<Snapshot>,
+    calls: Arc<Calls>,
     parts: Parts,
     /// What goes on beside the calls.
     background: TaskTracker,
     /// One configuration is applied at a time.
     applying: Arc<tokio::sync::Mutex<()>>,
     /// How often the snapshot was replaced.
-    pub(crate) changes: watch::Sender<u64>,
+    changes: watch::Sender<u64>,
 }
 
 impl Inner {
     /// A toolbox that follows its servers.
     fn new(snapshot: Snapshot, parts: Parts) -> Arc<Self> {
-        parts.inbox.configure(&snapshot.config.inbox, snapshot.config.secrets());
-        parts.limit_memory(&snapshot.config);
+        let config = snapshot.config();
+        parts.inbox.configure(&config.inbox, config.secrets());
+        parts.limit_memory(config);
+        let clock = Arc::clone(&parts.clock);
+        let calls =
+            Calls::new(parts.memory.clone(), parts.inbox.clone(), clock, parts.observer.clone());
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            sessions: Sessions::default(),
-            running: running::RunningCalls::default(),
+            calls: Arc::new(calls),
             parts,
             background: TaskTracker::new(),
             applying: Arc::default(),
@@ -124,18 +114,6 @@ impl Inner {
         });
     }
 
-    pub(crate) fn inbox(&self) -> &Inbox {
-        &self.parts.inbox
-    }
-
-    pub(crate) fn memory(&self) -> &MemoryBudget {
-        &self.parts.memory
-    }
-
-    pub(crate) fn now(&self) -> jiff::Timestamp {
-        self.parts.clock.now()
-    }
-
     /// Takes over what the servers offer now, if that is something else than before.
     pub(crate) async fn refresh(&self) {
         let _one_at_a_time = self.applying.lock().await;
@@ -147,15 +125,16 @@ impl Inner {
     }
 
     fn replace(&self, new: Snapshot) {
-        new.set_limits();
-        self.parts.inbox.configure(&new.config.inbox, new.config.secrets());
-        self.parts.limit_memory(&new.config);
+        new.toolbox.set_limits();
+        let config = new.config();
+        self.parts.inbox.configure(&config.inbox, config.secrets());
+        self.parts.limit_memory(config);
         self.snapshot.store(Arc::new(new));
         self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// Asks the servers that start late and were never asked. True if the toolbox may have grown.
-    pub(crate) async fn discover(&self) -> bool {
+    async fn discover_unlisted(&self) -> bool {
         let has_answers = self.snapshot.load_full().fleet.ask_unlisted().await;
         self.take_over(has_answers).await
     }
@@ -168,6 +147,26 @@ impl Inner {
             self.refresh().await;
         }
         has_news
+    }
+}
+
+impl ToolboxSource for Inner {
+    fn current(&self) -> Arc<Toolbox> {
+        Arc::clone(&self.snapshot.load().toolbox)
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn discover(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.discover_unlisted().await;
+        })
+    }
+
+    fn unavailable(&self, tool: &str, sight: &Sight) -> Option<ToolFailure> {
+        self.snapshot.load().unavailable(tool, sight)
     }
 }
 
@@ -200,7 +199,7 @@ pub(crate) struct Parts {
     /// Questions to people.
     inbox: Inbox,
     /// Hears of every call that is over.
-    observer: Option<observe::Observer>,
+    observer: Option<Observer>,
     purpose: Purpose,
     /// Whether others than the person who started it can call tools.
     is_served: bool,
@@ -267,13 +266,13 @@ impl Runtime {
     /// Runs one call. Always answers, and always leaves exactly one log entry. Dropping the future
     /// cancels the call.
     pub async fn call(&self, call: ToolCall) -> Envelope {
-        self.inner.call(call).await
+        self.inner.calls.run(&*self.inner, call).await.0
     }
 
     /// The same, with the whole answer of an MCP server as it wrote it, for those who hand it on
     /// untouched. Nothing for a tool of another kind, and for an answer that was refused.
     pub async fn call_raw(&self, call: ToolCall) -> (Envelope, Option<Box<RawValue>>) {
-        self.inner.call_raw(call).await
+        self.inner.calls.run(&*self.inner, call).await
     }
 
     /// Counts how often the toolbox became another one: by a new configuration, or because a server
@@ -285,7 +284,7 @@ impl Runtime {
     /// Runs several calls, in parallel only where every tool concerned is `parallel_capable`.
     /// Answers come in the order of the calls.
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<Envelope> {
-        self.inner.call_batch(calls, |_, _| {}).await
+        self.call_batch_telling(calls, |_, _| {}).await
     }
 
     /// The same; `told` hears each answer as soon as it is there, with the place of its call.
@@ -294,25 +293,38 @@ impl Runtime {
         calls: Vec<ToolCall>,
         told: impl Fn(usize, &Envelope),
     ) -> Vec<Envelope> {
-        self.inner.call_batch(calls, told).await
+        let source: Arc<dyn ToolboxSource> = self.inner.clone();
+        self.inner.calls.run_batch(&source, calls, told).await
+    }
+
+    /// The calls in flight, the oldest first: those of one tool that wait are in the order in which
+    /// they came.
+    pub fn running(&self) -> Vec<RunningCall> {
+        self.inner.calls.running.list()
+    }
+
+    /// Ends the call with this id as `Cancelled`, in the same way as [`ToolCall::cancelled_by`]. Returns whether
+    /// such a call was in flight; one that is about to answer may still do so.
+    pub fn cancel(&self, execution_id: &str) -> bool {
+        self.inner.calls.running.cancel(execution_id)
     }
 
     /// The tools that are offered, in a fixed order: local ones first, then by server.
     pub fn tools(&self) -> Vec<ToolInfo> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.tools().map(|tool| snapshot.info(tool)).collect()
+        snapshot.toolbox.tools().map(|tool| snapshot.info(tool)).collect()
     }
 
     /// One tool by its name.
     pub fn tool(&self, name: &str) -> Option<ToolInfo> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.resolve(name).map(|tool| snapshot.info(tool))
+        snapshot.toolbox.resolve(name).map(|tool| snapshot.info(tool))
     }
 
     /// The configured servers and how each is doing.
     pub fn servers(&self) -> Vec<ServerInfo> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.fleet.infos(&snapshot.config)
+        snapshot.fleet.infos(snapshot.config())
     }
 
     /// What registration had to say about the tools there are now, in its order. What is at
@@ -324,7 +336,7 @@ impl Runtime {
     /// Connects the servers with `start: lazy` whose tools nobody knows yet, so that
     /// [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
-        self.inner.discover().await;
+        self.inner.discover_unlisted().await;
     }
 
     /// The same for a model, which can call only what it is told of. A server that does not answer at once is
@@ -336,17 +348,17 @@ impl Runtime {
 
     /// How the execution log is doing; nothing for a toolbox that only looks.
     pub fn log_health(&self) -> Option<LogHealth> {
-        self.inner.snapshot.load().log.as_ref().map(ExecutionLog::health)
+        self.inner.snapshot.load().toolbox.log.as_ref().map(ExecutionLog::health)
     }
 
     /// The memory for everything in flight, which whoever reads requests for the toolbox takes from too.
     pub fn memory(&self) -> &MemoryBudget {
-        self.inner.memory()
+        &self.inner.parts.memory
     }
 
     /// Questions to people, asked by tools and calls.
     pub fn inbox(&self) -> &Inbox {
-        self.inner.inbox()
+        &self.inner.parts.inbox
     }
 
     /// Replaces the configuration in one step. Calls under way keep what they began with; if the
@@ -364,24 +376,24 @@ impl Runtime {
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let inner = &self.inner;
         let started = Instant::now();
-        inner.tasks.close();
-        let ended = tokio::time::timeout(grace, inner.tasks.wait()).await;
+        inner.calls.tasks.close();
+        let ended = tokio::time::timeout(grace, inner.calls.tasks.wait()).await;
         if ended.is_err() {
-            inner.stop.cancel();
+            inner.calls.stop.cancel();
             // A tool that blocks its thread cannot be stopped, and must not stop the shutdown.
-            if tokio::time::timeout(CUT_WAIT_MAX, inner.tasks.wait()).await.is_err() {
-                tracing::error!("{} calls block and are left behind", inner.tasks.len());
+            if tokio::time::timeout(CUT_WAIT_MAX, inner.calls.tasks.wait()).await.is_err() {
+                tracing::error!("{} calls block and are left behind", inner.calls.tasks.len());
             }
         }
         let snapshot = inner.snapshot.load_full();
-        for tool in snapshot.tools() {
+        for tool in snapshot.toolbox.tools() {
             tool.backend.stop().await;
         }
         inner.parts.stop_servers.cancel();
         snapshot.fleet.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.household()).await;
-        if let Some(log) = &snapshot.log {
+        if let Some(log) = &snapshot.toolbox.log {
             close(log, grace.saturating_sub(started.elapsed()).max(LOG_WAIT_MIN)).await;
         }
         if ended.is_ok() { Shutdown::Clean } else { Shutdown::Cut }

@@ -48,7 +48,7 @@ impl Runtime {
     /// fails, because nobody knows whether it took effect. Calls that come meanwhile wait.
     pub async fn reconnect(&self, server: &str) -> Result<ServerInfo, ReconnectError> {
         let snapshot = self.inner.snapshot.load_full();
-        let servers = &snapshot.config.servers;
+        let servers = &snapshot.config().servers;
         let Some(config) = servers.iter().find(|it| it.name == server) else {
             let names = servers.iter().map(|it| it.name.as_str());
             return Err(ReconnectError::UnknownServer {
@@ -66,7 +66,7 @@ impl Runtime {
             self.inner.refresh().await;
             return Ok(ServerInfo::connected(connection));
         }
-        let mut infos = snapshot.fleet.infos(&snapshot.config).into_iter();
+        let mut infos = snapshot.fleet.infos(snapshot.config()).into_iter();
         Ok(infos.find(|it| it.name == server).unwrap_or_else(|| ServerInfo::configured(config)))
     }
 }

@@ -7,7 +7,7 @@ use super::builtin::{Builtin, builtins};
 use super::choice::Choice;
 use super::fleet::Fleet;
 use super::local::Script;
-use super::snapshot::{Offered, Snapshot, SnapshotParts};
+use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
@@ -18,6 +18,7 @@ use crate::record::{
     Durability, ExecutionLog, KeepFree, LogError, LogOptions, OnLogFailure, Redactor,
     Source as RecordSource,
 };
+use crate::registry::ActiveTool;
 use crate::registry::{
     Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, Source, register,
 };
@@ -130,7 +131,7 @@ pub(super) fn tell_news(old: &Snapshot, new: &Snapshot) {
 /// everything else goes on.
 pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
     let fleet = old.fleet.with_current_lists();
-    let (config, log) = (Arc::clone(&old.config), old.log.clone());
+    let (config, log) = (Arc::clone(old.config()), old.toolbox.log.clone());
     let snapshot = assemble(config, parts, log, fleet, Some(&old.known), Some(old)).await;
     tell_news(old, &snapshot);
     remember(&snapshot, parts, Some(&old.known)).await;
@@ -152,7 +153,8 @@ async fn assemble(
         register_aside(&config, found, known.cloned()).await;
     let backends = backends(&config, parts, builtins, &tools, old);
     let offered = offer(tools, &backends, &fleet, old);
-    let toolbox = gate(old.map(|old| &old.policy.toolbox), config.defaults.max_concurrent.value);
+    let toolbox =
+        gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
     let choice = Choice::new(&config, old.map(|old| &old.choice));
     let parts =
@@ -182,7 +184,7 @@ async fn register_aside(
 pub(super) async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<&KnownTools>) {
     let known = &snapshot.known;
     if parts.purpose == Purpose::Call && !known.is_empty() && before != Some(known) {
-        save_known(&snapshot.config, known).await;
+        save_known(snapshot.config(), known).await;
     }
 }
 
@@ -211,7 +213,7 @@ fn open_log(
         },
     };
     let secrets = config.secrets();
-    let log = old.and_then(|old| Some((old.log.as_ref()?, old.config.secrets())));
+    let log = old.and_then(|old| Some((old.toolbox.log.as_ref()?, old.config().secrets())));
     match log {
         Some((log, known)) if *log.options() == options && known == secrets => Ok(log.clone()),
         _ => {
@@ -265,7 +267,7 @@ fn backends(
     // By name, for a registry may have very many. Of two with one name, the first counts.
     let registered: HashMap<&str, &RegisteredTool> =
         tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
-    let before = old.map(|old| old.config.local.iter().rev());
+    let before = old.map(|old| old.config().local.iter().rev());
     let before: HashMap<&str, &LocalTool> =
         before.into_iter().flatten().map(|tool| (tool.definition.name.as_str(), tool)).collect();
     for local in &config.local {
@@ -281,10 +283,10 @@ fn backends(
                     && before.tools_dir == local.tools_dir
                     && before.background.value == local.background.value
             });
-            same_program && old.config.defaults.python.value.expose() == python
+            same_program && old.config().defaults.python.value.expose() == python
         });
         let kept = unchanged.and_then(|old| {
-            let tool = old.resolve(&registered.name)?;
+            let tool = old.toolbox.resolve(&registered.name)?;
             let same = tool.registered.effective.max_instances.value == instances;
             same.then(|| tool.backend.clone())
         });
@@ -300,7 +302,7 @@ fn offer(
     local: &Backends,
     fleet: &Fleet,
     old: Option<&Snapshot>,
-) -> Vec<Offered> {
+) -> Vec<ActiveTool> {
     let remote = fleet.backends();
     tools
         .into_iter()
@@ -314,10 +316,10 @@ fn offer(
                     (backend.clone(), RecordSource::Mcp)
                 }
             };
-            let before = old.and_then(|old| old.resolve(&registered.name));
+            let before = old.and_then(|old| old.toolbox.resolve(&registered.name));
             let gate =
                 gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
-            Some(Offered { registered, backend, gate, kind })
+            Some(ActiveTool { registered, backend, gate, kind })
         })
         .collect()
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use haft::config::{AppendError, Config, Imported, LoadOptions, Masked, import, show};
+use haft::config::{Config, Imported, LoadOptions, Masked, import, show};
+use haft::edit::AppendError;
 use haft::edit::Syntax;
 use serde_json::{Value, json};
 use testkit::Workspace;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use haft::config::{AppendError, Imported, LoadOptions, check_text, import};
+use haft::config::{Imported, LoadOptions, check_text, import};
+use haft::edit::AppendError;
 use haft::edit::Syntax;
 use serde_json::json;
 

@@ -27,7 +27,7 @@ use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
 use crate::error::ToolFailure;
 use crate::memory::MemoryBudget;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::registry::skipped;
 
 /// How long calls under way may keep a connection that is no longer configured.

@@ -14,7 +14,7 @@ use super::handler::ServerHandler;
 use super::lists::Resources;
 use super::under_way::{Meant, UnderWay, Whom};
 use crate::config::choices::{ListChanged, Sampling};
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::requester::{Origin, Question, Refusal};
 use crate::text::printable;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::model::ServerConfig;
 use crate::error::human;
-use crate::record::Redactor;
+use crate::redact::Redactor;
 
 /// How long the tools of a server wait for its prompts.
 const PROMPTS_WAIT_MAX: Duration = Duration::from_secs(5);

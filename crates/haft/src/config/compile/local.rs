@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::merge::LocalSource;
 use super::{explicit, tool};
-use crate::backend::script_path;
 use crate::config::choices::{Background, LocalRuntime};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool};
 use crate::config::model::{LocalProgram, LocalTool, Setting, ToolSettings};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
+use crate::config::script_path;
 use crate::config::secret::Masked;
+use crate::definition::ToolDefinition;
 use crate::schema::Schema;
-use crate::tool::ToolDefinition;
 
 pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
     let LocalSource { mut raw, folder } = source;

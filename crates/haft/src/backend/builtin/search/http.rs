@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::config::agent::{SearchService, WebSearchConfig};
 use crate::error::{ToolFailure, human, innermost};
-use crate::record::Redactor;
+use crate::redact::Redactor;
 use crate::text::printable;
 
 /// How much of an answer is read.

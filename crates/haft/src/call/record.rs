@@ -10,19 +10,17 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Inner;
 use super::observe::{CallSummary, Observer};
 use super::running::Underway;
-use super::snapshot::{Offered, Snapshot};
-use crate::call::ToolCall;
+use super::{Calls, ToolCall, Toolbox};
 use crate::content::{Content, ToolOutput};
+use crate::context::CallContext;
 use crate::envelope::{Envelope, ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, millis};
 use crate::name;
 use crate::progress::told;
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
-use crate::registry;
-use crate::tool::CallContext;
+use crate::registry::{self, ActiveTool};
 use crate::trace::TraceContext;
 
 /// One call under way. Dropped before it is closed, it records that the caller gave up.
@@ -52,27 +50,27 @@ pub(crate) struct CallRecord<'a> {
 
 impl<'a> CallRecord<'a> {
     /// Opens the record; the time starts here.
-    pub(crate) fn open(inner: &'a Inner, snapshot: &'a Snapshot, call: &'a Arc<ToolCall>) -> Self {
+    pub(crate) fn open(calls: &'a Calls, toolbox: &'a Toolbox, call: &'a Arc<ToolCall>) -> Self {
         let id = Uuid::now_v7();
-        let timestamp = inner.now();
+        let timestamp = calls.clock.now();
         let context = CallContext {
             execution_id: id.to_string(),
             caller: call.caller.clone(),
             owner: call.owner.clone(),
             session: call.session.clone(),
-            state: inner.sessions.state(call.session.as_deref()),
+            state: calls.sessions.state(call.session.as_deref()),
             trace: call.trace.clone(),
             reporter: call.listeners.reporter(),
             requester: call.requester.clone(),
         };
         Self {
-            log: snapshot.log.as_ref(),
-            keeps_request: snapshot.config.log.requests.value,
-            observer: inner.parts.observer.as_ref(),
+            log: toolbox.log.as_ref(),
+            keeps_request: toolbox.config.log.requests.value,
+            observer: calls.observer.as_ref(),
             call,
             tool: name::shown(&call.tool),
             context,
-            underway: Some(inner.running.enter(id, call, timestamp)),
+            underway: Some(calls.running.enter(id, call, timestamp)),
             input: heavy::in_place(call.arguments.len(), || as_json(&call.arguments)),
             started: Instant::now(),
             timestamp,
@@ -97,7 +95,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// The tool is known now.
-    pub(crate) fn resolved(&mut self, tool: &Offered) {
+    pub(crate) fn resolved(&mut self, tool: &ActiveTool) {
         self.source = tool.kind;
         if let registry::Source::Mcp { mcp_name, .. } = &tool.registered.source {
             self.server = Some(mcp_name.clone());

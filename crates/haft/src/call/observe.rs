@@ -11,7 +11,7 @@ use crate::record::Source;
 use crate::trace::TraceContext;
 
 /// Hears of every call that is over.
-pub(super) type Observer = Arc<dyn Fn(&CallSummary<'_>) + Send + Sync>;
+pub(crate) type Observer = Arc<dyn Fn(&CallSummary<'_>) + Send + Sync>;
 
 /// One call that is over, in short. Holds nothing of its arguments and its answer.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Runtime;
-use crate::call::ToolCall;
+use super::ToolCall;
 
 /// One call under way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,21 +39,6 @@ pub enum CallState {
     Running,
 }
 
-impl Runtime {
-    /// The calls under way, the oldest first: those of one tool that wait are in the order in which
-    /// they came.
-    pub fn running(&self) -> Vec<RunningCall> {
-        self.inner.running.list()
-    }
-
-    /// Ends the call with this id as `Cancelled`, in the same way as
-    /// [`ToolCall::cancelled_by`]. Says whether such a call was under way; one that is about to
-    /// answer may still do so.
-    pub fn cancel(&self, execution_id: &str) -> bool {
-        self.inner.running.cancel(execution_id)
-    }
-}
-
 /// Every call under way, by its id.
 #[derive(Debug, Default)]
 pub(crate) struct RunningCalls(Mutex<HashMap<Uuid, Arc<Call>>>);
@@ -81,7 +65,7 @@ impl RunningCalls {
         Underway { calls: self, id, entry }
     }
 
-    fn list(&self) -> Vec<RunningCall> {
+    pub(crate) fn list(&self) -> Vec<RunningCall> {
         let mut calls: Vec<(Uuid, Arc<Call>)> =
             self.calls().iter().map(|(id, call)| (*id, Arc::clone(call))).collect();
         // The ids begin with the time.
@@ -89,7 +73,7 @@ impl RunningCalls {
         calls.into_iter().map(|(id, call)| call.shown(id)).collect()
     }
 
-    fn cancel(&self, execution_id: &str) -> bool {
+    pub(crate) fn cancel(&self, execution_id: &str) -> bool {
         let Ok(id) = Uuid::try_parse(execution_id) else { return false };
         // Not under the lock: whoever hears of it may look at the list.
         let call = self.calls().get(&id).cloned();

@@ -2,11 +2,14 @@
 //! what looks like a secret. What can match nowhere is neither parsed nor copied.
 
 mod json;
-pub(crate) mod keys;
+mod keys;
 mod patterns;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use json::string_len;
+pub(crate) use keys::is_secret_name;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

@@ -4,54 +4,48 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use crate::call::ToolCall;
+use super::{Calls, ToolCall, ToolboxSource};
 use crate::envelope::Envelope;
-use crate::runtime::Inner;
 
-impl Inner {
+impl Calls {
     /// Runs the calls in order. Neighbours whose tools are `parallel_capable` run at the same time;
     /// a call whose tool is not runs alone. Answers come in the order of the calls; `told` hears each
     /// as soon as it is there, with the place of its call.
-    pub(crate) async fn call_batch(
+    pub(crate) async fn run_batch(
         self: &Arc<Self>,
+        source: &Arc<dyn ToolboxSource>,
         calls: Vec<ToolCall>,
         told: impl Fn(usize, &Envelope),
     ) -> Vec<Envelope> {
         let mut answers = Vec::with_capacity(calls.len());
         let mut group: Vec<ToolCall> = Vec::new();
         for call in calls {
-            if self.is_parallel(&call) {
+            if is_parallel(&**source, &call) {
                 group.push(call);
                 continue;
             }
-            answers
-                .extend(self.call_together(std::mem::take(&mut group), answers.len(), &told).await);
-            let answer = self.call(call).await;
+            let together = std::mem::take(&mut group);
+            answers.extend(self.run_together(source, together, answers.len(), &told).await);
+            let (answer, _) = self.run(&**source, call).await;
             told(answers.len(), &answer);
             answers.push(answer);
         }
-        answers.extend(self.call_together(group, answers.len(), &told).await);
+        answers.extend(self.run_together(source, group, answers.len(), &told).await);
         answers
     }
 
-    fn is_parallel(&self, call: &ToolCall) -> bool {
-        let snapshot = self.snapshot.load();
-        // An unknown tool runs nothing, so it holds up nobody.
-        let tool = snapshot.resolve(&call.tool);
-        tool.is_none_or(|tool| tool.registered.effective.parallel_capable.value)
-    }
-
     /// Runs calls at the same time; the first of them is the one at place `first`.
-    async fn call_together(
+    async fn run_together(
         self: &Arc<Self>,
+        source: &Arc<dyn ToolboxSource>,
         calls: Vec<ToolCall>,
         first: usize,
         told: impl Fn(usize, &Envelope),
     ) -> Vec<Envelope> {
         let mut running = JoinSet::new();
         for (at, call) in calls.into_iter().enumerate() {
-            let inner = Arc::clone(self);
-            running.spawn(async move { (at, inner.call(call).await) });
+            let (calls, source) = (Arc::clone(self), Arc::clone(source));
+            running.spawn(async move { (at, calls.run(&*source, call).await.0) });
         }
         let mut answers = Vec::with_capacity(running.len());
         while let Some(ended) = running.join_next().await {
@@ -67,4 +61,11 @@ impl Inner {
         answers.sort_by_key(|(at, _)| *at);
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
+}
+
+fn is_parallel(source: &dyn ToolboxSource, call: &ToolCall) -> bool {
+    // An unknown tool runs nothing, so it delays no other call.
+    let toolbox = source.current();
+    let tool = toolbox.resolve(&call.tool);
+    tool.is_none_or(|tool| tool.registered.effective.parallel_capable.value)
 }

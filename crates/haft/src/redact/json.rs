@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::{MASK, Redactor, keys};
-use crate::record::compact::string_len;
 
 /// Redacts every string of `json`, which must be valid.
 pub(super) fn redact<'t>(redactor: &Redactor, json: &'t str) -> Cow<'t, str> {
@@ -66,4 +65,18 @@ fn unescape(string: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(inside)
     }
+}
+
+/// How many bytes the JSON string at the start of `json` takes, both quotes included.
+pub(crate) fn string_len(json: &str) -> usize {
+    let bytes = json.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    json.len()
 }

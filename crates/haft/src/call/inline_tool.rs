@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::snapshot::{Offered, Snapshot};
+use super::Toolbox;
 use crate::policy::Gate;
 use crate::record::Source as RecordSource;
-use crate::registry;
+use crate::registry::{self, ActiveTool};
 use crate::tool::Tool;
 
-impl Snapshot {
+impl Toolbox {
     /// The tool with the limits of a local one. Nothing where its own schema is of no use.
-    pub(crate) fn adopt(&self, tool: &Arc<dyn Tool>) -> Option<Arc<Offered>> {
-        let registered = registry::adopted(tool.definition(), &self.config.defaults)?;
+    pub(super) fn inline_tool(&self, tool: &Arc<dyn Tool>) -> Option<Arc<ActiveTool>> {
+        let registered = registry::inline_tool(tool.definition(), &self.config.defaults)?;
         let gate = Arc::new(Gate::new(registered.effective.max_instances.value));
         let backend = Arc::clone(tool);
-        Some(Arc::new(Offered { registered, backend, gate, kind: RecordSource::Builtin }))
+        Some(Arc::new(ActiveTool { registered, backend, gate, kind: RecordSource::Builtin }))
     }
 }

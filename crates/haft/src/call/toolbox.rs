@@ -1,0 +1,77 @@
+//! What a call sees of the toolbox: one consistent whole, replaced as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::config::{Config, nearest};
+use crate::error::CallError;
+use crate::policy::Policy;
+use crate::record::ExecutionLog;
+use crate::registry::ActiveTool;
+use crate::sight::Sight;
+
+/// The tools in use, their limits and their log.
+pub(crate) struct Toolbox {
+    tools: HashMap<String, Arc<ActiveTool>>,
+    order: Vec<Arc<ActiveTool>>,
+    pub(crate) policy: Policy,
+    /// None in a toolbox that is only inspected.
+    pub(crate) log: Option<ExecutionLog>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) output_bytes_max: usize,
+    /// The limit for values and keys in the arguments or the structured answer of a call.
+    pub(crate) nodes_max: usize,
+}
+
+/// The parts of a toolbox beside its tools.
+pub(crate) struct ToolboxParts {
+    pub(crate) policy: Policy,
+    pub(crate) log: Option<ExecutionLog>,
+    pub(crate) config: Arc<Config>,
+}
+
+impl Toolbox {
+    pub(crate) fn new(tools: Vec<ActiveTool>, parts: ToolboxParts) -> Self {
+        let ToolboxParts { policy, log, config } = parts;
+        let order: Vec<Arc<ActiveTool>> = tools.into_iter().map(Arc::new).collect();
+        let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
+        let output_bytes_max = config.defaults.output_bytes_max.value as usize;
+        let nodes_max = config.limits.nodes_max();
+        Self { tools, order, policy, log, config, output_bytes_max, nodes_max }
+    }
+
+    /// Makes the limits of this toolbox those of the gates it shares with the one before.
+    pub(crate) fn set_limits(&self) {
+        self.policy.toolbox.resize(self.config.defaults.max_concurrent.value);
+        for tool in &self.order {
+            tool.gate.resize(tool.registered.effective.max_instances.value);
+        }
+    }
+
+    /// The tools, in the order of registration.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ActiveTool>> {
+        self.order.iter()
+    }
+
+    /// The tool of a name.
+    pub(crate) fn resolve(&self, name: &str) -> Option<&Arc<ActiveTool>> {
+        self.tools.get(name)
+    }
+
+    /// The name most like `name` among the tools that the caller may see.
+    pub(super) fn nearest(&self, name: &str, sight: &Sight) -> Option<String> {
+        let shown =
+            |tool: &&Arc<ActiveTool>| sight.shows(tool.registered.source.server(), tool.name());
+        let near = nearest(name, self.order.iter().filter(shown).map(|tool| tool.name()));
+        near.map(ToOwned::to_owned)
+    }
+
+    /// No tool runs without a record, unless the configuration allows it.
+    pub(super) async fn require_log(&self, tool: &str) -> Result<(), CallError> {
+        let ready = match &self.log {
+            Some(log) => log.ready().await.map_err(|error| error.problem()),
+            None => Err("this toolbox was started only to look at it".to_owned()),
+        };
+        ready.map_err(|problem| CallError::LogUnavailable { tool: tool.to_owned(), problem })
+    }
+}
