@@ -1,7 +1,9 @@
 //! The calls a model makes: run on the one call path, answered in the order they were made.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -28,8 +30,32 @@ pub(super) struct Calls<'a> {
     pub(super) cancel: &'a CancellationToken,
 }
 
-/// News of calls under way: the place of the call, and how far it is.
-type Reports = Arc<Mutex<Vec<(usize, Progress)>>>;
+/// The limit for progress reports that wait for the listener. Later ones are dropped: the next report says more.
+const REPORTS_MAX: usize = 256;
+
+/// A progress report of a running call, with the call's place.
+type Report = (usize, Progress);
+
+/// The progress reports of running calls.
+struct Reports {
+    sender: mpsc::Sender<Report>,
+    receiver: Mutex<mpsc::Receiver<Report>>,
+}
+
+impl Reports {
+    fn new() -> Self {
+        let (sender, receiver) = mpsc::channel(REPORTS_MAX);
+        Self { sender, receiver: Mutex::new(receiver) }
+    }
+
+    async fn next(&self) -> Option<Report> {
+        poll_fn(|cx| self.receiver().poll_recv(cx)).await
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, mpsc::Receiver<Report>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Calls<'_> {
     /// Runs the calls, at the same time only where their tools allow it, and answers each: also one that
@@ -48,10 +74,14 @@ impl Calls<'_> {
                 None => made.push(at),
             }
         }
-        let reports = Reports::default();
+        let reports = Reports::new();
         let batch = made.iter().map(|&at| self.tool_call(at, &calls[at], &reports)).collect();
         let told = |place: usize, envelope: &Envelope| {
-            self.pass_on(calls, &reports);
+            // What a call reported comes before its end.
+            loop {
+                let Ok(report) = reports.receiver().try_recv() else { break };
+                self.emit_progress(calls, report);
+            }
             let call = &calls[made[place]];
             (self.tell)(completed(call, envelope, &self.shown(envelope)));
         };
@@ -69,7 +99,7 @@ impl Calls<'_> {
         results.into_iter().flatten().collect()
     }
 
-    /// Hands reports of progress on while the calls run.
+    /// Emits progress reports while the calls run.
     async fn with_reports<T>(
         &self,
         running: impl Future<Output = T>,
@@ -77,42 +107,36 @@ impl Calls<'_> {
         reports: &Reports,
     ) -> T {
         let mut running = std::pin::pin!(running);
-        let mut beat = tokio::time::interval(std::time::Duration::from_millis(200));
         loop {
             tokio::select! {
                 biased;
                 done = &mut running => return done,
-                _ = beat.tick() => self.pass_on(calls, reports),
+                Some(report) = reports.next() => self.emit_progress(calls, report),
             }
         }
     }
 
-    fn pass_on(&self, calls: &[ModelCall], reports: &Reports) {
-        let news = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
-        for (at, progress) in news {
-            (self.tell)(AgentEvent::ToolProgress {
-                call_id: calls[at].id.clone(),
-                tool: calls[at].name.clone(),
-                progress: progress.progress,
-                total: progress.total,
-                message: progress.message,
-            });
-        }
+    fn emit_progress(&self, calls: &[ModelCall], (at, progress): Report) {
+        (self.tell)(AgentEvent::ToolProgress {
+            call_id: calls[at].id.clone(),
+            tool: calls[at].name.clone(),
+            progress: progress.progress,
+            total: progress.total,
+            message: progress.message,
+        });
     }
 
     fn tool_call(&self, at: usize, call: &ModelCall, reports: &Reports) -> ToolCall {
         let own = self.agent.resource_tool(&call.name);
-        let reports = Arc::clone(reports);
+        let reports = reports.sender.clone();
         let mut tool_call = ToolCall::from_text(&call.name, &call.arguments)
             .caller(&self.agent.settings.caller)
             .session(self.session)
             .request(self.request)
             .cancelled_by(self.cancel.clone())
-            .on_progress(move |progress| {
-                reports.lock().unwrap_or_else(PoisonError::into_inner).push((at, progress));
-            });
+            .on_progress(move |progress| drop(reports.try_send((at, progress))));
         if let Some(tool) = own {
-            tool_call = tool_call.running(tool);
+            tool_call = tool_call.inline_tool(tool);
         }
         if self.agent.settings.approves_all {
             tool_call.approved()

@@ -23,10 +23,10 @@ pub use sampling::Sampler;
 pub use store::{Saved, SessionStore, StoreError};
 pub use turn::{Turn, TurnEnd};
 
+use crate::call::InlineTool;
 use crate::config::agent::AgentConfig;
 use crate::model::ChatModel;
 use crate::runtime::Runtime;
-use crate::tool::Tool;
 
 /// A model with a toolbox. It holds no conversation: several can go on at the same time.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Agent {
     model: Arc<dyn ChatModel>,
     settings: AgentSettings,
     /// What the agent itself adds to the toolbox where servers have resources.
-    resource_tools: Vec<Arc<dyn Tool>>,
+    resource_tools: Vec<InlineTool>,
 }
 
 /// How an agent behaves.

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::Agent;
 use crate::backend::mcp::Resources;
+use crate::call::InlineTool;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::model::ModelTool;
@@ -22,20 +23,20 @@ const READ: &str = "read_resource";
 const LISTED_MAX: usize = 200;
 
 /// The two tools.
-pub(super) fn tools(runtime: &Runtime) -> Vec<Arc<dyn Tool>> {
+pub(super) fn tools(runtime: &Runtime) -> Vec<InlineTool> {
     vec![
-        Arc::new(ListResources { runtime: runtime.clone() }),
-        Arc::new(ReadResource { runtime: runtime.clone() }),
+        InlineTool::new(Arc::new(ListResources { runtime: runtime.clone() })),
+        InlineTool::new(Arc::new(ReadResource { runtime: runtime.clone() })),
     ]
 }
 
 impl Agent {
     /// The tool of this name, where it is the agent's own and no other tool has the name.
-    pub(super) fn resource_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+    pub(super) fn resource_tool(&self, name: &str) -> Option<InlineTool> {
         if !matches!(name, LIST | READ) || self.runtime.tool(name).is_some() {
             return None;
         }
-        self.resource_tools.iter().find(|tool| tool.definition().name == name).cloned()
+        self.resource_tools.iter().find(|it| it.tool().definition().name == name).cloned()
     }
 
     /// The tools as a model sees them; none where no server has resources.
@@ -43,7 +44,7 @@ impl Agent {
         if self.runtime.servers_with("resources").is_empty() {
             return Vec::new();
         }
-        let own = self.resource_tools.iter().map(|tool| tool.definition());
+        let own = self.resource_tools.iter().map(|it| it.tool().definition());
         let free = own.filter(|tool| self.runtime.tool(&tool.name).is_none());
         free.map(|ToolDefinition { name, description, input_schema, .. }| ModelTool {
             name,

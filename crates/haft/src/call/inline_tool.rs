@@ -1,5 +1,6 @@
-//! A tool that comes with its call instead of the toolbox. It takes the same way as every other.
+//! A tool that comes with its calls instead of the toolbox. It takes the same path as every other.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Toolbox;
@@ -8,12 +9,67 @@ use crate::record::Source as RecordSource;
 use crate::registry::{self, ActiveTool};
 use crate::tool::Tool;
 
+/// A tool outside the toolbox. Its owner keeps it for all its calls, so that they share its limits.
+#[derive(Clone)]
+pub(crate) struct InlineTool {
+    tool: Arc<dyn Tool>,
+    gate: Arc<Gate>,
+}
+
+impl InlineTool {
+    pub(crate) fn new(tool: Arc<dyn Tool>) -> Self {
+        // The first call sets the limit of the toolbox's configuration.
+        Self { tool, gate: Arc::new(Gate::new(0)) }
+    }
+
+    pub(crate) fn tool(&self) -> &dyn Tool {
+        &*self.tool
+    }
+}
+
+impl fmt::Debug for InlineTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("InlineTool").field(&self.tool.definition().name).finish()
+    }
+}
+
 impl Toolbox {
-    /// The tool with the limits of a local one. Nothing where its own schema is of no use.
-    pub(super) fn inline_tool(&self, tool: &Arc<dyn Tool>) -> Option<Arc<ActiveTool>> {
+    /// The tool with the limits of a local one. None if its own schema is invalid.
+    pub(super) fn inline_tool(&self, inline: &InlineTool) -> Option<Arc<ActiveTool>> {
+        let InlineTool { tool, gate } = inline.clone();
         let registered = registry::inline_tool(tool.definition(), &self.config.defaults)?;
-        let gate = Arc::new(Gate::new(registered.effective.max_instances.value));
-        let backend = Arc::clone(tool);
-        Some(Arc::new(ActiveTool { registered, backend, gate, kind: RecordSource::Builtin }))
+        gate.resize(registered.effective.max_instances.value);
+        Some(Arc::new(ActiveTool { registered, backend: tool, gate, kind: RecordSource::Builtin }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::call::ToolboxParts;
+    use crate::config::{LoadOptions, check_text};
+    use crate::content::ToolOutput;
+    use crate::policy::Policy;
+    use crate::tool::FunctionTool;
+
+    #[test]
+    fn calls_of_an_inline_tool_share_its_limits() {
+        let options = LoadOptions::default();
+        let config = Arc::new(check_text("{}", Path::new("haft.yaml"), &options).unwrap());
+        let policy = Policy::new(&config.defaults, Arc::new(Gate::new(10)));
+        let toolbox = Toolbox::new(Vec::new(), ToolboxParts { policy, log: None, config });
+        let tool =
+            FunctionTool::new("own", "", serde_json::json!({"type": "object"}), |_, _| async {
+                Ok(ToolOutput::default())
+            });
+        let inline = InlineTool::new(Arc::new(tool));
+        let first = toolbox.inline_tool(&inline).unwrap();
+        let limit = first.registered.effective.max_instances.value;
+        let slots: Vec<_> = (0..limit).map(|_| first.gate.try_enter()).collect();
+        assert!(slots.iter().all(Option::is_some), "{limit}");
+        let second = toolbox.inline_tool(&inline).unwrap();
+        assert!(second.gate.try_enter().is_none(), "the limit of {limit} holds over all calls");
     }
 }

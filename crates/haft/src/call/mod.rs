@@ -38,6 +38,8 @@ use crate::session::Sessions;
 use crate::sight::Sight;
 use crate::tool::BoxFuture;
 
+#[cfg(feature = "agent")]
+pub(crate) use inline_tool::InlineTool;
 pub use observe::CallSummary;
 pub(crate) use observe::Observer;
 use record::CallRecord;
@@ -210,7 +212,7 @@ async fn resolve(
     call: &ToolCall,
 ) -> Result<(Arc<Toolbox>, Arc<ActiveTool>), CallError> {
     #[cfg(feature = "agent")]
-    if let Some(tool) = call.brought.0.as_ref().and_then(|tool| toolbox.inline_tool(tool)) {
+    if let Some(tool) = call.inline_tool.as_ref().and_then(|tool| toolbox.inline_tool(tool)) {
         return Ok((Arc::clone(toolbox), tool));
     }
     if let Some(tool) = toolbox.resolve(&call.tool) {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "agent")]
+use super::InlineTool;
 use crate::memory::{Held, Owner};
 use crate::policy::CallApproval;
 use crate::progress::{Listeners, Progress};
 use crate::requester::{Behind, Requester};
 use crate::sight::Sight;
-#[cfg(feature = "agent")]
-use crate::tool::Tool;
 use crate::trace::TraceContext;
 
 /// How to agree at a terminal, where most calls without an agreement are made.
@@ -39,7 +39,7 @@ pub struct ToolCall {
     pub(crate) memory: Held,
     /// A tool that comes with the call.
     #[cfg(feature = "agent")]
-    pub(crate) brought: Brought,
+    pub(crate) inline_tool: Option<InlineTool>,
 }
 
 impl ToolCall {
@@ -68,7 +68,7 @@ impl ToolCall {
             sight: Sight::default(),
             memory: Held::default(),
             #[cfg(feature = "agent")]
-            brought: Brought::default(),
+            inline_tool: None,
         }
     }
 
@@ -167,8 +167,8 @@ impl ToolCall {
     /// entry of every other.
     #[cfg(feature = "agent")]
     #[must_use]
-    pub(crate) fn running(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.brought = Brought(Some(tool));
+    pub(crate) fn inline_tool(mut self, tool: InlineTool) -> Self {
+        self.inline_tool = Some(tool);
         self
     }
 
@@ -193,17 +193,5 @@ impl ToolCall {
     pub fn on_progress(mut self, listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.listeners.progress = Some(Arc::new(listener));
         self
-    }
-}
-
-/// A tool that comes with its call.
-#[cfg(feature = "agent")]
-#[derive(Clone, Default)]
-pub(crate) struct Brought(pub(super) Option<Arc<dyn Tool>>);
-
-#[cfg(feature = "agent")]
-impl std::fmt::Debug for Brought {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Brought").field(&self.0.is_some()).finish()
     }
 }
