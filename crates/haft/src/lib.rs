@@ -38,6 +38,7 @@ mod session;
 mod sight;
 pub mod text;
 pub mod tool;
+mod tool_metadata;
 mod trace;
 
 #[cfg(feature = "mcp")]
@@ -66,4 +67,5 @@ pub use runtime::{
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;
 pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
+pub use tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 pub use trace::TraceContext;

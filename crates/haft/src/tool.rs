@@ -15,6 +15,7 @@ use crate::policy::Admitted;
 use crate::progress::{Progress, Reporter};
 use crate::record::Redactor;
 use crate::requester::Behind;
+use crate::tool_metadata::{Icon, ToolAnnotations};
 use crate::trace::TraceContext;
 
 /// A boxed future, because tools of every kind live in one registry.
@@ -35,18 +36,44 @@ pub struct ToolDefinition {
     /// JSON Schema of the structured answer, if the tool promises one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
+    /// Hints about its behaviour, for clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
+    /// Its icons, for clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Vec<Icon>>,
 }
 
 impl ToolDefinition {
+    /// A tool with nothing but a name, a description and the JSON Schema of its arguments.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            annotations: None,
+            icons: None,
+        }
+    }
+
     /// The same without known secrets, which a file may have put into a description.
     pub(crate) fn masked(&self, redactor: &Redactor) -> Self {
         let mut masked = self.clone();
-        let Self { name: _, title, description, input_schema, output_schema } = &mut masked;
+        let Self { name: _, title, description, input_schema, output_schema, annotations, icons } =
+            &mut masked;
         title.iter_mut().chain([description]).for_each(|text| redactor.mask(text));
         redactor.mask_value(input_schema);
         if let Some(schema) = output_schema {
             redactor.mask_value(schema);
         }
+        annotations.iter_mut().for_each(|it| redactor.mask_fields(it.fields_mut()));
+        icons.iter_mut().flatten().for_each(|it| redactor.mask_fields(it.fields_mut()));
         masked
     }
 }
@@ -141,13 +168,7 @@ where
         input_schema: Value,
         function: F,
     ) -> Self {
-        let definition = ToolDefinition {
-            name: name.into(),
-            title: None,
-            description: description.into(),
-            input_schema,
-            output_schema: None,
-        };
+        let definition = ToolDefinition::new(name, description, input_schema);
         Self { definition, examples: Vec::new(), function }
     }
 
@@ -162,6 +183,27 @@ where
     #[must_use]
     pub fn with_output_schema(mut self, schema: Value) -> Self {
         self.definition.output_schema = Some(schema);
+        self
+    }
+
+    /// Sets the name that people read.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Declares hints about the tool's behaviour.
+    #[must_use]
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Sets the tool's icons.
+    #[must_use]
+    pub fn with_icons(mut self, icons: Vec<Icon>) -> Self {
+        self.definition.icons = Some(icons);
         self
     }
 }

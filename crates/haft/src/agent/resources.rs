@@ -74,6 +74,8 @@ impl Tool for ListResources {
                 "additionalProperties": false,
             }),
             output_schema: None,
+            annotations: None,
+            icons: None,
         }
     }
 
@@ -140,6 +142,8 @@ impl Tool for ReadResource {
                 "additionalProperties": false,
             }),
             output_schema: None,
+            annotations: None,
+            icons: None,
         }
     }
 

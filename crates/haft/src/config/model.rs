@@ -16,6 +16,7 @@ use super::choices::{
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
+use super::metadata::ToolMetadata;
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
@@ -439,6 +440,8 @@ pub struct ToolEntry {
     pub mode: Option<Setting<Mode>>,
     /// What is set.
     pub settings: ToolSettings,
+    /// What is declared for clients, in place of what the tool declares itself.
+    pub metadata: ToolMetadata,
     /// Where the entry stands.
     pub place: Place,
 }
@@ -446,8 +449,10 @@ pub struct ToolEntry {
 /// One tool that runs here.
 #[derive(Debug, Clone)]
 pub struct LocalTool {
-    /// What callers see.
+    /// What callers see, `metadata` included.
     pub definition: Arc<ToolDefinition>,
+    /// What its entry declares for clients.
+    pub metadata: ToolMetadata,
     /// What its entry sets; the entry counts as the tool's configuration.
     pub settings: ToolSettings,
     /// What runs it.

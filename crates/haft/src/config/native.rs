@@ -13,6 +13,7 @@ use super::expand::literally;
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
+use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::read::Named;
 
 /// Keys and values in the order they are written; what is not set is left out.
@@ -143,6 +144,9 @@ pub(super) fn tool(raw: RawTool) -> Value {
         mode,
         on_limit,
         examples,
+        title,
+        annotations,
+        icons,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -154,6 +158,38 @@ pub(super) fn tool(raw: RawTool) -> Value {
     fields.add("mode", word(mode));
     fields.add("on_limit", word(on_limit));
     fields.add("examples", plain(examples));
+    fields.add("title", plain(title));
+    fields.add("annotations", annotations.map(|at| hints(at.value)));
+    fields.add("icons", icons.map(|at| at.value.into_iter().map(icon).collect()));
+    fields.done()
+}
+
+fn hints(raw: RawAnnotations) -> Value {
+    let RawAnnotations {
+        place: _,
+        broken: _,
+        title,
+        read_only,
+        destructive,
+        idempotent,
+        open_world,
+    } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("title", plain(title));
+    fields.add("readOnlyHint", plain(read_only));
+    fields.add("destructiveHint", plain(destructive));
+    fields.add("idempotentHint", plain(idempotent));
+    fields.add("openWorldHint", plain(open_world));
+    fields.done()
+}
+
+fn icon(raw: RawIcon) -> Value {
+    let RawIcon { place: _, broken: _, src, mime_type, sizes, theme } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("src", plain(src));
+    fields.add("mimeType", plain(mime_type));
+    fields.add("sizes", plain(sizes));
+    fields.add("theme", word(theme));
     fields.done()
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
+use super::metadata::ToolMetadata;
 use super::model::{
     Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, ServerConfig,
     Setting, StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
@@ -254,7 +255,9 @@ impl Rows {
             self.plain(format!("{path}.mode"), mode);
         }
         self.settings(&path, &tool.settings);
-        if tool.settings == ToolSettings::default() && tool.mode.is_none() {
+        self.metadata(&path, &tool.metadata);
+        let sets_nothing = tool.settings == ToolSettings::default() && tool.metadata.is_empty();
+        if sets_nothing && tool.mode.is_none() {
             self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
         }
     }
@@ -286,6 +289,19 @@ impl Rows {
         self.add(format!("{path}.program"), program(&tool.program), &origin);
         self.plain(format!("{path}.background"), &tool.background);
         self.settings(&path, &tool.settings);
+        self.metadata(&path, &tool.metadata);
+    }
+
+    fn metadata(&mut self, path: &str, ToolMetadata { title, annotations, icons }: &ToolMetadata) {
+        if let Some(title) = title {
+            self.plain(format!("{path}.title"), title);
+        }
+        if let Some(annotations) = annotations {
+            self.plain(format!("{path}.annotations"), annotations);
+        }
+        if let Some(icons) = icons {
+            self.plain(format!("{path}.icons"), icons);
+        }
     }
 }
 

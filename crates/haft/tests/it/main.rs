@@ -27,6 +27,7 @@ mod config_files;
 mod config_gateway;
 mod config_import;
 mod config_limits;
+mod config_metadata;
 mod config_overrides;
 mod config_safety;
 mod config_schema;
