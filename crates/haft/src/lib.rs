@@ -42,7 +42,9 @@ mod tool_metadata;
 mod trace;
 
 #[cfg(feature = "mcp")]
-pub use backend::mcp::{CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler};
+pub use backend::mcp::{
+    CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
+};
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;

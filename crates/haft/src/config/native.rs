@@ -14,6 +14,7 @@ use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
+use super::raw_oauth::RawOauth;
 use super::read::Named;
 
 /// Keys and values in the order they are written; what is not set is left out.
@@ -53,6 +54,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         config,
         url,
         headers,
+        oauth,
         mode,
         default_tool_config,
         on_connect_failure,
@@ -107,6 +109,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("config", plain(config));
     fields.add("url", url.map(|at| text(at.value)));
     fields.add("headers", headers.filter(|at| !at.value.0.is_empty()).map(named));
+    fields.add("oauth", oauth.map(|at| signing_in(at.value)));
     fields.add("mode", word(mode));
     fields.add("default_tool_config", default_tool_config.map(|at| tool_default(at.value)));
     fields.add("on_connect_failure", on_connect_failure.map(|it: ConnectFailure| json!(it)));
@@ -210,6 +213,27 @@ fn tool_default(raw: RawToolDefault) -> Value {
     fields.add("parallel_capable", plain(parallel_capable));
     fields.add("approval", word(approval));
     fields.add("on_limit", word(on_limit));
+    fields.done()
+}
+
+fn signing_in(raw: RawOauth) -> Value {
+    let RawOauth {
+        place: _,
+        broken: _,
+        grant,
+        client_id,
+        client_secret_env,
+        client_metadata_url,
+        scopes,
+        issuer,
+    } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("grant", word(grant));
+    fields.add("client_id", plain(client_id));
+    fields.add("client_secret_env", client_secret_env.map(|at| json!(at.value.name)));
+    fields.add("client_metadata_url", plain(client_metadata_url));
+    fields.add("scopes", plain(scopes));
+    fields.add("issuer", plain(issuer));
     fields.done()
 }
 

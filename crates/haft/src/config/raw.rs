@@ -14,6 +14,7 @@ use super::raw_agent::{RawAgent, RawBuiltin, RawInbox};
 use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_limits::RawLimits;
 use super::raw_metadata::{RawAnnotations, RawIcon};
+use super::raw_oauth::RawOauth;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 
@@ -110,6 +111,8 @@ record! {
         url("url"): Text,
         /// HTTP headers sent with every request.
         headers("headers"): Named<Text>,
+        /// How a remote server's OAuth tokens are got.
+        oauth("oauth"): RawOauth,
         /// `strict`: every tool needs an entry in `tools`; `dynamic`: others use the default.
         mode("mode"): Mode,
         /// Settings of tools that have no entry of their own.

@@ -12,6 +12,7 @@ use super::model::{
     Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, ServerConfig,
     Setting, StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
 };
+use super::oauth::OauthConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
 use crate::error::human;
@@ -107,6 +108,9 @@ impl Rows {
                 self.written(server, "url", json!(remote.url.to_string()));
                 for (name, secret) in &remote.headers {
                     self.written(server, &format!("headers.{name}"), json!(secret.to_string()));
+                }
+                if let Some(oauth) = &remote.oauth {
+                    self.written(server, "oauth", json!(oauth.info()));
                 }
             }
         }
@@ -369,8 +373,13 @@ pub(super) fn header_secrets(value: &Secret) -> [String; 2] {
     [value, value.rsplit(' ').next().unwrap_or_default()].map(ToOwned::to_owned)
 }
 
-fn remote_secrets(RemoteEndpoint { url, headers }: &RemoteEndpoint) -> Vec<String> {
+fn remote_secrets(RemoteEndpoint { url, headers, oauth }: &RemoteEndpoint) -> Vec<String> {
     let mut secrets = ServerUrl::secrets(url);
     secrets.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
+    secrets.extend(client_secret(oauth.as_ref()));
     secrets
+}
+
+pub(super) fn client_secret(oauth: Option<&OauthConfig>) -> Option<String> {
+    oauth?.client_secret.as_ref().map(|secret| secret.value.expose().to_owned())
 }
