@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use haft::config::LoadOptions;
 use haft::oauth::{
     AuthError, BoxFuture, Browser, ClientIdentity, Interactive, Login, RegisteredClient, Secret,
     StoredTokens, TokenStore,
@@ -43,17 +44,21 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         .is_some_and(|version| version.as_str() >= "2026-07-28");
     let protocol = if is_modern { "modern" } else { "legacy" };
     let folder = tempfile::tempdir()?;
-    let config = Config::from_yaml(&format!(
+    let scenario = variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let is_machine = scenario.starts_with("auth/client-credentials");
+    let oauth = if is_machine { machine(&context)? } else { String::new() };
+    let text = format!(
         "servers: {{{SERVER}: {{url: '{url}', on_connect_failure: exit, sampling: allow, \
-         protocol: {protocol}, connect_timeout: 20s}}}}\n\
+         protocol: {protocol}, connect_timeout: 20s{oauth}}}}}\n\
          log: {{dir: '{0}/logs'}}\nstate_dir: '{0}/state'\n",
         folder.path().display()
-    ))?;
-    let runtime = Runtime::builder(config)
-        .server_handler(Person)
-        .authorizer(SERVER, sign_in(url, &context, folder.path())?)
-        .start()
-        .await?;
+    );
+    let mut builder =
+        Runtime::builder(load(&text, &context, folder.path())?).server_handler(Person);
+    if !is_machine {
+        builder = builder.authorizer(SERVER, sign_in(url, &context, folder.path())?);
+    }
+    let runtime = builder.start().await?;
     let used = use_everything(&runtime, &context).await;
     runtime.shutdown(Duration::from_secs(5)).await;
     used
@@ -162,6 +167,32 @@ impl ServerHandler for Person {
     fn roots<'a>(&'a self, _server: &'a str) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async { Ok(json!({"roots": []})) })
     }
+}
+
+/// The settings of a client that gets its tokens without a person.
+fn machine(context: &Value) -> Result<String, Box<dyn std::error::Error>> {
+    let id = context["client_id"].as_str().ok_or("the suite gives no client id")?;
+    Ok(format!(
+        ", oauth: {{grant: client_credentials, client_id: '{id}', client_secret_env: SECRET}}"
+    ))
+}
+
+/// A configuration whose environment holds the client's secret.
+fn load(
+    text: &str,
+    context: &Value,
+    folder: &std::path::Path,
+) -> Result<Config, Box<dyn std::error::Error>> {
+    let file = folder.join("haft.yaml");
+    std::fs::write(&file, text)?;
+    let secret = context["client_secret"].as_str().unwrap_or_default();
+    let options = LoadOptions {
+        files: vec![file],
+        environment: [("SECRET".to_owned(), secret.to_owned())].into(),
+        cwd: folder.to_path_buf(),
+        ..LoadOptions::default()
+    };
+    Ok(Config::load(&options)?)
 }
 
 /// Signs in with what the suite says about the client.

@@ -40,10 +40,13 @@ mod session;
 mod sight;
 pub mod text;
 pub mod tool;
+mod tool_metadata;
 mod trace;
 
 #[cfg(feature = "mcp")]
-pub use backend::mcp::{CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler};
+pub use backend::mcp::{
+    CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
+};
 pub use call::{CallState, CallSummary, RunningCall, ToolCall};
 pub use config::Config;
 pub use config::nearest;
@@ -68,4 +71,5 @@ pub use runtime::{
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;
 pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
+pub use tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 pub use trace::TraceContext;

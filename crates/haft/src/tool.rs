@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
+use crate::tool_metadata::{Icon, ToolAnnotations};
 
 pub use crate::context::{CallContext, SessionState};
 pub use crate::definition::ToolDefinition;
@@ -62,13 +63,7 @@ where
         input_schema: Value,
         function: F,
     ) -> Self {
-        let definition = ToolDefinition {
-            name: name.into(),
-            title: None,
-            description: description.into(),
-            input_schema,
-            output_schema: None,
-        };
+        let definition = ToolDefinition::new(name, description, input_schema);
         Self { definition, examples: Vec::new(), function }
     }
 
@@ -83,6 +78,27 @@ where
     #[must_use]
     pub fn with_output_schema(mut self, schema: Value) -> Self {
         self.definition.output_schema = Some(schema);
+        self
+    }
+
+    /// Sets the name that people read.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.definition.title = Some(title.into());
+        self
+    }
+
+    /// Declares hints about the tool's behaviour.
+    #[must_use]
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.definition.annotations = Some(annotations);
+        self
+    }
+
+    /// Sets the tool's icons.
+    #[must_use]
+    pub fn with_icons(mut self, icons: Vec<Icon>) -> Self {
+        self.definition.icons = Some(icons);
         self
     }
 }

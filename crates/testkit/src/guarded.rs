@@ -29,14 +29,33 @@ struct Facts {
     token_secs: u64,
     issued: Mutex<u32>,
     refreshed: Mutex<u32>,
+    /// How often a program got a token with its own credentials.
+    granted: Mutex<u32>,
+    /// The client ids that people were asked to allow.
+    clients: Mutex<Vec<String>>,
+    takes_documents: bool,
     challenges: Mutex<HashMap<String, String>>,
 }
+
+/// The client of a program, and its secret.
+pub const CLIENT_ID: &str = "machine";
+/// See [`CLIENT_ID`].
+pub const CLIENT_SECRET: &str = "canary-client-secret-9f86d081";
 
 type Shared = State<Arc<Facts>>;
 
 impl Guarded {
     /// Starts it. A token of no seconds has to be refreshed before it is ever used.
     pub fn start(token_secs: u64) -> Self {
+        Self::start_with(token_secs, false)
+    }
+
+    /// The same, with an authorization server that supports Client ID Metadata Documents.
+    pub fn with_documents() -> Self {
+        Self::start_with(3600, true)
+    }
+
+    fn start_with(token_secs: u64, takes_documents: bool) -> Self {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -45,6 +64,9 @@ impl Guarded {
             token_secs,
             issued: Mutex::default(),
             refreshed: Mutex::default(),
+            granted: Mutex::default(),
+            clients: Mutex::default(),
+            takes_documents,
             challenges: Mutex::default(),
         });
         let routes = Router::new()
@@ -68,6 +90,21 @@ impl Guarded {
             });
         });
         Self { url: format!("{origin}/mcp"), facts, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// How often a program got a token with the id [`CLIENT_ID`] and the secret [`CLIENT_SECRET`].
+    pub fn granted(&self) -> u32 {
+        *self.facts.granted.lock().unwrap()
+    }
+
+    /// The client ids that people were asked to allow.
+    pub fn clients(&self) -> Vec<String> {
+        self.facts.clients.lock().unwrap().clone()
+    }
+
+    /// Ends the token that is in use.
+    pub fn revoke(&self) {
+        *self.facts.issued.lock().unwrap() += 1;
     }
 
     /// How often a refresh token was exchanged.
@@ -125,9 +162,10 @@ async fn authorization_server(State(facts): Shared) -> Json<Value> {
         "token_endpoint": format!("{origin}/token"),
         "registration_endpoint": format!("{origin}/register"),
         "response_types_supported": ["code"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": ["none"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+        "client_id_metadata_document_supported": facts.takes_documents,
     }))
 }
 
@@ -140,12 +178,27 @@ async fn register(Json(mut client): Json<Value>) -> (StatusCode, Json<Value>) {
 /// The person agrees at once.
 async fn authorize(State(facts): Shared, Query(asked): Query<HashMap<String, String>>) -> Redirect {
     let code = "canary-code".to_owned();
+    facts.clients.lock().unwrap().push(asked["client_id"].clone());
     facts.challenges.lock().unwrap().insert(code.clone(), asked["code_challenge"].clone());
     Redirect::to(&format!("{}?code={code}&state={}", asked["redirect_uri"], asked["state"]))
 }
 
-async fn token(State(facts): Shared, Form(asked): Form<HashMap<String, String>>) -> Response {
+async fn token(
+    State(facts): Shared,
+    headers: HeaderMap,
+    Form(asked): Form<HashMap<String, String>>,
+) -> Response {
     match asked["grant_type"].as_str() {
+        "client_credentials" => {
+            let expected = basic(CLIENT_ID, CLIENT_SECRET);
+            let is_known = headers.get("authorization").is_some_and(|given| *given == *expected);
+            if !is_known || asked["resource"] != format!("{}/mcp", facts.origin) {
+                let answer =
+                    json!({"error": "invalid_client", "error_description": "unknown client"});
+                return (StatusCode::UNAUTHORIZED, Json(answer)).into_response();
+            }
+            *facts.granted.lock().unwrap() += 1;
+        }
         "authorization_code" => {
             let challenge = facts.challenges.lock().unwrap().remove(&asked["code"]);
             if challenge.as_deref() != Some(&challenge_of(&asked["code_verifier"])) {
@@ -164,6 +217,12 @@ async fn token(State(facts): Shared, Form(asked): Form<HashMap<String, String>>)
         "expires_in": facts.token_secs,
     }))
     .into_response()
+}
+
+fn basic(id: &str, secret: &str) -> String {
+    use base64::Engine;
+    let pair = base64::engine::general_purpose::STANDARD.encode(format!("{id}:{secret}"));
+    format!("Basic {pair}")
 }
 
 fn challenge_of(verifier: &str) -> String {

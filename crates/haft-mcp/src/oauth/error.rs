@@ -131,9 +131,11 @@ impl AuthError {
             | Self::Discovery { .. }
             | Self::Issuer { .. }
             | Self::NoIssuer { .. } => Some("ask the operator of the server".into()),
-            Self::Registration { .. } => {
-                Some("register a client with the server's operator and configure its id".into())
-            }
+            Self::Registration { .. } => Some(
+                "register a client with the server's operator and set its id as `oauth.client_id`, \
+                 or set `oauth.client_metadata_url` if the authorization server supports it"
+                    .into(),
+            ),
             Self::Denied { .. }
             | Self::Timeout { .. }
             | Self::Token { .. }

@@ -51,9 +51,18 @@ impl Grant {
         answer: &OAuthTokenResponse,
         asked: &[String],
     ) -> Result<Self, AuthError> {
-        let unreadable =
-            || AuthError::Token { problem: "its answer is not a token response".into() };
         let answer = serde_json::to_value(answer).map_err(|_| unreadable())?;
+        Self::from_value(server, issuer, client, &answer, asked)
+    }
+
+    /// The same for an answer that is plain JSON.
+    pub(crate) fn from_value(
+        server: &Url,
+        issuer: Option<String>,
+        client: GrantClient,
+        answer: &Value,
+        asked: &[String],
+    ) -> Result<Self, AuthError> {
         let text = |key: &str| answer.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
         if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
             return Err(AuthError::Token { problem: "its token is not a bearer token".into() });
@@ -104,6 +113,10 @@ impl Grant {
     pub(crate) fn has_ended(&self) -> bool {
         self.expires_at.is_some_and(|end| end <= now())
     }
+}
+
+fn unreadable() -> AuthError {
+    AuthError::Token { problem: "its answer is not a token response".into() }
 }
 
 fn now() -> u64 {

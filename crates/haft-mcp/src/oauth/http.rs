@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
+use haft_bounds::json::Budget;
 use http::header::{HeaderValue, USER_AGENT};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
+use serde_json::Value;
 use url::Url;
 
 use super::{
@@ -20,6 +22,8 @@ use crate::http_client::{HttpClient, HttpClientOptions, HttpError, Response};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// The most values and keys of an answer.
+const ANSWER_NODES: Budget = Budget::nodes(10_000);
 const IDLE_MAX: Duration = Duration::from_secs(4);
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION")));
@@ -30,11 +34,26 @@ pub(crate) struct GuardedHttp {
     client: HttpClient,
     guard: Arc<Guard>,
     server: Url,
+    endpoints: Endpoints,
     problem: Mutex<Option<AuthError>>,
+    resource: Mutex<Option<String>>,
+}
+
+/// Which endpoints of the authorization server are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Endpoints {
+    /// A person signs in at one, and the other gives tokens.
+    Both,
+    /// No person signs in.
+    TokenOnly,
 }
 
 impl GuardedHttp {
-    pub(crate) fn new(server: &Url, guard: &Guard) -> Result<Self, AuthError> {
+    pub(crate) fn new(
+        server: &Url,
+        guard: &Guard,
+        endpoints: Endpoints,
+    ) -> Result<Self, AuthError> {
         let resolver = Arc::new(guard.clone().with_proxies());
         let options = HttpClientOptions {
             connect_timeout: CONNECT_TIMEOUT,
@@ -44,7 +63,20 @@ impl GuardedHttp {
         let client = HttpClient::with_resolver(options, Arc::new(GuardedResolver(resolver)))
             .map_err(|error| AuthError::Setup { problem: error.to_string() })?;
         let guard = Arc::new(guard.clone());
-        Ok(Self { client, guard, server: server.clone(), problem: Mutex::default() })
+        Ok(Self {
+            client,
+            guard,
+            server: server.clone(),
+            endpoints,
+            problem: Mutex::default(),
+            resource: Mutex::default(),
+        })
+    }
+
+    /// The identifier that the server's metadata gives the server, which the flow checks and keeps to
+    /// itself.
+    pub(crate) fn resource(&self) -> Option<String> {
+        self.resource.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The cause behind the text that the flow reports.
@@ -52,7 +84,7 @@ impl GuardedHttp {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Vec<u8>>, AuthError> {
@@ -90,9 +122,34 @@ impl GuardedHttp {
             }
             Vec::new()
         } else {
-            read(url, response).await?
+            self.document(read(url, response).await?)
         };
         answer.body(body).map_err(|error| AuthError::Setup { problem: error.to_string() })
+    }
+}
+
+impl GuardedHttp {
+    /// Notes what a metadata document says about the server. An authorization server for programs may have
+    /// no authorization endpoint (RFC 8414), which the flow demands of every document; the token endpoint,
+    /// which is checked anyway, takes its place and is never opened as a page.
+    fn document(&self, body: Vec<u8>) -> Vec<u8> {
+        if self.endpoints == Endpoints::Both {
+            return body;
+        }
+        let Ok(Value::Object(mut document)) = serde_json::from_slice(&body) else { return body };
+        if let Some(Value::String(resource)) = document.get("resource")
+            && document.contains_key("authorization_servers")
+        {
+            let mut noted = self.resource.lock().unwrap_or_else(PoisonError::into_inner);
+            *noted = Some(resource.clone());
+        }
+        match document.get("token_endpoint").cloned() {
+            Some(token) if !document.contains_key("authorization_endpoint") => {
+                document.insert("authorization_endpoint".to_owned(), token);
+                serde_json::to_vec(&document).unwrap_or(body)
+            }
+            _ => body,
+        }
     }
 }
 
@@ -118,6 +175,10 @@ async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, AuthError> {
             return Err(AuthError::Answer { url: shown(url), problem });
         }
         body.extend_from_slice(&chunk);
+    }
+    if ANSWER_NODES.check(&body).is_err() {
+        let problem = format!("it has more than {} values", ANSWER_NODES.nodes_max);
+        return Err(AuthError::Answer { url: shown(url), problem });
     }
     Ok(body)
 }

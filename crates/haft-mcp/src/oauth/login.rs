@@ -20,10 +20,10 @@ use super::{
     flow::Flow,
     grant::GrantClient,
     guard::{Guard, shown},
-    http::GuardedHttp,
+    http::{Endpoints, GuardedHttp},
 };
 
-const OFFLINE_ACCESS: &str = "offline_access";
+pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 /// How to sign in at one server.
 #[derive(Clone)]
@@ -63,6 +63,8 @@ pub struct RegisteredClient {
 enum Pkce {
     Announced,
     Assumed,
+    /// No person signs in, so there is no code to protect.
+    Unused,
 }
 
 /// Which scopes a sign-in asks for.
@@ -83,6 +85,16 @@ impl Login {
     /// Signs in at a server under a client name, with what the server's metadata says.
     pub fn new(mut server: Url, client_name: impl Into<String>) -> Self {
         server.set_fragment(None);
+        // Metadata of a WebSocket server is found over HTTP.
+        let scheme = match server.scheme() {
+            "ws" => Some("http"),
+            "wss" => Some("https"),
+            _ => None,
+        };
+        if let Some(scheme) = scheme {
+            // Both are schemes with a host, so the change is always accepted.
+            let _ = server.set_scheme(scheme);
+        }
         let guard = Guard::new(&server, &[]);
         let identity =
             ClientIdentity { name: client_name.into(), registered: None, metadata_url: None };
@@ -114,9 +126,18 @@ impl Login {
         Self { pkce: Pkce::Assumed, ..self }
     }
 
+    /// Leaves out what only a person needs: PKCE and the authorization endpoint.
+    pub(super) fn without_person(self) -> Self {
+        Self { pkce: Pkce::Unused, ..self }
+    }
+
     /// The server.
     pub fn server(&self) -> &Url {
         &self.server
+    }
+
+    pub(super) fn configured_scopes(&self) -> &[String] {
+        &self.scopes
     }
 
     /// What a refusal asks for.
@@ -182,8 +203,12 @@ impl Login {
         Grant::from_answer(&self.server, flow.issuer(), client, &answer, &old.scopes)
     }
 
-    async fn discover(&self, www_authenticate: Option<&str>) -> Result<Flow, AuthError> {
-        let http = Arc::new(GuardedHttp::new(&self.server, &self.guard)?);
+    pub(super) async fn discover(&self, www_authenticate: Option<&str>) -> Result<Flow, AuthError> {
+        let endpoints = match self.pkce {
+            Pkce::Announced | Pkce::Assumed => Endpoints::Both,
+            Pkce::Unused => Endpoints::TokenOnly,
+        };
+        let http = Arc::new(GuardedHttp::new(&self.server, &self.guard, endpoints)?);
         let (client, server) = (Arc::clone(&http), shown(&self.server));
         let manager =
             AuthorizationManager::new_with_oauth_http_client(self.server.clone(), client as _)
@@ -206,14 +231,15 @@ impl Login {
 
     fn check_metadata(&self, flow: &Flow) -> Result<(), AuthError> {
         let AuthorizationMetadata { authorization_endpoint, token_endpoint, .. } = &flow.metadata;
-        for endpoint in [authorization_endpoint, token_endpoint] {
+        let pages = (self.pkce != Pkce::Unused).then_some(authorization_endpoint);
+        for endpoint in pages.into_iter().chain([token_endpoint]) {
             let url = Url::parse(endpoint)
                 .map_err(|error| flow.unusable(&clip(&format!("`{endpoint}`: {error}"))))?;
             self.guard.check(&url)?;
         }
         match (&flow.metadata.code_challenge_methods_supported, self.pkce) {
             // The flow refuses a list without S256.
-            (Some(_), _) | (None, Pkce::Assumed) => Ok(()),
+            (Some(_), _) | (None, Pkce::Assumed | Pkce::Unused) => Ok(()),
             (None, Pkce::Announced) => {
                 Err(flow.unusable("its authorization server does not announce PKCE"))
             }
@@ -278,7 +304,7 @@ impl Login {
             let registered = registering.with_subscriber(NoSubscriber::default()).await;
             registered.map_err(|error| {
                 if flow.source.is_discovered() {
-                    return flow.problem(error);
+                    return self.not_registered(flow.problem(error));
                 }
                 flow.unusable("it publishes nothing about it")
             })?
@@ -290,6 +316,22 @@ impl Login {
         };
         flow.configure(config)?;
         Ok(client)
+    }
+}
+
+impl Login {
+    /// Why there is no client id. A metadata document that was configured and not used is part of it.
+    fn not_registered(&self, error: AuthError) -> AuthError {
+        match error {
+            AuthError::Registration { server, problem } if self.identity.metadata_url.is_some() => {
+                let problem = format!(
+                    "its authorization server does not support client metadata documents, and \
+                     registering failed: {problem}"
+                );
+                AuthError::Registration { server, problem }
+            }
+            error => error,
+        }
     }
 }
 
@@ -317,7 +359,10 @@ pub(crate) fn union(scopes: &[String], more: &str) -> Vec<String> {
 
 /// A client that was registered by hand is shown only to whom it was registered with. A person may
 /// have typed the issuer with a slash or without.
-fn check_bound(bound: Option<&String>, issuer: Option<&String>) -> Result<(), AuthError> {
+pub(super) fn check_bound(
+    bound: Option<&String>,
+    issuer: Option<&String>,
+) -> Result<(), AuthError> {
     match (bound.cloned(), issuer.cloned()) {
         (None, _) => Ok(()),
         (Some(expected), None) => Err(AuthError::NoIssuer { expected }),

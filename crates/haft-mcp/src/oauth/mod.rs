@@ -5,6 +5,7 @@
 use std::pin::Pin;
 
 mod browser;
+mod client_credentials;
 mod error;
 mod flow;
 mod grant;
@@ -20,6 +21,7 @@ mod stored;
 mod tests;
 
 pub use browser::Browser;
+pub use client_credentials::ClientCredentials;
 pub use error::AuthError;
 pub use grant::Grant;
 pub use interactive::Interactive;
@@ -48,4 +50,14 @@ pub trait Authorizer: Send + Sync + 'static {
         status: u16,
         www_authenticate: Option<&'a str>,
     ) -> BoxFuture<'a, Result<bool, AuthError>>;
+
+    /// The same, with the token that was refused: it may be an older one than the authorizer has now.
+    fn refused_token<'a>(
+        &'a self,
+        _token: Option<&'a str>,
+        status: u16,
+        www_authenticate: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<bool, AuthError>> {
+        self.refused(status, www_authenticate)
+    }
 }

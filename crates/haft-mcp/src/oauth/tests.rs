@@ -16,6 +16,8 @@ use super::{
 };
 use crate::tls;
 
+mod client_credentials;
+mod documents;
 mod loopback;
 mod server;
 mod store;

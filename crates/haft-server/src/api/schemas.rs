@@ -105,6 +105,15 @@ pub(super) struct ToolInfoSchema {
     title: Option<String>,
     /// What it does.
     description: String,
+    /// Hints about its behaviour. Those of a server are its own claims, unless the configuration sets them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({"readOnlyHint": true}))]
+    annotations: Option<Value>,
+    /// Its icons: objects with `src` and, where known, `mimeType`, `sizes` and `theme`. Those of a server are not
+    /// checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    icons: Option<Value>,
     /// Where it comes from.
     source: super::tools_list::SourceFilter,
     /// The MCP server that has it.
@@ -205,9 +214,59 @@ pub(super) struct ToolEntrySchema {
     /// Requests the tool is meant for, as people write them; they help to choose it.
     #[schema(required = false)]
     examples: Vec<String>,
+    /// A name for people.
+    #[schema(required = false, min_length = 1, max_length = 200)]
+    title: String,
+    /// Hints about its behaviour.
+    #[schema(required = false)]
+    annotations: ToolEntryAnnotationsSchema,
+    /// Its icons.
+    #[schema(required = false, max_items = 8)]
+    icons: Vec<ToolEntryIconSchema>,
     /// How the tool is run.
     #[schema(required = false)]
     config: ToolEntryConfigSchema,
+}
+
+/// Hints about the behaviour of a tool, as MCP defines them.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolEntryAnnotations)]
+#[serde(rename_all = "camelCase")]
+struct ToolEntryAnnotationsSchema {
+    /// The tool changes nothing.
+    #[schema(required = false)]
+    read_only_hint: bool,
+    /// The tool may delete or overwrite.
+    #[schema(required = false)]
+    destructive_hint: bool,
+    /// A second call with the same arguments changes nothing more.
+    #[schema(required = false)]
+    idempotent_hint: bool,
+    /// The tool reaches systems outside a closed set, such as the web.
+    #[schema(required = false)]
+    open_world_hint: bool,
+    /// A name for people; clients prefer the tool's own `title`.
+    #[schema(required = false, min_length = 1, max_length = 200)]
+    title: String,
+}
+
+/// An icon of a tool.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ToolEntryIcon)]
+#[serde(rename_all = "camelCase")]
+struct ToolEntryIconSchema {
+    /// An https: address, or a data: URI with an image in base64.
+    #[schema(example = "https://example.com/icon.png", pattern = "^(https://|data:image/)")]
+    src: String,
+    /// The type of the image.
+    #[schema(required = false, example = "image/png", pattern = "^image/")]
+    mime_type: String,
+    /// The sizes it can be shown at.
+    #[schema(required = false, max_items = 16, example = json!(["48x48"]))]
+    sizes: Vec<String>,
+    /// The background it is designed for.
+    #[schema(required = false, pattern = "^(light|dark)$")]
+    theme: String,
 }
 
 /// How a tool of `tools.json` is run.

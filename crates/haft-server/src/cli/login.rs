@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use haft::Config;
 use haft::config::model::{Endpoint, RemoteEndpoint};
+use haft::config::oauth::OauthGrant;
 use haft::oauth::{
     AuthError, ClientIdentity, Interactive, Login, Loopback, Opening, RegisteredClient, Secret,
     StoredTokens, TokenStore,
@@ -25,6 +26,10 @@ use crate::stderr::say;
   haft login github
   haft login github --no-browser --scope repo --scope read:org
   APP_SECRET=... haft login crm --client-id my-app --client-secret-env APP_SECRET
+
+`oauth` of the server in the configuration sets the same: `client_id`, `client_secret_env`, `scopes` and
+`client_metadata_url`. What the command line says wins. A server with `grant: client_credentials` needs
+no login.
 
 The tokens are stored in the folder `tokens` of the state folder (`haft config show` tells where),
 readable only by you, and are refreshed by themselves. `haft logout SERVER` removes them.")]
@@ -64,9 +69,7 @@ pub(super) fn run(global: &Global, args: &LoginArgs) -> anyhow::Result<ExitCode>
             args.server
         );
     }
-    let login = Login::new(remote.url.expose().clone(), haft::CLIENT_NAME)
-        .with_identity(identity(args)?)
-        .with_scopes(args.scopes.clone());
+    let login = login(args, remote)?;
     let folder = config.tokens_dir();
     block_on(async {
         let tasks = TaskTracker::new();
@@ -104,6 +107,30 @@ fn report(global: &Global, server: &str, outcome: &str) -> anyhow::Result<ExitCo
         console::line(&format!("{server}: {outcome}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the configuration says about signing in, and what the command line says in its place.
+fn login(args: &LoginArgs, remote: &RemoteEndpoint) -> anyhow::Result<Login> {
+    let grant = remote.oauth.as_ref().map(|oauth| oauth.grant);
+    if grant == Some(OauthGrant::ClientCredentials) {
+        return Err(Failure::new(
+            EXIT_CONFIG,
+            format!(
+                "server `{}` has `grant: client_credentials`, so no person signs in there",
+                args.server
+            ),
+            format!("`haft servers show {}` shows whether it can be reached", args.server),
+        )
+        .into());
+    }
+    let mut login = haft::oauth_login(remote);
+    if args.client_id.is_some() {
+        login = login.with_identity(identity(args)?);
+    }
+    if !args.scopes.is_empty() {
+        login = login.with_scopes(args.scopes.clone());
+    }
+    Ok(login)
 }
 
 fn identity(args: &LoginArgs) -> anyhow::Result<ClientIdentity> {

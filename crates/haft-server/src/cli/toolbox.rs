@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use haft::config::oauth::{OauthGrant, OauthInfo};
 use haft::inbox::Inbox;
 use haft::{Code, Runtime, ServerInfo, ServerState, ToolFailure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -272,11 +273,18 @@ pub(super) fn reason(server: &ServerInfo) -> &str {
 
 /// What to do about a server that could not be reached, for those who see it whole.
 pub(super) fn remedy(server: &ServerInfo) -> String {
-    let ServerInfo { name, transport, state, reason, .. } = server;
+    let ServerInfo { name, transport, state, reason, oauth, .. } = server;
     let needs_login = reason.as_deref().is_some_and(|reason| reason.starts_with("auth_required"));
     match (*transport, *state) {
         (_, ServerState::Disabled) => format!("take `disabled: true` away from `{name}`"),
-        _ if needs_login => format!("log in with `haft login {name}`, or set its `headers`"),
+        _ if needs_login => match oauth {
+            Some(OauthInfo { grant: OauthGrant::ClientCredentials, .. }) => {
+                format!("correct `oauth` of `{name}`, or the variable with its secret")
+            }
+            Some(OauthInfo { grant: OauthGrant::AuthorizationCode, .. }) | None => {
+                format!("log in with `haft login {name}`, or set its `oauth` or `headers`")
+            }
+        },
         ("stdio", _) => "mend its `command`, `args` or `env`".to_owned(),
         _ => "see that it runs and that its `url` and `headers` are right".to_owned(),
     }

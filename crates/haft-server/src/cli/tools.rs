@@ -139,6 +139,9 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
     if let Some(reason) = &tool.name_warning {
         console::line(&format!("its name may mislead: {}", printable(reason)));
     }
+    if let Some(title) = &tool.title {
+        console::line(&printable(title));
+    }
     console::line(&haft::text::printable_block(&tool.description));
     if let Some(program) = &tool.program {
         let program = program.to_string();
@@ -152,9 +155,28 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
     if let Some(schema) = &tool.output_schema {
         console::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
     }
+    metadata(paint, tool);
     console::line(&format!("\n{}", paint.dim("settings")));
     for setting in &tool.config {
         console::line(&format!("{}: {}", setting.key, plain(&setting.value)));
     }
     Ok(())
+}
+
+/// What clients are shown beside name and schemas.
+fn metadata(paint: Paint, tool: &ToolInfo) {
+    if let Some(annotations) = tool.annotations.as_ref().filter(|it| !it.is_empty()) {
+        console::line(&format!("\n{}", paint.dim("annotations")));
+        for (key, value) in annotations.iter() {
+            console::line(&format!("{}: {}", printable(key), printable(&plain(value))));
+        }
+    }
+    let icons = tool.icons.as_deref().unwrap_or_default();
+    if !icons.is_empty() {
+        console::line(&format!("\n{}", paint.dim("icons")));
+        for icon in icons {
+            let text = serde_json::to_string(icon).unwrap_or_default();
+            console::line(&printable_json(&text));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::search::SearchServer;
 use testkit::{Finished, Program, Workspace, eventually};
 
@@ -257,4 +257,30 @@ fn folders_that_were_left_behind_are_removed() {
         (!left.exists()).then_some(())
     });
     assert!(used.join("left").exists() && other.join("left").exists());
+}
+
+/// Built-in tools declare what they do, and code in a sandbox declares less than code without one.
+#[test]
+fn built_in_tools_declare_their_behaviour() {
+    let workspace = empty();
+    let hints = |name: &str| {
+        let shown = with_builtins(&workspace, &["tools", "show", name, "--json"]).run();
+        let tool: Value = serde_json::from_str(&shown.stdout).unwrap();
+        assert!(tool["title"].is_string(), "{tool}");
+        tool["annotations"].clone()
+    };
+    let code = |destructive: bool, open_world: bool| {
+        json!({"readOnlyHint": false, "destructiveHint": destructive, "idempotentHint": false,
+               "openWorldHint": open_world})
+    };
+    assert_eq!(hints("code_execution"), code(true, true));
+    assert_eq!(hints("web_search"), json!({"readOnlyHint": true, "openWorldHint": true}));
+    assert_eq!(
+        hints("request_human_input"),
+        json!({"readOnlyHint": true, "idempotentHint": false, "openWorldHint": false})
+    );
+    workspace.write("haft.yaml", "builtin: {code_execution: {sandbox: bubblewrap}}");
+    assert_eq!(hints("code_execution"), code(false, false));
+    workspace.write("haft.yaml", "builtin: {code_execution: {sandbox: bubblewrap, network: true}}");
+    assert_eq!(hints("code_execution"), code(false, true));
 }

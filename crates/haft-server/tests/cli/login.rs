@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
-use testkit::guarded::Guarded;
+use testkit::guarded::{CLIENT_ID, CLIENT_SECRET, Guarded};
 use testkit::{Workspace, eventually};
 
 use crate::{haft, run};
@@ -93,4 +93,97 @@ fn only_remote_servers_that_exist_can_be_logged_in_at() {
         assert_eq!(finished.code, 2);
         assert!(finished.stderr.contains(message), "{}", finished.stderr);
     }
+}
+
+fn with_oauth(server: &Guarded, oauth: &str) -> Workspace {
+    let config = format!("servers:\n  guarded:\n    url: '{}'\n    oauth: {oauth}\n", server.url);
+    Workspace::with(&[("haft.yaml", &config)])
+}
+
+fn machine(workspace: &Workspace, args: &[&str]) -> testkit::Finished {
+    haft(workspace, args).env("GUARDED_SECRET", CLIENT_SECRET).run()
+}
+
+/// Where the authorization server supports it, the configured metadata document is the client; otherwise
+/// Haft registers itself.
+#[test]
+fn a_configured_metadata_document_is_the_client() {
+    let document = "https://example.com/haft.json";
+    for (server, client) in
+        [(Guarded::with_documents(), document), (Guarded::start(3600), "registered-client")]
+    {
+        let workspace = with_oauth(&server, &format!("{{client_metadata_url: '{document}'}}"));
+        assert_eq!(log_in(&workspace).code, 0);
+        assert_eq!(server.clients(), [client]);
+        assert_eq!(run(&workspace, &["call", "secret_word"]).stdout, "swordfish\n");
+    }
+}
+
+/// A configured client signs in without a flag, and a flag wins over the file.
+#[test]
+fn a_configured_client_signs_in() {
+    let server = Guarded::start(3600);
+    let workspace = with_oauth(&server, "{client_id: from-file, scopes: [read]}");
+    assert_eq!(log_in(&workspace).code, 0);
+    assert_eq!(server.clients(), ["from-file"]);
+}
+
+/// With the client credentials grant no person signs in: the token comes by itself, is renewed when it
+/// is refused, and neither it nor the secret is shown anywhere.
+#[test]
+fn a_program_gets_its_tokens_without_a_person() {
+    let server = Guarded::start(3600);
+    let oauth = format!(
+        "{{grant: client_credentials, client_id: {CLIENT_ID}, client_secret_env: GUARDED_SECRET}}"
+    );
+    let workspace = with_oauth(&server, &oauth);
+    let call = machine(&workspace, &["--log-level", "debug", "call", "secret_word"]);
+    assert_eq!((call.code, call.stdout.as_str()), (0, "swordfish\n"), "{call:?}");
+    assert_eq!(server.granted(), 1, "one token for the whole command");
+    assert!(!workspace.path().join(".haft/tokens").exists(), "tokens stay in memory");
+
+    let shown = machine(&workspace, &["servers", "show", "guarded"]);
+    let line = format!(
+        "oauth: grant: client_credentials, client_id: {CLIENT_ID}, client_secret_env: GUARDED_SECRET"
+    );
+    assert!(shown.stdout.contains(&line), "{}", shown.stdout);
+    let config = machine(&workspace, &["config", "show"]);
+    assert!(config.stdout.contains("GUARDED_SECRET"), "{}", config.stdout);
+    let checked = machine(&workspace, &["check", "--connect"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let login = machine(&workspace, &["login", "guarded"]);
+    assert_eq!(login.code, 2);
+    assert!(login.stderr.contains("no person signs in there"), "{}", login.stderr);
+    let log = machine(&workspace, &["log", "--json"]).stdout;
+    let said = format!("{call:?}{shown:?}{config:?}{checked:?}{login:?}{log}");
+    assert!(!said.contains("canary-"), "{said}");
+}
+
+/// Wrong credentials and a missing secret are errors that name the settings.
+#[test]
+fn wrong_credentials_name_the_settings() {
+    let server = Guarded::start(3600);
+    let oauth =
+        "{grant: client_credentials, client_id: machine, client_secret_env: GUARDED_SECRET}";
+    let workspace = with_oauth(&server, oauth);
+    let wrong = haft(&workspace, &["servers", "show", "guarded"])
+        .env("GUARDED_SECRET", "canary-wrong-7d1f");
+    let wrong = wrong.run();
+    assert_eq!(wrong.code, 3, "{wrong:?}");
+    for part in [
+        "auth_required",
+        "the authorization server gave no token: invalid_client: unknown client",
+        "check `client_id`, `scopes` and `issuer` in `oauth` of `guarded`, and the secret in GUARDED_SECRET",
+        "help: correct `oauth` of `guarded`, or the variable with its secret",
+    ] {
+        assert!(wrong.stdout.contains(part), "{part}: {}", wrong.stdout);
+    }
+    assert!(!format!("{wrong:?}").contains("canary-"), "{wrong:?}");
+    let unset = run(&workspace, &["check"]);
+    assert_eq!(unset.code, 2);
+    insta::assert_snapshot!(workspace.stable(&unset.stderr), @r"
+    error: haft.yaml:4:79: servers.guarded.oauth.client_secret_env: the environment variable `GUARDED_SECRET` with the client's secret is not set
+      help: set GUARDED_SECRET in the environment of Haft
+    the configuration has 1 error; nothing was started
+    ");
 }

@@ -72,3 +72,33 @@ fn servers_are_listed_with_their_modes() {
     assert_eq!(modes, expected);
     assert!(!finished.stdout.contains("secret"));
 }
+
+/// What a tool declares for clients is shown to people and to programs, with its origin.
+#[test]
+fn metadata_of_tools_is_shown() {
+    let workspace = toolbox();
+    workspace.write(
+        "haft.yaml",
+        "registry: {dir: tools}
+tools:
+  - name: greet
+    title: Greet somebody
+    annotations: {readOnlyHint: true, idempotentHint: true}
+    icons: [{src: 'https://example.com/greet.png', sizes: [48x48]}]
+",
+    );
+    insta::assert_snapshot!(transcript(&workspace, &run(&workspace, &["tools", "show", "greet"])));
+    let listed = run(&workspace, &["tools", "list", "--json"]);
+    let tools: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(tools[0]["title"], "Greet somebody");
+    assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true, "idempotentHint": true}));
+    assert_eq!(
+        tools[0]["icons"],
+        json!([{"src": "https://example.com/greet.png", "sizes": ["48x48"]}])
+    );
+    assert_eq!(tools[1].get("annotations"), None, "nothing is invented");
+    let shown = run(&workspace, &["config", "show"]).stdout;
+    for line in ["tools.greet.title", "tools.greet.annotations", "tools.greet.icons"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}

@@ -8,6 +8,7 @@ mod eras;
 mod http;
 mod keys;
 mod masked;
+mod metadata;
 mod people;
 mod profile_reload;
 mod profiles;

@@ -248,3 +248,47 @@ async fn changes_need_an_admin_key() {
     let reading = served.request_as(&keys[1], Method::GET, "/tools");
     assert_eq!(crate::served::answer(reading).await.status, 200);
 }
+
+/// A registration declares metadata, the views show it, the document describes it, and what is invalid
+/// changes nothing.
+#[tokio::test]
+async fn a_registration_declares_metadata() {
+    let workspace = toolbox();
+    workspace.write("tools/hello_world.py", HELLO_PY);
+    let served = Served::with_admin(workspace);
+    let mut entry: Value = serde_json::from_str(HELLO).unwrap();
+    entry["title"] = json!("Hello");
+    entry["annotations"] = json!({"readOnlyHint": true, "title": "Hi"});
+    entry["icons"] = json!([{"src": "https://example.com/hello.png", "theme": "dark"}]);
+    let created = served.post("/api/v1/tools", &entry.to_string()).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    let shown = served.get("/api/v1/tools/hello_world").await.json();
+    for key in ["title", "annotations", "icons"] {
+        assert_eq!(shown[key], entry[key], "{key}");
+    }
+    let listed = served.get("/api/v1/tools").await.json();
+    let mut listed = listed["tools"].as_array().unwrap().iter();
+    let listed = listed.find(|tool| tool["name"] == "hello_world").unwrap();
+    assert_eq!(listed["annotations"], entry["annotations"]);
+
+    entry["annotations"] = json!({"readOnly": true});
+    let refused = served.put("/api/v1/tools/hello_world", &entry.to_string()).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    assert!(refused.text.contains("did you mean `readOnlyHint`?"), "{}", refused.text);
+    entry["annotations"] = json!({});
+    entry["icons"] = json!([{"src": "javascript:alert(1)"}]);
+    let refused = served.put("/api/v1/tools/hello_world", &entry.to_string()).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let unchanged = served.get("/api/v1/tools/hello_world").await.json();
+    assert_eq!(unchanged["icons"], shown["icons"]);
+
+    let document = served.get("/api/openapi.json").await.json();
+    let schemas = &document["components"]["schemas"];
+    for (schema, key) in
+        [("ToolInfo", "annotations"), ("ToolInfo", "icons"), ("ToolEntry", "title")]
+    {
+        assert!(schemas[schema]["properties"][key].is_object(), "{schema}.{key}");
+    }
+    let hints = schemas["ToolEntryAnnotations"]["properties"].as_object().unwrap();
+    assert!(hints.contains_key("readOnlyHint") && hints.contains_key("openWorldHint"), "{hints:?}");
+}

@@ -75,6 +75,8 @@ impl Tool for ListResources {
                 "additionalProperties": false,
             }),
             output_schema: None,
+            annotations: None,
+            icons: None,
         }
     }
 
@@ -141,6 +143,8 @@ impl Tool for ReadResource {
                 "additionalProperties": false,
             }),
             output_schema: None,
+            annotations: None,
+            icons: None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::model::{Config, Endpoint, LocalProgram, RemoteEndpoint};
 use super::secret::{Masked, Opaque, ServerUrl};
-use super::show::{header_secrets, service_secrets};
+use super::show::{client_secret, header_secrets, service_secrets};
 use crate::redact::is_secret_name;
 
 /// The longest word that people write.
@@ -41,8 +41,9 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     secrets
 }
 
-fn of_remote(RemoteEndpoint { url, headers }: &RemoteEndpoint) -> Vec<String> {
+fn of_remote(RemoteEndpoint { url, headers, oauth }: &RemoteEndpoint) -> Vec<String> {
     let mut secrets = ServerUrl::secrets(url);
+    secrets.extend(client_secret(oauth.as_ref()));
     for (name, value) in headers {
         let values = header_secrets(value).into_iter();
         secrets.extend(values.filter_map(|value| named(name, &value)));

@@ -277,7 +277,8 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a text can be the name of a variable.
+pub fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

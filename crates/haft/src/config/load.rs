@@ -15,6 +15,7 @@ use super::overrides::{apply_native, server_overrides};
 use super::place::{Place, Problem, Problems, Severity};
 use super::raw::RawServer;
 use super::read::{Named, Reader, is_same_name};
+use super::secret::Secret;
 use super::source::{Source, nodes_max, open, source};
 use super::{At, ConfigError, Dialect};
 
@@ -132,6 +133,7 @@ fn finish(
     }
     let mut merged = merge(layers, &mut problems);
     override_from_environment(&mut merged, options, &mut problems);
+    take_client_secrets(&mut merged, options, &mut problems);
     let mut config = compile(merged, files, &base, &has_builtin, &mut problems);
     config.take_keys(&options.environment);
     config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
@@ -312,6 +314,36 @@ fn override_from_environment(
                 folder: options.cwd.clone(),
                 runs_in_folder: false,
             }),
+        }
+    }
+}
+
+/// Looks up the variables that `client_secret_env` names. They are references like any other: the registry
+/// policy decides on them too. A secret that is not there is always an error.
+fn take_client_secrets(
+    merged: &mut super::compile::Merged,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) {
+    for server in &mut merged.servers {
+        let oauth = server.raw.oauth.as_mut().map(|at| &mut at.value);
+        let Some(At { value, place }) = oauth.and_then(|it| it.client_secret_env.as_mut()) else {
+            continue;
+        };
+        merged.variables.push(VariableUse {
+            variable: value.name.clone(),
+            file: server.name.place.file.clone(),
+            path: vec![server.name.place.path.clone()],
+        });
+        let held = options.environment.get(&value.name).filter(|secret| !secret.is_empty());
+        value.value = held.map(Secret::new);
+        if held.is_none() {
+            let name = &value.name;
+            problems.error(
+                place,
+                format!("the environment variable `{name}` with the client's secret is not set"),
+                format!("set {name} in the environment of Haft"),
+            );
         }
     }
 }

@@ -16,6 +16,8 @@ use super::choices::{
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
+use super::metadata::ToolMetadata;
+use super::oauth::OauthConfig;
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
@@ -333,6 +335,18 @@ impl Endpoint {
     }
 }
 
+impl Endpoint {
+    /// How a remote server's OAuth tokens are got, where a file says so.
+    pub fn oauth(&self) -> Option<&OauthConfig> {
+        match self {
+            Self::Stdio(_) => None,
+            Self::Http(remote) | Self::Sse(remote) | Self::Websocket(remote) => {
+                remote.oauth.as_ref()
+            }
+        }
+    }
+}
+
 /// The address, or the command line: what the texts of the toolbox call the server's url.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -374,6 +388,8 @@ pub struct RemoteEndpoint {
     pub url: ServerUrl,
     /// Headers sent with every request.
     pub headers: Vec<(String, Secret)>,
+    /// How its OAuth tokens are got, where a file says so.
+    pub oauth: Option<OauthConfig>,
 }
 
 /// How a lost connection is made again.
@@ -439,6 +455,8 @@ pub struct ToolEntry {
     pub mode: Option<Setting<Mode>>,
     /// What is set.
     pub settings: ToolSettings,
+    /// What is declared for clients, in place of what the tool declares itself.
+    pub metadata: ToolMetadata,
     /// Where the entry stands.
     pub place: Place,
 }
@@ -446,8 +464,10 @@ pub struct ToolEntry {
 /// One tool that runs here.
 #[derive(Debug, Clone)]
 pub struct LocalTool {
-    /// What callers see.
+    /// What callers see, `metadata` included.
     pub definition: Arc<ToolDefinition>,
+    /// What its entry declares for clients.
+    pub metadata: ToolMetadata,
     /// What its entry sets; the entry counts as the tool's configuration.
     pub settings: ToolSettings,
     /// What runs it.

@@ -13,6 +13,8 @@ use super::expand::literally;
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
+use super::raw_metadata::{RawAnnotations, RawIcon};
+use super::raw_oauth::RawOauth;
 use super::read::Named;
 
 /// Keys and values in the order they are written; what is not set is left out.
@@ -52,6 +54,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         config,
         url,
         headers,
+        oauth,
         mode,
         default_tool_config,
         on_connect_failure,
@@ -106,6 +109,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("config", plain(config));
     fields.add("url", url.map(|at| text(at.value)));
     fields.add("headers", headers.filter(|at| !at.value.0.is_empty()).map(named));
+    fields.add("oauth", oauth.map(|at| signing_in(at.value)));
     fields.add("mode", word(mode));
     fields.add("default_tool_config", default_tool_config.map(|at| tool_default(at.value)));
     fields.add("on_connect_failure", on_connect_failure.map(|it: ConnectFailure| json!(it)));
@@ -143,6 +147,9 @@ pub(super) fn tool(raw: RawTool) -> Value {
         mode,
         on_limit,
         examples,
+        title,
+        annotations,
+        icons,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -154,6 +161,38 @@ pub(super) fn tool(raw: RawTool) -> Value {
     fields.add("mode", word(mode));
     fields.add("on_limit", word(on_limit));
     fields.add("examples", plain(examples));
+    fields.add("title", plain(title));
+    fields.add("annotations", annotations.map(|at| hints(at.value)));
+    fields.add("icons", icons.map(|at| at.value.into_iter().map(icon).collect()));
+    fields.done()
+}
+
+fn hints(raw: RawAnnotations) -> Value {
+    let RawAnnotations {
+        place: _,
+        broken: _,
+        title,
+        read_only,
+        destructive,
+        idempotent,
+        open_world,
+    } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("title", plain(title));
+    fields.add("readOnlyHint", plain(read_only));
+    fields.add("destructiveHint", plain(destructive));
+    fields.add("idempotentHint", plain(idempotent));
+    fields.add("openWorldHint", plain(open_world));
+    fields.done()
+}
+
+fn icon(raw: RawIcon) -> Value {
+    let RawIcon { place: _, broken: _, src, mime_type, sizes, theme } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("src", plain(src));
+    fields.add("mimeType", plain(mime_type));
+    fields.add("sizes", plain(sizes));
+    fields.add("theme", word(theme));
     fields.done()
 }
 
@@ -174,6 +213,27 @@ fn tool_default(raw: RawToolDefault) -> Value {
     fields.add("parallel_capable", plain(parallel_capable));
     fields.add("approval", word(approval));
     fields.add("on_limit", word(on_limit));
+    fields.done()
+}
+
+fn signing_in(raw: RawOauth) -> Value {
+    let RawOauth {
+        place: _,
+        broken: _,
+        grant,
+        client_id,
+        client_secret_env,
+        client_metadata_url,
+        scopes,
+        issuer,
+    } = raw;
+    let mut fields = Fields(Map::new());
+    fields.add("grant", word(grant));
+    fields.add("client_id", plain(client_id));
+    fields.add("client_secret_env", client_secret_env.map(|at| json!(at.value.name)));
+    fields.add("client_metadata_url", plain(client_metadata_url));
+    fields.add("scopes", plain(scopes));
+    fields.add("issuer", plain(issuer));
     fields.done()
 }
 

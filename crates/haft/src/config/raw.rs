@@ -13,6 +13,8 @@ use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw_agent::{RawAgent, RawBuiltin, RawInbox};
 use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_limits::RawLimits;
+use super::raw_metadata::{RawAnnotations, RawIcon};
+use super::raw_oauth::RawOauth;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 
@@ -109,6 +111,8 @@ record! {
         url("url"): Text,
         /// HTTP headers sent with every request.
         headers("headers"): Named<Text>,
+        /// How a remote server's OAuth tokens are got.
+        oauth("oauth"): RawOauth,
         /// `strict`: every tool needs an entry in `tools`; `dynamic`: others use the default.
         mode("mode"): Mode,
         /// Settings of tools that have no entry of their own.
@@ -205,6 +209,12 @@ record! {
         on_limit("on_limit"): OnLimit,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
+        /// A name for people, in place of the tool's own.
+        title("title"): String,
+        /// Hints about its behaviour, each in place of the tool's own.
+        annotations("annotations"): RawAnnotations,
+        /// Icons, in place of the tool's own.
+        icons("icons"): Vec<RawIcon>,
     }
 }
 

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
+use super::metadata::ToolMetadata;
 use super::model::{
     Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, ServerConfig,
     Setting, StdioEndpoint, ToolEntry, ToolFilter, ToolSettings,
 };
+use super::oauth::OauthConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
 use crate::error::human;
@@ -106,6 +108,9 @@ impl Rows {
                 self.written(server, "url", json!(remote.url.to_string()));
                 for (name, secret) in &remote.headers {
                     self.written(server, &format!("headers.{name}"), json!(secret.to_string()));
+                }
+                if let Some(oauth) = &remote.oauth {
+                    self.written(server, "oauth", json!(oauth.info()));
                 }
             }
         }
@@ -254,7 +259,9 @@ impl Rows {
             self.plain(format!("{path}.mode"), mode);
         }
         self.settings(&path, &tool.settings);
-        if tool.settings == ToolSettings::default() && tool.mode.is_none() {
+        self.metadata(&path, &tool.metadata);
+        let sets_nothing = tool.settings == ToolSettings::default() && tool.metadata.is_empty();
+        if sets_nothing && tool.mode.is_none() {
             self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
         }
     }
@@ -286,6 +293,19 @@ impl Rows {
         self.add(format!("{path}.program"), program(&tool.program), &origin);
         self.plain(format!("{path}.background"), &tool.background);
         self.settings(&path, &tool.settings);
+        self.metadata(&path, &tool.metadata);
+    }
+
+    fn metadata(&mut self, path: &str, ToolMetadata { title, annotations, icons }: &ToolMetadata) {
+        if let Some(title) = title {
+            self.plain(format!("{path}.title"), title);
+        }
+        if let Some(annotations) = annotations {
+            self.plain(format!("{path}.annotations"), annotations);
+        }
+        if let Some(icons) = icons {
+            self.plain(format!("{path}.icons"), icons);
+        }
     }
 }
 
@@ -353,8 +373,13 @@ pub(super) fn header_secrets(value: &Secret) -> [String; 2] {
     [value, value.rsplit(' ').next().unwrap_or_default()].map(ToOwned::to_owned)
 }
 
-fn remote_secrets(RemoteEndpoint { url, headers }: &RemoteEndpoint) -> Vec<String> {
+fn remote_secrets(RemoteEndpoint { url, headers, oauth }: &RemoteEndpoint) -> Vec<String> {
     let mut secrets = ServerUrl::secrets(url);
     secrets.extend(headers.iter().flat_map(|(_, value)| header_secrets(value)));
+    secrets.extend(client_secret(oauth.as_ref()));
     secrets
+}
+
+pub(super) fn client_secret(oauth: Option<&OauthConfig>) -> Option<String> {
+    oauth?.client_secret.as_ref().map(|secret| secret.value.expose().to_owned())
 }

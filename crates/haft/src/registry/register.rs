@@ -1,6 +1,7 @@
 //! The rules: local tools are always strict; a strict server's tools all need an entry; a dynamic
 //! server's tools use its default where they have none.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::collide::Names;
@@ -15,6 +16,7 @@ use crate::config::model::Defaults;
 use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
 use crate::lookalike::is_blank;
 use crate::name::{offered, prefixed};
+use crate::redact::Redactor;
 #[cfg(feature = "agent")]
 use crate::schema::Schema;
 use crate::schema::SchemaBudget;
@@ -30,6 +32,7 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
         log: Vec::new(),
         used: Vec::new(),
         schemas: SchemaBudget::of_operator(),
+        redactor: OnceCell::new(),
     };
     for tool in &found.local {
         run.local(tool);
@@ -78,6 +81,8 @@ struct Run<'a> {
     used: Vec<&'a ToolEntry>,
     /// What the schemas of whoever is being registered may cost.
     schemas: SchemaBudget,
+    /// Masks known secrets in what entries declare, if any declares something.
+    redactor: OnceCell<Redactor>,
 }
 
 impl<'a> Run<'a> {
@@ -103,7 +108,7 @@ impl<'a> Run<'a> {
         let text = texts::explicit(&definition.name, &settings.details());
         self.add(
             offered(&definition.name),
-            Arc::clone(definition),
+            self.declared(definition, entry),
             Source::Local,
             settings,
             vec![(Level::Debug, text)],
@@ -191,7 +196,24 @@ impl<'a> Run<'a> {
         };
         let source = Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
         let rule = self.collision_rule(server);
-        self.add(name, Arc::new(tool.clone()), source, settings, lines, rule);
+        let definition = self.declared(&Arc::new(tool.clone()), entry);
+        self.add(name, definition, source, settings, lines, rule);
+    }
+
+    /// A tool's definition, with what its entry declares in place of its own metadata. A file may have put a
+    /// known secret there, as it may in a description.
+    fn declared(
+        &self,
+        definition: &Arc<ToolDefinition>,
+        entry: Option<&ToolEntry>,
+    ) -> Arc<ToolDefinition> {
+        let Some(entry) = entry.filter(|entry| !entry.metadata.is_empty()) else {
+            return Arc::clone(definition);
+        };
+        let mut declared = ToolDefinition::clone(definition);
+        entry.metadata.apply(&mut declared);
+        let redactor = || Redactor::of_known(self.config.described_secrets());
+        Arc::new(declared.masked(self.redactor.get_or_init(redactor)))
     }
 
     /// A default of a format holds for the servers of that format: the toolbox's document lets a later

@@ -1,6 +1,5 @@
 //! The connections to all configured servers.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
@@ -158,20 +157,14 @@ impl Fleet {
             .collect()
     }
 
-    /// What runs the tools of the servers, by server and the tool's own name there.
-    pub(super) fn backends(&self) -> HashMap<(String, String), Arc<dyn Tool>> {
-        let mut backends: HashMap<(String, String), Arc<dyn Tool>> = HashMap::new();
-        for (connection, lists) in self.offers() {
-            let Some(lists) = lists else { continue };
-            for tool in &lists.tools {
-                let key = (connection.name().to_owned(), tool.name.clone());
-                let annotations = tool.rest.get("annotations");
-                let definition = ToolDefinition::from(tool.clone());
-                let backend = McpTool::new(Arc::clone(connection), definition, annotations);
-                backends.insert(key, Arc::new(backend));
-            }
-        }
-        backends
+    /// What runs a tool of a server, as it is registered.
+    pub(super) fn backend(
+        &self,
+        server: &str,
+        definition: &Arc<ToolDefinition>,
+    ) -> Option<Arc<dyn Tool>> {
+        let connection = self.find(server)?;
+        Some(Arc::new(McpTool::new(Arc::clone(connection), Arc::clone(definition))))
     }
 
     fn offers(&self) -> impl Iterator<Item = (&Arc<Connection>, &Option<Arc<Lists>>)> {

@@ -1,6 +1,5 @@
 //! What is left of the servers in a build without the `mcp` feature: none can be reached.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
@@ -75,8 +74,8 @@ impl Fleet {
     }
 
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
-    pub(super) fn backends(&self) -> HashMap<(String, String), Arc<dyn Tool>> {
-        HashMap::new()
+    pub(super) fn backend(&self, _: &str, _: &Arc<ToolDefinition>) -> Option<Arc<dyn Tool>> {
+        None
     }
 
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]

@@ -8,7 +8,7 @@ use haft_mcp::error::INVALID_PARAMS;
 use haft_mcp::{PromptDescription, RpcError, ToolDescription};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -18,6 +18,7 @@ use crate::error::human;
 use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, Source};
 use crate::requester::Requester;
+use crate::tool::ToolDefinition;
 
 /// How long servers may take to say what resources they have. Whoever is slower is left out.
 const RESOURCES_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -88,7 +89,10 @@ impl Runtime {
                 description: definition.description.clone(),
                 input_schema: definition.input_schema.clone(),
                 output_schema: definition.output_schema.clone(),
-                rest: rest.map(|rest| (*rest).clone()).unwrap_or_default(),
+                rest: with_metadata(
+                    rest.map(|rest| (*rest).clone()).unwrap_or_default(),
+                    definition,
+                ),
             };
             let effective = &registered.effective;
             let registration = Registration {
@@ -203,4 +207,15 @@ impl Runtime {
         let all = snapshot.fleet.all().iter();
         all.filter(|it| it.has("resources") && is_wanted(it.name())).cloned().collect()
     }
+}
+
+/// What a server says about its tool beside its schemas, with the metadata it is registered with.
+fn with_metadata(mut rest: Map<String, Value>, definition: &ToolDefinition) -> Map<String, Value> {
+    if let Some(annotations) = &definition.annotations {
+        rest.insert("annotations".to_owned(), json!(annotations));
+    }
+    if let Some(icons) = &definition.icons {
+        rest.insert("icons".to_owned(), json!(icons));
+    }
+    rest
 }

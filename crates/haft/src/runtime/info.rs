@@ -8,6 +8,7 @@ use crate::error::human;
 use crate::record::Source as RecordSource;
 use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, Source};
+use crate::tool_metadata::{Icon, ToolAnnotations};
 
 /// A tool, its settings and where each of them came from.
 #[derive(Debug, Clone, Serialize)]
@@ -26,6 +27,12 @@ pub struct ToolInfo {
     pub title: Option<String>,
     /// What it does.
     pub description: String,
+    /// Hints about its behaviour, as MCP defines them. Those of a server are its own claims.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<ToolAnnotations>,
+    /// Its icons, as MCP defines them. Those of a server are not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Vec<Icon>>,
     /// Where it comes from: `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
     #[serde(flatten)]
     pub source: Source,
@@ -68,6 +75,8 @@ impl ToolInfo {
             name_warning: registered.name_warning.clone(),
             title: definition.title.clone(),
             description: definition.description.clone(),
+            annotations: definition.annotations.clone(),
+            icons: definition.icons.clone(),
             source: registered.source.clone(),
             kind: tool.kind,
             input_schema: definition.input_schema.clone(),

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::backend::mcp::Connection;
 use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
+use crate::config::oauth::{OauthConfig, OauthInfo};
 pub use crate::server_state::ServerState;
 
 /// One configured server and how it is doing.
@@ -21,6 +22,9 @@ pub struct ServerInfo {
     pub endpoint: String,
     /// When it is connected.
     pub start: Start,
+    /// How its OAuth tokens are got, where a file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OauthInfo>,
     /// How it is doing.
     pub state: ServerState,
     /// Why it is in that state, for the operator: with the last line of its standard error.
@@ -74,6 +78,7 @@ impl ServerInfo {
             transport: server.endpoint.transport(),
             endpoint: server.endpoint.to_string(),
             start: server.start.value,
+            oauth: server.endpoint.oauth().map(OauthConfig::info),
             state,
             reason: None,
             cause: None,

@@ -303,7 +303,6 @@ fn offer(
     fleet: &Fleet,
     old: Option<&Snapshot>,
 ) -> Vec<ActiveTool> {
-    let remote = fleet.backends();
     tools
         .into_iter()
         .filter_map(|registered| {
@@ -312,8 +311,8 @@ fn offer(
             let (backend, kind) = match &registered.source {
                 Source::Local => local.get(own_name)?.clone(),
                 Source::Mcp { mcp_name, .. } => {
-                    let backend = remote.get(&(mcp_name.clone(), own_name.clone()))?;
-                    (backend.clone(), RecordSource::Mcp)
+                    let backend = fleet.backend(mcp_name, &registered.definition)?;
+                    (backend, RecordSource::Mcp)
                 }
             };
             let before = old.and_then(|old| old.toolbox.resolve(&registered.name));

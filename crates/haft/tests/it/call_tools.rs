@@ -19,6 +19,8 @@ impl Tool for Adder {
             description: "Add to the start.".into(),
             input_schema: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
             output_schema: Some(json!({"type": "integer"})),
+            annotations: None,
+            icons: None,
         }
     }
 

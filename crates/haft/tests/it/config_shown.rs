@@ -71,6 +71,8 @@ fn effective(config: &Config, tool: &str) -> (u32, u64, String) {
         description: String::new(),
         input_schema: json!({"type": "object"}),
         output_schema: None,
+        annotations: None,
+        icons: None,
     };
     let found = Discovered { local: Vec::new(), servers: vec![("s".to_owned(), vec![definition])] };
     let registration = register(config, &found, None);

@@ -383,3 +383,20 @@ fn plain_entries_are_permitted() {
         assert_eq!(decisions.lines().nth(expected), Some("permitted"), "{entry}: {decisions}");
     }
 }
+
+/// A client secret is a variable like any other: a registration names it only if the operator allows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_secret_needs_an_allowed_variable() {
+    let place = Place::new("policy: {allowed_variables: [FINE]}");
+    let live = start(&place, &[("SECRET", "value"), ("FINE", "fine")]).await;
+    let entry = |variable: &str| {
+        let oauth =
+            json!({"grant": "client_credentials", "client_id": "a", "client_secret_env": variable});
+        json!({"url": "http://localhost:9/mcp", "start": "lazy", "oauth": oauth}).to_string()
+    };
+    assert_not_allowed(&live, Document::Servers, "s", &entry("SECRET")).await;
+    assert_eq!(live.runtime().config().servers.len(), 0);
+    made(&live, put(Document::Servers, "s", &entry("FINE"))).await;
+    assert_not_allowed(&live, Document::Servers, "s", &entry("SECRET")).await;
+    end(live).await;
+}

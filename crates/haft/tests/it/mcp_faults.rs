@@ -79,6 +79,33 @@ async fn only_harmless_calls_are_sent_again() {
     }
 }
 
+/// The operator's file has the last word on whether a call is repeated: its hints stand in place of the
+/// server's, key by key.
+#[tokio::test]
+async fn the_operators_hints_decide_on_repeats() {
+    for (servers, files, sent) in [
+        (json!({}), json!({"idempotentHint": true}), 2),
+        (json!({}), json!({"readOnlyHint": true}), 2),
+        (json!({"readOnlyHint": true}), json!({"readOnlyHint": false}), 1),
+        (json!({"readOnlyHint": true}), json!({"openWorldHint": true}), 2),
+        (json!({"idempotentHint": true}), json!({"readOnlyHint": false}), 2),
+    ] {
+        let stage = Stage::new();
+        let scenario = json!({"crash_after_calls": 1, "tools": [
+            "text", {"name": "careful", "inputSchema": {"type": "object"}, "annotations": servers},
+        ]});
+        let entry = json!({"tools": [{"name": "careful", "mcp": "one", "annotations": files}]});
+        let runtime = stage.start([stage.stdio("one", scenario, json!({}))], entry).await;
+        call(&runtime, "text", json!({})).await;
+        let careful = call(&runtime, "careful", json!({"n": 1})).await;
+        let calls = stage.messages("one", "tools/call");
+        let careful_calls = calls.iter().filter(|it| it["params"]["name"] == "careful").count();
+        assert_eq!(careful_calls, sent, "{servers} {files}");
+        let expected = if sent == 2 { Status::Success } else { Status::Error };
+        assert_eq!(careful.status, expected, "{servers} {files}");
+    }
+}
+
 /// Proves S3-US5-4, S0-9, S2-Q-06: cut at the tool's own time, which the text names; the server
 /// hears of it and the connection lives on.
 #[tokio::test]

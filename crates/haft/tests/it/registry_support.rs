@@ -53,6 +53,8 @@ pub fn definition(name: &str) -> ToolDefinition {
         description: format!("What {name} does."),
         input_schema: json!({"type": "object"}),
         output_schema: None,
+        annotations: None,
+        icons: None,
     }
 }
 

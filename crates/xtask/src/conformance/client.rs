@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::judge::{self, Outcome, Outcomes};
@@ -26,6 +26,9 @@ const MAY_FAIL: [&str; 8] = [
     "auth/scope-retry-limit",
     "http-invalid-tool-headers",
 ];
+
+/// Extensions that Haft has. The suite runs every extension and scores none.
+const EXTENSIONS: [&str; 1] = ["auth/client-credentials-basic"];
 
 /// Builds Haft's client and tests it.
 pub(crate) fn run() -> Result<()> {
@@ -57,10 +60,14 @@ fn results(revision: &str, client: &Path) -> Result<Outcomes> {
     command.env("HAFT_CONFORMANCE_CLIENT", client).env("HAFT_CONFORMANCE_ENDINGS", &endings);
     eprintln!("\n==> conformance client --requirements {revision}");
     suite::run(&mut command, &out)?;
-    judge::read(&out, "", |scenario, checks| {
+    let outcomes = judge::read(&out, "", |scenario, checks| {
         let ending = fs::read_to_string(endings.join(scenario)).unwrap_or_default();
         outcome(scenario, checks, ending.trim())
-    })
+    })?;
+    let fails = |it: &&&str| !outcomes.get(**it).is_some_and(Outcome::passed);
+    let failed: Vec<_> = EXTENSIONS.iter().filter(fails).collect();
+    ensure!(failed.is_empty(), "extensions that Haft has failed for {revision}: {failed:?}");
+    Ok(outcomes)
 }
 
 /// Judges a scenario by its checks and by how the client ended.

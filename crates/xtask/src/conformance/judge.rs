@@ -50,7 +50,7 @@ impl Outcome {
         outcome
     }
 
-    fn passed(&self) -> bool {
+    pub(super) fn passed(&self) -> bool {
         self.faults.is_empty()
     }
 }

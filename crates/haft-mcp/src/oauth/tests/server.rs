@@ -31,6 +31,8 @@ type Fields = HashMap<String, String>;
 pub(super) struct Seen {
     pub(super) registrations: usize,
     pub(super) scopes: Vec<String>,
+    /// The client ids that people were asked to allow.
+    pub(super) clients: Vec<String>,
     pub(super) verifiers: Vec<String>,
     pub(super) exchanges: usize,
     pub(super) refreshes: usize,
@@ -47,6 +49,7 @@ pub(super) struct Behaviour {
     pub(super) silent: AtomicBool,
     pub(super) endless: AtomicBool,
     pub(super) silent_about_pkce: AtomicBool,
+    pub(super) takes_documents: AtomicBool,
     pub(super) token_endpoint: Mutex<Option<String>>,
     pub(super) registration_endpoint: Mutex<Option<String>>,
     pub(super) elsewhere: Mutex<String>,
@@ -135,6 +138,9 @@ async fn metadata(State(state): State<Arc<Behaviour>>) -> Response {
     if !state.silent_about_pkce.load(Ordering::Relaxed) {
         metadata["code_challenge_methods_supported"] = json!(["S256"]);
     }
+    if state.takes_documents.load(Ordering::Relaxed) {
+        metadata["client_id_metadata_document_supported"] = json!(true);
+    }
     Json(metadata).into_response()
 }
 
@@ -154,6 +160,7 @@ async fn register(State(state): State<Arc<Behaviour>>, Json(asked): Json<Value>)
 async fn authorize(State(state): State<Arc<Behaviour>>, Query(asked): Query<Fields>) -> Redirect {
     let mut seen = state.seen.lock().unwrap();
     seen.scopes.push(asked.get("scope").cloned().unwrap_or_default());
+    seen.clients.push(asked["client_id"].clone());
     seen.challenge.clone_from(&asked["code_challenge"]);
     assert_eq!(asked["code_challenge_method"], "S256");
     assert_eq!(asked["resource"], format!("{}/mcp", state.origin));
@@ -170,7 +177,9 @@ async fn token(
     headers: HeaderMap,
     Form(asked): Form<Fields>,
 ) -> Response {
-    assert!(headers.contains_key(header::AUTHORIZATION), "the client has a secret");
+    // A client that is a document is public, so it has no secret.
+    let is_document = asked.get("client_id").is_some_and(|id| id.starts_with("https://"));
+    assert_ne!(headers.contains_key(header::AUTHORIZATION), is_document, "{asked:?}");
     let mut seen = state.seen.lock().unwrap();
     let number = match asked["grant_type"].as_str() {
         "authorization_code" => {

@@ -109,7 +109,7 @@ impl Endpoint {
         let (mut redirects, mut tokens) = (0, 0);
         loop {
             let mut headers = headers.clone();
-            self.add_token(&mut headers).await?;
+            let token = self.add_token(&mut headers).await?;
             let body = body.unwrap_or_default().to_owned();
             let sending = self.client.send(method.clone(), &target, headers, body);
             let response = match tokio::time::timeout(limit, sending).await {
@@ -124,7 +124,10 @@ impl Endpoint {
                     redirects += 1;
                     target = self.redirected(&response, &target, redirects)?;
                 }
-                401 | 403 if tokens < TOKENS_MAX && self.has_better_token(&response).await? => {
+                401 | 403
+                    if tokens < TOKENS_MAX
+                        && self.has_better_token(&response, token.as_deref()).await? =>
+                {
                     tokens += 1;
                 }
                 _ => return Ok(response),
@@ -199,10 +202,11 @@ impl Endpoint {
         self.last_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn add_token(&self, headers: &mut HeaderMap) -> Result<(), TransportError> {
-        let Some(authorizer) = &self.authorizer else { return Ok(()) };
+    /// Adds the token, and returns it.
+    async fn add_token(&self, headers: &mut HeaderMap) -> Result<Option<String>, TransportError> {
+        let Some(authorizer) = &self.authorizer else { return Ok(None) };
         let token = authorizer.token().await.map_err(|error| self.no_token(&error))?;
-        let Some(token) = token else { return Ok(()) };
+        let Some(token) = token else { return Ok(None) };
         let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
             let message = format!("the token for `{}` cannot be sent as a header", self.shown);
             TransportError::unsent(Failure::AuthRequired, message)
@@ -210,10 +214,14 @@ impl Endpoint {
         value.set_sensitive(true);
         *self.last_token() = Some(value.clone());
         headers.insert(AUTHORIZATION, value);
-        Ok(())
+        Ok(Some(token))
     }
 
-    async fn has_better_token(&self, response: &Response) -> Result<bool, TransportError> {
+    async fn has_better_token(
+        &self,
+        response: &Response,
+        refused: Option<&str>,
+    ) -> Result<bool, TransportError> {
         let Some(authorizer) = &self.authorizer else { return Ok(false) };
         let status = response.status().as_u16();
         let challenge = response.headers().get(WWW_AUTHENTICATE);
@@ -222,7 +230,8 @@ impl Endpoint {
         if status == 403 && !challenge.is_some_and(|text| text.contains("insufficient_scope")) {
             return Ok(false);
         }
-        authorizer.refused(status, challenge).await.map_err(|error| self.no_token(&error))
+        let renewed = authorizer.refused_token(refused, status, challenge).await;
+        renewed.map_err(|error| self.no_token(&error))
     }
 
     fn no_token(&self, error: &AuthError) -> TransportError {

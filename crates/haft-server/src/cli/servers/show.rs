@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use haft::ServerInfo;
+use haft::config::oauth::OauthInfo;
 use haft::text::{printable, printable_block};
 
 use super::{connect, exit_code, number, state, version};
@@ -44,6 +45,9 @@ fn show(global: &Global, server: &ServerInfo) {
     field(server.transport, &server.endpoint);
     field("mode", &server.mode.to_string());
     field("start", &server.start.to_string());
+    if let Some(oauth) = &server.oauth {
+        field("oauth", &signing_in(oauth));
+    }
     if let Some(identity) = &server.server {
         field("server", &version(server));
         field("protocol", &identity.protocol_version);
@@ -60,4 +64,23 @@ fn show(global: &Global, server: &ServerInfo) {
     if let Some(tail) = &server.stderr_tail {
         block("standard error", tail);
     }
+}
+
+/// The settings of `oauth`, in the words of the file. The secret itself is not part of them.
+fn signing_in(oauth: &OauthInfo) -> String {
+    let OauthInfo { grant, client_id, client_secret_env, client_metadata_url, scopes, issuer } =
+        oauth;
+    let settings = [
+        ("client_id", client_id),
+        ("client_secret_env", client_secret_env),
+        ("client_metadata_url", client_metadata_url),
+        ("issuer", issuer),
+    ];
+    let mut parts = vec![format!("grant: {grant}")];
+    let set = settings.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    parts.extend(set.map(|(key, value)| format!("{key}: {value}")));
+    if !scopes.is_empty() {
+        parts.push(format!("scopes: [{}]", scopes.join(", ")));
+    }
+    parts.join(", ")
 }

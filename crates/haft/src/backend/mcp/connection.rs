@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -97,6 +97,8 @@ pub struct Connection {
     /// The server's process, where it is one of ours.
     pub(super) process: Arc<tokio::sync::Mutex<Option<ProcessTree>>>,
     pub(super) stop: CancellationToken,
+    /// Gets tokens with the configured client, for all attempts to connect.
+    pub(super) client_credentials: OnceLock<Arc<dyn Authorizer>>,
     pub(super) tasks: TaskTracker,
     /// What reads the standard error of processes, until nobody has it open any more.
     pub(super) drains: TaskTracker,
@@ -155,6 +157,7 @@ impl Connection {
             tail: SharedTail::default(),
             process: Arc::default(),
             stop,
+            client_credentials: OnceLock::new(),
             tasks: TaskTracker::new(),
             drains: TaskTracker::new(),
             health: Mutex::new(Health::new(ServerState::Configured)),

@@ -1,16 +1,32 @@
 //! Tools of MCP servers, as the registry knows them.
 
 use haft_mcp::ToolDescription;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::tool::ToolDefinition;
 
 impl From<ToolDescription> for ToolDefinition {
     /// Name, description and schemas exactly as the server sent them.
     fn from(description: ToolDescription) -> Self {
-        let ToolDescription { name, title, description, input_schema, output_schema, rest: _ } =
+        let ToolDescription { name, title, description, input_schema, output_schema, rest } =
             description;
-        Self { name, title, description, input_schema, output_schema }
+        Self {
+            name,
+            title,
+            description,
+            input_schema,
+            output_schema,
+            annotations: field(&rest, "annotations"),
+            icons: field(&rest, "icons"),
+        }
     }
+}
+
+/// A field as far as it has the form that MCP gives it. What has another form stays in the server's
+/// description, which the gateway passes on unmodified.
+fn field<T: DeserializeOwned>(rest: &Map<String, Value>, key: &str) -> Option<T> {
+    rest.get(key).and_then(|value| T::deserialize(value).ok())
 }
 
 #[cfg(test)]
@@ -25,5 +41,14 @@ mod tests {
         let tool = ToolDefinition::from(description);
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("a b", ""));
         assert_eq!(tool.input_schema, serde_json::json!({"type": "object", "x": 1}));
+        assert_eq!((tool.annotations, tool.icons), (None, Some(Vec::new())));
+    }
+
+    #[test]
+    fn metadata_of_another_form_is_no_metadata() {
+        let sent =
+            r#"{"name": "a", "annotations": "none", "icons": ["https://example.com/i.png"]}"#;
+        let tool = ToolDefinition::from(serde_json::from_str::<ToolDescription>(sent).unwrap());
+        assert_eq!((tool.annotations, tool.icons), (None, None));
     }
 }

@@ -138,7 +138,7 @@ async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
     let cause = match &error.cause {
         RequestError::Transport(cause) => match cause.kind {
             Failure::AuthRequired => {
-                format!("auth_required: {text}; {}", login_remedy(connection.name()))
+                format!("auth_required: {text}; {}", login_remedy(connection))
             }
             Failure::Unreachable => format!("{text}; start the server, or correct its address"),
             Failure::Tls => format!("{text}; mend its certificate, or correct its address"),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::health::Reason;
 use crate::backend::process::last_line;
+use crate::config::oauth::{OauthConfig, OauthGrant, OauthInfo};
 use crate::error::{MCP_ERROR, ToolFailure, human};
 use crate::text::printable;
 
@@ -56,7 +57,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
             message: format!(
                 "{MCP_ERROR}auth_required: server `{server}` wants credentials: {why}"
             ),
-            remedy: Some(login_remedy(server)),
+            remedy: Some(login_remedy(connection)),
             details: details(connection),
         },
         (Failure::Status(429 | 503), Sent::No) => ToolFailure::Unavailable {
@@ -121,8 +122,18 @@ pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailu
     }
 }
 
-pub(super) fn login_remedy(server: &str) -> String {
-    format!("log in with `haft login {server}`, or set an `Authorization` header for it")
+/// What to do about a server that wants other credentials.
+pub(super) fn login_remedy(connection: &Connection) -> String {
+    let server = connection.name();
+    match connection.config().endpoint.oauth().map(OauthConfig::info) {
+        Some(OauthInfo { grant: OauthGrant::ClientCredentials, client_secret_env, .. }) => format!(
+            "check `client_id`, `scopes` and `issuer` in `oauth` of `{server}`, and the secret in {}",
+            client_secret_env.unwrap_or_default()
+        ),
+        Some(OauthInfo { grant: OauthGrant::AuthorizationCode, .. }) | None => format!(
+            "log in with `haft login {server}`, or set `oauth` or an `Authorization` header for it"
+        ),
+    }
 }
 
 /// Says for programs that it was a limit of time.

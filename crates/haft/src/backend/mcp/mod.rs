@@ -26,5 +26,5 @@ pub use forward::Watched;
 pub use handler::{RefuseServers, ServerHandler};
 pub use health::{Health, Reason, ServerState};
 pub use lists::{Lists, Resources};
-pub use remote::CLIENT_NAME;
+pub use remote::{CLIENT_NAME, oauth_login};
 pub use tool::McpTool;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::oauth::{Authorizer, Login, StoredTokens, TokenStore};
+use haft_mcp::oauth::{
+    Authorizer, ClientCredentials, ClientIdentity, Login, RegisteredClient, Secret as OauthSecret,
+    StoredTokens, TokenStore,
+};
 use haft_mcp::{
     Connector, Failure, HttpConnector, HttpOptions, SseConnector, TransportError,
     WebSocketConnector,
@@ -12,6 +15,7 @@ use haft_mcp::{
 use super::connection::Connection;
 use crate::config::Secret;
 use crate::config::model::RemoteEndpoint;
+use crate::config::oauth::{OauthConfig, OauthGrant};
 
 /// Our name, as authorization servers show it to people.
 pub const CLIENT_NAME: &str = "Haft";
@@ -73,8 +77,8 @@ fn headers(to: &RemoteEndpoint) -> Vec<(String, String)> {
     to.headers.iter().map(exposed).collect()
 }
 
-/// Who gives requests their token: the program that embeds Haft, else an earlier `haft login`,
-/// unless the configuration brings credentials of its own.
+/// What gives requests their token: the program that embeds Haft, the configured client, or an earlier
+/// `haft login`, unless the configuration has an `Authorization` header.
 fn authorizer(
     connection: &Connection,
     to: &RemoteEndpoint,
@@ -87,9 +91,45 @@ fn authorizer(
     if to.headers.iter().any(is_authorization) {
         return Ok(None);
     }
-    let login = Login::new(to.url.expose().clone(), CLIENT_NAME);
+    let login = oauth_login(to);
+    if let Some(client) = own_client(to) {
+        // One for all attempts to connect, so that they share its token.
+        let own = || Arc::new(ClientCredentials::new(login, client)) as Arc<dyn Authorizer>;
+        return Ok(Some(Arc::clone(connection.client_credentials.get_or_init(own))));
+    }
     let store = TokenStore::new(&surroundings.tokens);
     let tokens = StoredTokens::new(login, store, connection.tasks.clone())
         .map_err(|error| TransportError::unsent(Failure::AuthRequired, error.to_string()))?;
     Ok(Some(Arc::new(tokens)))
+}
+
+/// How to sign in at a server, as its `oauth` says.
+pub fn oauth_login(to: &RemoteEndpoint) -> Login {
+    let login = Login::new(to.url.expose().clone(), CLIENT_NAME);
+    let Some(oauth) = &to.oauth else { return login };
+    let identity = ClientIdentity {
+        name: CLIENT_NAME.to_owned(),
+        registered: registered(oauth),
+        metadata_url: oauth.client_metadata_url.clone(),
+    };
+    login.with_identity(identity).with_scopes(oauth.scopes.clone())
+}
+
+/// The client that gets tokens without a person.
+fn own_client(to: &RemoteEndpoint) -> Option<RegisteredClient> {
+    let oauth = to.oauth.as_ref()?;
+    match oauth.grant {
+        OauthGrant::ClientCredentials => registered(oauth),
+        OauthGrant::AuthorizationCode => None,
+    }
+}
+
+fn registered(oauth: &OauthConfig) -> Option<RegisteredClient> {
+    let id = oauth.client_id.clone()?;
+    let secret = oauth.client_secret.as_ref();
+    Some(RegisteredClient {
+        id,
+        secret: secret.map(|secret| OauthSecret::new(secret.value.expose())),
+        issuer: oauth.issuer.clone(),
+    })
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use haft_bounds::heavy;
 use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connection::Connection;
@@ -16,6 +15,7 @@ use crate::policy::Admitted;
 use crate::progress::Progress;
 use crate::requester::Origin;
 use crate::tool::{BoxFuture, CallContext, Tool, ToolDefinition};
+use crate::tool_metadata::ToolAnnotations;
 
 /// The longest a server's wish to be left alone is waited for within a call.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
@@ -23,31 +23,27 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// A tool that a server runs.
 pub struct McpTool {
     connection: Arc<Connection>,
-    definition: ToolDefinition,
+    definition: Arc<ToolDefinition>,
     repeat: Repeat,
 }
 
 /// Whether a call whose fate is unknown may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeat {
-    /// The server says that the tool only reads, or that once more changes nothing.
+    /// The tool only reads, or a second call changes nothing.
     Harmless,
     /// Twice may be once too often.
     Never,
 }
 
 impl McpTool {
-    /// A tool of `connection`'s server. `annotations` are the server's own hints about it.
-    pub fn new(
-        connection: Arc<Connection>,
-        definition: ToolDefinition,
-        annotations: Option<&Value>,
-    ) -> Self {
-        let says = |hint: &str| {
-            annotations.and_then(|it| it.get(hint)).and_then(Value::as_bool).unwrap_or(false)
-        };
-        // Never a base for policy; but whoever lies here harms nobody but his own server.
-        let is_harmless = says("readOnlyHint") || says("idempotentHint");
+    /// A tool of `connection`'s server. The hints of `definition` are the server's own, and those of the
+    /// operator's file in their place.
+    pub fn new(connection: Arc<Connection>, definition: Arc<ToolDefinition>) -> Self {
+        // Hints are never a basis for policy. A server with a wrong hint harms only itself, and the
+        // operator, who knows the server, has the last word.
+        let is_harmless =
+            definition.annotations.as_ref().is_some_and(ToolAnnotations::allows_repeat);
         let repeat = if is_harmless { Repeat::Harmless } else { Repeat::Never };
         Self { connection, definition, repeat }
     }
@@ -160,7 +156,7 @@ impl McpTool {
 
 impl Tool for McpTool {
     fn definition(&self) -> ToolDefinition {
-        self.definition.clone()
+        ToolDefinition::clone(&self.definition)
     }
 
     fn invoke<'a>(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::{explicit, tool};
+use super::{explicit, metadata, tool};
 use crate::config::choices::{Background, LocalRuntime};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool};
 use crate::config::model::{LocalProgram, LocalTool, Setting, ToolSettings};
@@ -41,7 +41,10 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
             "say what it does and when to use it: the choice of tools rests on it",
         );
     }
-    let definition = Arc::new(definition(&name.value, &mut raw, problems));
+    let metadata =
+        metadata::compile(raw.title.take(), raw.annotations.take(), raw.icons.take(), problems);
+    let mut definition = definition(&name.value, &mut raw, problems);
+    metadata.apply(&mut definition);
     let program = program(&name.value, &raw, problems);
     let background = raw
         .background
@@ -57,7 +60,8 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         )
     };
     Some(LocalTool {
-        definition,
+        definition: Arc::new(definition),
+        metadata,
         settings,
         program: program?,
         background,
@@ -80,13 +84,9 @@ fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> To
     };
     let input = schema("input_schema", raw.input_schema.take());
     let output_schema = schema("output_schema", raw.output_schema.take());
-    ToolDefinition {
-        name: name.to_owned(),
-        title: None,
-        description: raw.description.take().map(|at| at.value).unwrap_or_default(),
-        input_schema: input.unwrap_or_else(any_object),
-        output_schema,
-    }
+    let description = raw.description.take().map(|at| at.value).unwrap_or_default();
+    let input = input.unwrap_or_else(any_object);
+    ToolDefinition { output_schema, ..ToolDefinition::new(name, description, input) }
 }
 
 fn any_object() -> Value {

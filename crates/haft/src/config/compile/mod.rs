@@ -5,6 +5,7 @@ mod gateway;
 mod limits;
 mod local;
 mod merge;
+mod metadata;
 mod select;
 mod server;
 mod service;

@@ -17,6 +17,7 @@ use crate::config::secret::Opaque;
 use crate::lookalike::odd_characters;
 
 mod endpoint;
+mod oauth;
 
 pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<ServerConfig> {
     let name = source.name.value.clone();
@@ -104,13 +105,14 @@ fn written(raw: &RawServer) -> HashMap<String, Place> {
         ("config", raw.config.as_ref().map(|at| &at.place)),
     ];
     let whole = whole.into_iter().filter_map(|(key, place)| Some((key.to_owned(), place?.clone())));
+    let oauth = raw.oauth.iter().map(|at| ("oauth".to_owned(), at.place.clone()));
     let env = raw.env.iter().flat_map(|env| &env.value.0).map(|(name, _)| ("env", name));
     let headers =
         raw.headers.iter().flat_map(|headers| &headers.value.0).map(|(name, _)| ("headers", name));
     let named = env
         .chain(headers)
         .map(|(section, name)| (format!("{section}.{}", name.value), name.place.clone()));
-    whole.chain(named).collect()
+    whole.chain(oauth).chain(named).collect()
 }
 
 fn connect_failure(

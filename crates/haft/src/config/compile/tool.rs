@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{count, explicit, span};
+use super::{count, explicit, metadata, span};
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{ServerConfig, Setting, ToolEntry, ToolSettings};
 use crate::config::place::{At, Problems};
@@ -50,6 +50,7 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
                 raw.on_limit,
             )
         },
+        metadata: metadata::compile(raw.title, raw.annotations, raw.icons, problems),
         place: raw.place,
     })
 }

@@ -8,6 +8,7 @@ use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawTool;
+use crate::config::raw_metadata::{RawAnnotations, RawIcon};
 use crate::config::read::{FromNode, Reader, choice, record};
 
 record! {
@@ -52,6 +53,12 @@ record! {
         approval("approval"): Approval,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
+        /// A name for people.
+        title("title"): String,
+        /// Hints about its behaviour.
+        annotations("annotations"): RawAnnotations,
+        /// Its icons.
+        icons("icons"): Vec<RawIcon>,
         /// What happens to processes that a call leaves running: `end` (the default) or `allow`.
         background("background"): Background,
         /// How the tool is run.
@@ -195,6 +202,9 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         on_limit: tool.on_limit,
         approval: tool.approval,
         examples: tool.examples,
+        title: tool.title,
+        annotations: tool.annotations,
+        icons: tool.icons,
         ..RawTool::empty(tool.place)
     }
 }

@@ -20,6 +20,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
+use crate::tool_metadata::ToolAnnotations;
 
 pub use self::capture::OUTPUT_BYTES_MAX;
 pub use self::request::FILES_MAX;
@@ -66,6 +67,19 @@ impl CodeTool {
         let CodeSettings { python, confinement } = settings;
         let python = from_anywhere(python);
         Self { settings: CodeSettings { python, confinement: *confinement }, household }
+    }
+
+    /// Code in a sandbox changes nothing that stays, and reaches others only with a network.
+    fn annotations(&self) -> ToolAnnotations {
+        let (destructive, open_world) = match self.settings.confinement {
+            Confinement::Nothing => (true, true),
+            Confinement::Bubblewrap { network } => (false, network),
+        };
+        ToolAnnotations::new()
+            .read_only(false)
+            .destructive(destructive)
+            .idempotent(false)
+            .open_world(open_world)
     }
 
     /// Runs the code once. Dropping the future kills it with everything it started, and then removes
@@ -125,6 +139,8 @@ impl Tool for CodeTool {
             description: format!("{DESCRIPTION}{confined}"),
             input_schema: request::schema(),
             output_schema: Some(output_schema()),
+            annotations: Some(self.annotations()),
+            icons: None,
         }
     }
 

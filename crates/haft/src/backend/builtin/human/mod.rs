@@ -17,6 +17,7 @@ use crate::error::{ToolFailure, millis};
 use crate::inbox::{Ask, Inbox, Kind, NoAnswer};
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
+use crate::tool_metadata::ToolAnnotations;
 use client::Client;
 
 /// The tool's name.
@@ -121,6 +122,10 @@ impl Tool for HumanInput {
                 "properties": {"answer": {"description": "What the person answered."}},
                 "required": ["answer"],
             })),
+            annotations: Some(
+                ToolAnnotations::new().read_only(true).idempotent(false).open_world(false),
+            ),
+            icons: None,
         }
     }
 

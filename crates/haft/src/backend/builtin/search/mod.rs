@@ -26,6 +26,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
+use crate::tool_metadata::ToolAnnotations;
 
 pub use self::question::RESULTS_MAX;
 
@@ -91,6 +92,8 @@ impl Tool for SearchTool {
             description: DESCRIPTION.into(),
             input_schema: question::schema(),
             output_schema: Some(answer::schema()),
+            annotations: Some(ToolAnnotations::new().read_only(true).open_world(true)),
+            icons: None,
         }
     }
 

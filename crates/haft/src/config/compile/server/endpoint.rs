@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::oauth;
 use crate::config::Dialect;
 use crate::config::choices::{InheritEnv, Transport};
 use crate::config::compile::merge::ServerSource;
@@ -101,6 +102,7 @@ fn guess(command: Option<&At<Text>>, url: Option<&At<Text>>) -> Transport {
 fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
     without_effect(raw.headers.as_ref().map(|at| &at.place), "headers", "stdio", problems);
+    without_effect(raw.oauth.as_ref().map(|at| &at.place), "oauth", "stdio", problems);
     let env = environment(raw, &source.folder, problems);
     let encoding = encoding(raw.encoding.as_ref(), problems);
     let cwd = raw.cwd.as_ref().map(|cwd| source.folder.join(&cwd.value.text));
@@ -191,7 +193,22 @@ fn remote_endpoint(
     }
     let headers = headers(raw.headers.as_ref(), problems);
     let url = check_url(source, transport, url, problems)?;
-    let remote = RemoteEndpoint { url, headers: headers? };
+    let headers = headers?;
+    let oauth = raw.oauth.as_ref().map(|raw| oauth::compile(&source.name.value, raw, problems));
+    let is_authorization = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
+    if let Some(At { place, .. }) = &raw.oauth
+        && headers.iter().any(is_authorization)
+    {
+        problems.error(
+            place,
+            format!(
+                "server `{}` has both `oauth` and an `Authorization` header",
+                source.name.value
+            ),
+            "keep one: the header is a token of its own",
+        );
+    }
+    let remote = RemoteEndpoint { url, headers, oauth };
     match transport {
         Transport::Http => Some(Endpoint::Http(remote)),
         Transport::Sse => Some(Endpoint::Sse(remote)),
