@@ -13,6 +13,7 @@ pub mod core;
 mod declared;
 mod describe;
 pub mod error;
+pub mod extension;
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;
