@@ -3,9 +3,10 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
+use haft::extension::TASKS_EXTENSION;
 use haft::mcp_server::{Level, Peer};
 use haft::oauth::BoxFuture;
-use haft::{Question, Refusal, Requester};
+use haft::{Era, Question, Refusal, Requester};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -37,6 +38,16 @@ impl Requester for Behind {
             Some(((*key).to_owned(), value.clone()))
         });
         Value::Object(passed.collect())
+    }
+
+    /// A modern client says for each request whether it takes tasks, and that is passed on. A legacy client has no
+    /// word for it: Haft follows the task in its place.
+    fn takes_tasks(&self) -> bool {
+        self.0.era() == Era::Legacy || self.0.has_extension(TASKS_EXTENSION)
+    }
+
+    fn task_started(&self) {
+        self.0.task_started();
     }
 
     fn log_level(&self) -> Option<&'static str> {

@@ -132,6 +132,10 @@ fn told_how(mut envelope: Envelope) -> Envelope {
 /// A tool as clients see it: what its server says, and how it is registered here.
 fn described(offer: ToolOffer) -> ToolDescription {
     let ToolOffer { mut description, registration } = offer;
+    // Haft follows tasks of servers itself: clients need not ask for one, and some refuse to call such a tool.
+    if let Some(Value::Object(execution)) = description.rest.get_mut("execution") {
+        execution.remove("taskSupport");
+    }
     let meta = description.rest.entry("_meta").or_insert_with(|| json!({}));
     if let Value::Object(meta) = meta {
         meta.insert(REGISTRATION.to_owned(), json!(registration));

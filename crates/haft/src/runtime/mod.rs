@@ -13,6 +13,7 @@ mod fleet;
 #[cfg(feature = "mcp")]
 mod forward;
 mod info;
+mod instructions;
 mod local;
 mod observe;
 mod reconnect;
@@ -57,6 +58,7 @@ pub use figures::{Figures, ToolFigures};
 #[cfg(feature = "mcp")]
 pub use forward::{Offer, Registration, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
+pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use observe::CallSummary;
 pub use reconnect::ReconnectError;
 #[cfg(feature = "mcp")]
