@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use haft::config::choices::Surface;
+use haft::extension::UI_EXTENSION;
 use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
 use haft::oauth::BoxFuture;
 use haft::{INSTRUCTIONS_BYTES_MAX, NAME_BYTES_MAX, RpcError, Runtime};
@@ -103,7 +104,7 @@ impl Gateway {
         let params = params.as_deref();
         match method.as_str() {
             "tools/list" => match self.view.surface() {
-                Surface::All => self.list_tools(params).await,
+                Surface::All => self.list_tools(params, &peer).await,
                 Surface::Search => self.list_search_tools(params),
             },
             "tools/call" => match self.view.surface() {
@@ -138,6 +139,7 @@ impl Service for Gateway {
                     "resources": { "listChanged": true, "subscribe": true },
                     "completions": {},
                     "logging": {},
+                    "extensions": { UI_EXTENSION: {} },
                 }),
                 instructions: self.instructions(),
             }

@@ -165,9 +165,8 @@ impl Fleet {
             let Some(lists) = lists else { continue };
             for tool in &lists.tools {
                 let key = (connection.name().to_owned(), tool.name.clone());
-                let annotations = tool.rest.get("annotations");
                 let definition = ToolDefinition::from(tool.clone());
-                let backend = McpTool::new(Arc::clone(connection), definition, annotations);
+                let backend = McpTool::new(Arc::clone(connection), definition, &tool.rest);
                 backends.insert(key, Arc::new(backend));
             }
         }

@@ -109,8 +109,7 @@ impl Snapshot {
         if let Some(failure) = self.fleet.missing(name, &self.known, is_shown) {
             return CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) };
         }
-        let shown =
-            |tool: &&Arc<Offered>| sight.shows(tool.registered.source.server(), tool.name());
+        let shown = |tool: &&Arc<Offered>| sight.shows_tool(tool);
         let near = nearest(name, self.order.iter().filter(shown).map(|tool| tool.name()));
         CallError::UnknownTool { tool: name.to_owned(), nearest: near.map(ToOwned::to_owned) }
     }

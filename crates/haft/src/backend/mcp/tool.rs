@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haft_bounds::heavy;
 use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::connection::Connection;
 use super::{convert, failure, supervisor};
@@ -25,6 +25,7 @@ pub struct McpTool {
     connection: Arc<Connection>,
     definition: ToolDefinition,
     repeat: Repeat,
+    is_app_only: bool,
 }
 
 /// Whether a call whose fate is unknown may be sent again.
@@ -37,19 +38,22 @@ enum Repeat {
 }
 
 impl McpTool {
-    /// A tool of `connection`'s server. `annotations` are the server's own hints about it.
+    /// A tool of `connection`'s server. `rest` is what else the server says about it.
     pub fn new(
         connection: Arc<Connection>,
         definition: ToolDefinition,
-        annotations: Option<&Value>,
+        rest: &Map<String, Value>,
     ) -> Self {
         let says = |hint: &str| {
-            annotations.and_then(|it| it.get(hint)).and_then(Value::as_bool).unwrap_or(false)
+            rest.get("annotations")
+                .and_then(|it| it.get(hint))
+                .and_then(Value::as_bool)
+                .unwrap_or(false)
         };
         // Never a base for policy; but whoever lies here harms nobody but his own server.
         let is_harmless = says("readOnlyHint") || says("idempotentHint");
         let repeat = if is_harmless { Repeat::Harmless } else { Repeat::Never };
-        Self { connection, definition, repeat }
+        Self { connection, definition, repeat, is_app_only: is_app_only(rest) }
     }
 
     async fn call(
@@ -158,9 +162,20 @@ impl McpTool {
     }
 }
 
+/// Whether the server says who may call a tool, and models are not among them (`_meta.ui.visibility`).
+fn is_app_only(rest: &Map<String, Value>) -> bool {
+    let ui = rest.get("_meta").and_then(|meta| meta.get("ui"));
+    let visibility = ui.and_then(|ui| ui.get("visibility")).and_then(Value::as_array);
+    visibility.is_some_and(|callers| !callers.iter().any(|caller| caller == "model"))
+}
+
 impl Tool for McpTool {
     fn definition(&self) -> ToolDefinition {
         self.definition.clone()
+    }
+
+    fn is_app_only(&self) -> bool {
+        self.is_app_only
     }
 
     fn invoke<'a>(
