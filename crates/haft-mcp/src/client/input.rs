@@ -63,7 +63,8 @@ impl Client {
                 ResultKind::Complete => return Ok(result),
                 ResultKind::InputRequired => {}
                 ResultKind::Task if method == "tools/call" && self.negotiated_tasks(&**handler) => {
-                    return self.follow_task(&result, options.clone(), handler).await;
+                    // Boxed: it is rare, and every request would have its size.
+                    return Box::pin(self.follow_task(&result, options.clone(), handler)).await;
                 }
                 ResultKind::Task => {
                     return Err(RequestError::protocol(format!(

@@ -160,7 +160,8 @@ impl Client {
         };
         let params = Params::new().text("name", name).raw("arguments", arguments.get());
         if self.must_ask_for_task(name) {
-            return self.call_as_task(params, options).await;
+            // Boxed: it is rare, and every call would have its size.
+            return Box::pin(self.call_as_task(params, options)).await;
         }
         self.ask("tools/call", params, options).await
     }

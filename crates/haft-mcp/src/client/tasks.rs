@@ -29,6 +29,8 @@ const POLL_DEFAULT: Duration = Duration::from_secs(1);
 const POLL_FAILURES_MAX: u32 = 3;
 /// How long a server of the legacy era is asked to keep a task.
 const LEGACY_TTL_MS: u64 = 60 * 60 * 1000;
+/// Where a result of the legacy era names its task.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The longest id of a task.
 const TASK_ID_BYTES_MAX: usize = 1024;
 /// How long it may take to cancel a task that nobody waits for.
@@ -84,6 +86,17 @@ impl<'a> TaskState<'a> {
         suggested.unwrap_or(POLL_DEFAULT).clamp(POLL_MIN, POLL_MAX)
     }
 
+    /// Returns when a new task is polled: one that needs something, or has ended already, at once.
+    fn first_poll(&self) -> Instant {
+        let pause = match self.status {
+            Status::Working => self.pause(),
+            Status::InputRequired | Status::Completed | Status::Failed | Status::Cancelled => {
+                Duration::ZERO
+            }
+        };
+        Instant::now() + pause
+    }
+
     /// Returns what a task that has ended amounts to.
     fn outcome(self) -> Result<Box<RawValue>, RequestError> {
         let missing =
@@ -133,7 +146,7 @@ impl Client {
         let created = TaskState::read(created)?;
         let mut task = RunningTask::new(self, &created, options);
         handler.task_started();
-        let mut next_poll = task.first_poll(&created);
+        let mut next_poll = created.first_poll();
         let mut asked = HashSet::new();
         let mut asking: Option<BoxFuture<'static, Result<String, RequestError>>> = None;
         // The caller has the time limit and drops the future.
@@ -151,14 +164,13 @@ impl Client {
             let polled = task.ended_if_refused(polled)?;
             let state = TaskState::read(&polled)?;
             match state.status {
-                Status::Working => {}
                 Status::InputRequired if asking.is_none() => {
                     let questions = new_questions(&state, &mut asked)?;
                     if !questions.is_empty() {
                         asking = Some(Box::pin(answers(questions, Arc::clone(handler))));
                     }
                 }
-                Status::InputRequired => {}
+                Status::Working | Status::InputRequired => {}
                 Status::Completed | Status::Failed | Status::Cancelled => {
                     task.is_running = false;
                     return state.outcome();
@@ -191,7 +203,7 @@ impl Client {
         let created = TaskState::read(created)?;
         let mut task = RunningTask::new(self, &created, options);
         handler.task_started();
-        let mut next_poll = task.first_poll(&created);
+        let mut next_poll = created.first_poll();
         let mut status = created.status;
         while status == Status::Working {
             tokio::time::sleep_until(next_poll).await;
@@ -209,8 +221,34 @@ impl Client {
         let result = task.result().await;
         let result = task.ended_if_refused(result)?;
         task.is_running = false;
-        Ok(result)
+        Ok(without_related_task(result))
     }
+}
+
+/// Removes the server's own id of the task from a result (legacy era). It is of no use to whoever made the call. All else
+/// stays as it was sent.
+fn without_related_task(result: Box<RawValue>) -> Box<RawValue> {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow, default, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    let text = result.get();
+    if memchr::memmem::find(text.as_bytes(), RELATED_TASK.as_bytes()).is_none() {
+        return result;
+    }
+    let meta = serde_json::from_str::<Parts<'_>>(text).ok().and_then(|parts| parts.meta);
+    let Some(meta) = meta.map(RawValue::get) else { return result };
+    let kept = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(meta).ok();
+    let kept = kept.and_then(|mut fields| {
+        fields.remove(RELATED_TASK)?;
+        serde_json::to_string(&fields).ok()
+    });
+    let Some(kept) = kept else { return result };
+    // The field is a part of the text.
+    let at = meta.as_ptr().addr() - text.as_ptr().addr();
+    let text = [&text[..at], &kept, &text[at + meta.len()..]].concat();
+    RawValue::from_string(text).unwrap_or(result)
 }
 
 async fn answered(
@@ -250,15 +288,6 @@ impl<'a> RunningTask<'a> {
     fn new(client: &'a Client, created: &TaskState<'_>, options: RequestOptions) -> Self {
         let id = created.task_id.clone().into_owned();
         Self { client, id, options, is_running: true }
-    }
-
-    /// A task that needs something, or has ended already, is polled at once.
-    fn first_poll(&self, created: &TaskState<'_>) -> Instant {
-        let pause = match created.status {
-            Status::Working => created.pause(),
-            _ => Duration::ZERO,
-        };
-        Instant::now() + pause
     }
 
     /// A task about which the server answers with an error has ended, or is unknown there.
@@ -360,6 +389,22 @@ impl Drop for RunningTask<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_servers_own_task_id_is_removed() {
+        let removed = |json: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
+            without_related_task(raw).get().to_owned()
+        };
+        let related = r#""io.modelcontextprotocol/related-task":{"taskId":"1"}"#;
+        assert_eq!(
+            removed(&format!(r#"{{"a": 1e400, "_meta" : {{"b":2, {related}}},"c":[]}}"#)),
+            r#"{"a": 1e400, "_meta" : {"b":2},"c":[]}"#
+        );
+        for same in [r#"{"_meta":{}}"#, &format!(r#"{{"content":{{{related}}}}}"#)] {
+            assert_eq!(removed(same), same);
+        }
+    }
 
     #[test]
     fn the_suggested_interval_is_bounded() {

@@ -30,7 +30,7 @@ fn toolbox(era: &str) -> (Workspace, std::path::PathBuf) {
     (workspace, facts)
 }
 
-fn params(extensions: Value, more: Value) -> Value {
+fn params(extensions: &Value, more: Value) -> Value {
     let mut params = more;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -51,17 +51,17 @@ fn a_client_with_apps_gets_everything() {
     let (workspace, facts) = toolbox("modern");
     let mut client = Client::start(&workspace);
     let able = json!({UI: {"mimeTypes": ["text/html;profile=mcp-app"]}, "com.example/own": {}});
-    let about = client.ask(&json!(1), "server/discover", &params(able.clone(), json!({})));
+    let about = client.ask(&json!(1), "server/discover", &params(&able, json!({})));
     let extensions = &about["result"]["capabilities"]["extensions"];
     assert_eq!(*extensions, json!({UI: {}, "io.modelcontextprotocol/tasks": {}}));
-    let list = client.ask(&json!(2), "tools/list", &params(able.clone(), json!({})));
+    let list = client.ask(&json!(2), "tools/list", &params(&able, json!({})));
     assert_eq!(names(&list), ["clock", "tick", "echo"]);
     let meta = &list["result"]["tools"][0]["_meta"]["ui"];
     assert_eq!(meta["resourceUri"], "ui://clock/view");
-    let call = client.ask(&json!(3), "tools/call", &params(able.clone(), json!({"name": "tick"})));
+    let call = client.ask(&json!(3), "tools/call", &params(&able, json!({"name": "tick"})));
     assert_eq!(call["result"]["content"][0]["text"], "plain text", "{call}");
     let read =
-        client.ask(&json!(4), "resources/read", &params(able, json!({"uri": "ui://clock/view"})));
+        client.ask(&json!(4), "resources/read", &params(&able, json!({"uri": "ui://clock/view"})));
     assert_eq!(read["result"]["contents"][0]["text"], "<p>clock</p>", "{read}");
     let sent = messages(&facts, "tools/call").remove(0);
     let declared = &sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];

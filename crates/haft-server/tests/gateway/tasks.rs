@@ -70,6 +70,7 @@ fn a_task_of_a_server_is_a_task_of_the_client() {
         let done = wait_for(&mut client, id, "completed");
         let result = &done["result"]["structuredContent"];
         assert_eq!(result["answer"]["content"], json!({"name": "Ada"}), "{era}: {done}");
+        assert_eq!(done["result"]["_meta"].get("io.modelcontextprotocol/related-task"), None);
         // The server behind has another id, which the client does not learn.
         let poll = if era == "legacy" { "tasks/result" } else { "tasks/get" };
         assert_ne!(messages(&facts, poll)[0]["params"]["taskId"], *id);
