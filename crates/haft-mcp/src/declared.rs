@@ -22,6 +22,13 @@ pub(crate) fn capabilities(declared: &RawValue, names: &[&str]) -> Option<Value>
     Some(Value::Object(kept.collect::<Map<_, _>>()))
 }
 
+/// Returns the extensions of these names among the capabilities, or nothing if none is declared.
+pub(crate) fn extensions(declared: &RawValue, names: &[&str]) -> Option<Value> {
+    let declared: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(declared.get()).ok()?;
+    let extensions = capabilities(declared.get("extensions")?, names)?;
+    extensions.as_object().is_some_and(|it| !it.is_empty()).then_some(extensions)
+}
+
 fn bounded(capability: &RawValue) -> Value {
     let text = capability.get();
     let whole = (text.len() <= CAPABILITY_BYTES_MAX).then(|| serde_json::from_str(text).ok());

@@ -34,6 +34,14 @@ pub trait Handler: Send + Sync + 'static {
         None
     }
 
+    /// Whether a call may become a task at the server (2026-07-28). The client follows the task to its end.
+    fn takes_tasks(&self) -> bool {
+        true
+    }
+
+    /// Notified when the call has become a task at the server.
+    fn task_started(&self) {}
+
     /// Answers a request. Dropped when the server cancels it or the connection ends.
     fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         Box::pin(async move {

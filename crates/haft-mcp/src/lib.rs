@@ -14,6 +14,7 @@ mod declared;
 mod delivery;
 mod describe;
 pub mod error;
+pub mod extension;
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;

@@ -56,7 +56,7 @@ pub use error::{CallError, Code, ToolFailure};
 #[cfg(feature = "mcp")]
 pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
-    http_client_builder, oauth, server as mcp_server,
+    extension, http_client_builder, oauth, server as mcp_server,
 };
 pub use inbox::{Ask, Inbox};
 pub use name::NAME_BYTES_MAX;
@@ -64,8 +64,8 @@ pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
-    EffectiveValue, Figures, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,
-    Shutdown, StartError, ToolFigures, ToolInfo,
+    EffectiveValue, Figures, INSTRUCTIONS_BYTES_MAX, ReconnectError, Runtime, RuntimeBuilder,
+    ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};

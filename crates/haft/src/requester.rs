@@ -25,6 +25,15 @@ pub trait Requester: Send + Sync + 'static {
     /// What the client can answer: `{"sampling": {}, "elicitation": {}, "roots": {}}` or less.
     fn capabilities(&self) -> Value;
 
+    /// Whether the call may become a task at the server. Haft follows the task to its end, so only a client that
+    /// decides this for each request says no.
+    fn takes_tasks(&self) -> bool {
+        true
+    }
+
+    /// Notified when the server works on the call as a task. Must return at once.
+    fn task_started(&self) {}
+
     /// From which level on log messages are wanted.
     fn log_level(&self) -> Option<&'static str>;
 

@@ -38,6 +38,11 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
+    /// Whether only user interfaces call the tool (MCP Apps). Models do not see it. Asked for each call and list.
+    fn is_app_only(&self) -> bool {
+        false
+    }
+
     /// Lets go of whatever the tool holds, at shutdown.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::identity::{DiscoverResult, InitializeResult, LEGACY_VERSIONS, MODERN_VERSION};
 use super::{Client, ClientOptions, Identity, Params, listen};
 use crate::error::{Failure, RequestError, RpcError, TransportError, UNSUPPORTED_VERSION};
+use crate::extension::TASKS_EXTENSION;
 use crate::handler::Handler;
 use crate::inbox::Inbox;
 use crate::session::{RequestOptions, Session};
@@ -209,6 +210,7 @@ impl Opening<'_> {
             options: self.options.clone(),
             meta,
             mirrors: Mutex::new(HashMap::new()),
+            task_tools: Mutex::default(),
             watched: Mutex::default(),
         }
     }
@@ -229,9 +231,13 @@ fn capabilities(options: &ClientOptions, handler: &dyn Handler) -> Value {
 
 /// The fields of `_meta` that every request of the modern era carries.
 pub(super) fn meta(options: &ClientOptions, handler: &dyn Handler) -> String {
+    let mut capabilities = capabilities(options, handler);
+    if let (true, Value::Object(map)) = (handler.takes_tasks(), &mut capabilities) {
+        map.entry("extensions").or_insert_with(|| json!({}))[TASKS_EXTENSION] = json!({});
+    }
     let mut meta = format!(
         r#""io.modelcontextprotocol/protocolVersion":"{MODERN_VERSION}","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{}"#,
-        capabilities(options, handler),
+        capabilities,
         client_info(options)
     );
     if let Some(level) = handler.log_level().or(options.log_level) {

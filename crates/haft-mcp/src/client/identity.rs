@@ -38,6 +38,12 @@ impl Identity {
         self.capabilities.get(capability).is_some_and(|it| !it.is_null())
     }
 
+    /// Whether the server declares an extension, such as `io.modelcontextprotocol/tasks`.
+    pub fn has_extension(&self, extension: &str) -> bool {
+        let extensions = self.capabilities.get("extensions");
+        extensions.and_then(|it| it.get(extension)).is_some_and(|it| !it.is_null())
+    }
+
     /// The names of the capabilities the server declares.
     pub fn declared(&self) -> impl Iterator<Item = &str> {
         let all = self.capabilities.as_object().into_iter().flatten();
@@ -53,7 +59,8 @@ impl Identity {
 
 /// How much of the capabilities is kept as it was sent. Of more, only those in use are kept.
 const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
-const USED_CAPABILITIES: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
+const USED_CAPABILITIES: [&str; 7] =
+    ["tools", "prompts", "resources", "completions", "logging", "extensions", "tasks"];
 /// How much is kept of how a server wants to be used.
 const INSTRUCTIONS_BYTES_MAX: usize = 64 * 1024;
 

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Client, Params, mirror};
+use super::{Client, Params, mirror, tasks};
 use crate::error::RequestError;
 use crate::tool::ToolDescription;
 use crate::transport::Era;
@@ -39,6 +39,10 @@ impl Client {
         leave_out_oversized(&mut listed);
         if self.identity.era == Era::Modern && self.session.transport().answers_in_exchange() {
             self.learn_mirrors(&mut listed);
+        }
+        if self.identity.era == Era::Legacy {
+            let required = listed.items.iter().filter(|tool| tasks::requires_task(tool));
+            *self.task_tools() = required.map(|tool| tool.name.clone()).collect();
         }
         Ok(listed)
     }

@@ -7,9 +7,11 @@ mod listen;
 mod lists;
 pub(crate) mod mirror;
 mod params;
+mod result;
+mod tasks;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +44,8 @@ pub struct Client {
     meta: String,
     /// Which arguments of which tool travel as headers too.
     mirrors: Mutex<HashMap<String, Vec<Mirror>>>,
+    /// Tools that a server of the legacy era runs as tasks only.
+    task_tools: Mutex<HashSet<String>>,
     /// Resources whose updates are listened for, in the era in which that takes a request that lasts.
     watched: Mutex<HashMap<String, DropGuard>>,
 }
@@ -155,6 +159,10 @@ impl Client {
             ..RequestOptions::default()
         };
         let params = Params::new().text("name", name).raw("arguments", arguments.get());
+        if self.must_ask_for_task(name) {
+            // Boxed: it is rare, and every call would have its size.
+            return Box::pin(self.call_as_task(params, options)).await;
+        }
         self.ask("tools/call", params, options).await
     }
 
@@ -247,6 +255,10 @@ impl Client {
             trace: None,
             answer_bytes: None,
         }
+    }
+
+    fn task_tools(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.task_tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn mirrors(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Mirror>>> {

@@ -73,7 +73,7 @@ impl Drop for Asked<'_> {
 
 /// The questions of one request of the modern era, on their way into a result that asks back.
 pub(super) struct Questions {
-    new: mpsc::UnboundedSender<Question>,
+    new: mpsc::UnboundedSender<Signal>,
     /// What the client answered before it was asked, as it may where it knows the questions.
     given: Mutex<Given>,
 }
@@ -84,7 +84,15 @@ struct Given {
     unnamed: u64,
 }
 
-/// One of them.
+/// What the work of a request has to say before its answer.
+pub(super) enum Signal {
+    /// It asks the client something.
+    Question(Question),
+    /// A server behind it works on it as a task.
+    TaskStarted,
+}
+
+/// A question of one request.
 pub(super) struct Question {
     pub(super) name: String,
     pub(super) method: String,
@@ -106,9 +114,15 @@ impl Question {
 impl Questions {
     pub(super) fn new(
         given: HashMap<String, Box<RawValue>>,
-    ) -> (Self, mpsc::UnboundedReceiver<Question>) {
+    ) -> (Self, mpsc::UnboundedReceiver<Signal>) {
         let (new, asked) = mpsc::unbounded_channel();
         (Self { new, given: Mutex::new(Given { answers: given, unnamed: 0 }) }, asked)
+    }
+
+    /// Reports that a server works on the request as a task.
+    pub(super) fn task_started(&self) {
+        // Without a receiver, the request is over.
+        drop(self.new.send(Signal::TaskStarted));
     }
 
     pub(super) async fn ask(
@@ -141,7 +155,7 @@ impl Questions {
             withdrawn: withdrawn.cloned(),
         };
         let gone = || RpcError::new(INVALID_PARAMS, "the client did not come back with an answer");
-        self.new.send(question).map_err(|_| gone())?;
+        self.new.send(Signal::Question(question)).map_err(|_| gone())?;
         match answered.await {
             Ok(answer) => answer,
             // The asker holds its answer and drops this future. An error here would race with that answer.

@@ -13,8 +13,11 @@ use super::level::Level;
 use super::meta::{Meta, Wishes};
 use super::peer::{Asking, ClientFacts, Line, Peer};
 use super::seal::Bound;
+use super::tasks::Tasks;
 use super::{Change, ClientRequest, INVALID_REQUEST, Service, Subscription, listen, modern};
+use crate::budget::KeptBytes;
 use crate::error::{INVALID_PARAMS, METHOD_NOT_FOUND, RpcError};
+use crate::extension::TASKS_EXTENSION;
 
 /// From which level on clients that asked for none get log messages.
 const LEVEL: Level = Level::Info;
@@ -29,6 +32,7 @@ pub(super) type Answer = Result<Box<RawValue>, RpcError>;
 pub(super) struct Desk {
     pub(super) service: Arc<dyn Service>,
     parking: Arc<Parking>,
+    tasks: Arc<Tasks>,
 }
 
 /// A request as it came.
@@ -108,8 +112,9 @@ struct SetLevel {
 }
 
 impl Desk {
-    pub(super) fn new(service: Arc<dyn Service>) -> Arc<Self> {
-        Arc::new(Self { service, parking: Arc::new(Parking::new()) })
+    pub(super) fn new(service: Arc<dyn Service>, kept_bytes: KeptBytes) -> Arc<Self> {
+        let (parking, tasks) = (Arc::new(Parking::new()), Tasks::new(kept_bytes));
+        Arc::new(Self { service, parking, tasks })
     }
 
     /// Answers a request of the legacy era. `out` takes what is to be told before the answer.
@@ -170,20 +175,25 @@ impl Desk {
         let Wishes { progress_token, level } = wishes;
         let line = Line::new(out, progress_token);
         let Input { input_responses, request_state } = Input::read(params)?;
+        let takes_tasks = facts.has_extension(TASKS_EXTENSION);
+        if let Some(answer) = self.tasks.answer(method, params, &facts.principal, takes_tasks) {
+            return answer.map(|result| modern::complete(method, result));
+        }
+        let tasks = (takes_tasks && method == "tools/call").then(|| Arc::clone(&self.tasks));
         let responses = input_responses.unwrap_or_default();
         if let Some(state) = request_state {
             let bound = Bound::new(&facts.principal, method, &lasting(params));
-            let answer = self.parking.resume(&state, bound, responses, &line).await;
+            let answer = self.parking.resume(&state, bound, responses, &line, tasks).await;
             return answer.map(|result| modern::complete(method, result));
         }
         let principal = Arc::clone(&facts.principal);
         let revoked = facts.revoked.clone();
-        let (questions, asked_back) = Questions::new(responses);
+        let (questions, signals) = Questions::new(responses);
         let asking = Asking::Modern(Arc::new(questions));
         let peer = Peer { facts: Arc::new(facts), line: Arc::clone(&line), asking, level };
         let service = Arc::clone(&self.service);
         let answer = match method {
-            "server/discover" => modern::discover(&service.about()),
+            "server/discover" => modern::discover(&service.about().await),
             "subscriptions/listen" => listen::listen(service, asked, peer).await,
             // Words of the other era.
             "initialize"
@@ -193,8 +203,12 @@ impl Desk {
             | "resources/unsubscribe" => Err(unknown(method)),
             _ => {
                 let work = service.request(request(asked, peer));
-                let work = Work { answer: Running::Here(work), asked: asked_back, line, revoked };
-                self.parking.run(work, || Bound::new(&principal, method, &lasting(params))).await
+                let bound = || Bound::new(&principal, method, &lasting(params));
+                let principal = Arc::clone(&principal);
+                let answer = Running::Here(work);
+                let work =
+                    Work { answer, signals, line, principal, revoked, tasks, is_task: false };
+                self.parking.run(work, bound).await
             }
         };
         answer.map(|result| modern::complete(method, result))

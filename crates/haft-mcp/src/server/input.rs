@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::ask::Question;
+use super::ask::{Question, Signal};
 use super::peer::Line;
 use super::principal::revocation;
 use super::seal::{Bound, Broken, ParkedId, Seal};
+use super::tasks::Tasks;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::handler::BoxFuture;
 
@@ -24,6 +26,9 @@ const WAIT_MAX: Duration = Duration::from_mins(10);
 /// How many requests may wait for their clients at once, and how many of one client.
 const PARKED_MAX: usize = 1_000;
 const PARKED_OF_ONE_MAX: usize = PARKED_MAX / 2;
+/// How long a call may run before it becomes a task, for clients that take tasks and did not ask for progress, which
+/// tasks do not report.
+const TASK_AFTER: Duration = Duration::from_secs(10);
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
@@ -70,10 +75,15 @@ struct Parked {
 /// A request under way that may ask.
 pub(super) struct Work {
     pub(super) answer: Running,
-    pub(super) asked: mpsc::UnboundedReceiver<Question>,
+    pub(super) signals: mpsc::UnboundedReceiver<Signal>,
     pub(super) line: Arc<Line>,
+    pub(super) principal: Arc<str>,
     /// Cancelled when the client's permission ends. The work ends with it.
     pub(super) revoked: Option<Arc<CancellationToken>>,
+    /// Where it goes on as a task, if the client takes tasks.
+    pub(super) tasks: Option<Arc<Tasks>>,
+    /// Whether it should be a task already.
+    pub(super) is_task: bool,
 }
 
 /// The work itself: driven by whoever waits for it, until it has to go on without.
@@ -83,7 +93,7 @@ pub(super) enum Running {
 }
 
 impl Running {
-    async fn answer(&mut self) -> Answer {
+    pub(super) async fn answer(&mut self) -> Answer {
         match self {
             Self::Here(work) => work.await,
             Self::Apart(work) => work.await.unwrap_or_else(|_| {
@@ -105,15 +115,36 @@ impl Parking {
         mut work: Work,
         bound: impl FnOnce() -> Bound,
     ) -> Answer {
-        let first = tokio::select! {
-            // What the work asks in one go is there when it rests.
-            biased;
-            answer = work.answer.answer() => return answer,
-            Some(question) = work.asked.recv() => question,
+        let task_at = Instant::now() + TASK_AFTER;
+        let first = loop {
+            if work.is_task
+                && let Some(tasks) = work.tasks.take()
+            {
+                match tasks.begin(work) {
+                    Ok(created) => return created,
+                    // Without room for a task the client waits for its answer.
+                    Err(back) => work = back,
+                }
+            }
+            let becomes_task = work.tasks.is_some() && !work.line.wants_progress();
+            let signal = tokio::select! {
+                // What the work asks in one go is there when it rests.
+                biased;
+                answer = work.answer.answer() => return answer,
+                Some(signal) = work.signals.recv() => signal,
+                () = tokio::time::sleep_until(task_at), if becomes_task => Signal::TaskStarted,
+            };
+            match signal {
+                Signal::Question(question) => break question,
+                Signal::TaskStarted => work.is_task = true,
+            }
         };
         let mut open = vec![first];
-        while let Ok(question) = work.asked.try_recv() {
-            open.push(question);
+        while let Ok(signal) = work.signals.try_recv() {
+            match signal {
+                Signal::Question(question) => open.push(question),
+                Signal::TaskStarted => work.is_task = true,
+            }
         }
         self.park(work, &bound(), open)
     }
@@ -125,13 +156,16 @@ impl Parking {
         bound: Bound,
         mut responses: HashMap<String, Box<RawValue>>,
         line: &Line,
+        tasks: Option<Arc<Tasks>>,
     ) -> Answer {
         let seal = self.seal()?;
         let id = seal.open(state, &bound).map_err(refused)?;
         let parked = self.lock().remove(&id);
-        let Some(Parked { work, open, .. }) = parked else {
+        let Some(Parked { mut work, open, .. }) = parked else {
             return Err(refused(Broken::Expired));
         };
+        // Each request says for itself whether it takes tasks.
+        work.tasks = tasks;
         work.line.follow(line);
         let mut unanswered = Vec::new();
         for question in open {
@@ -157,8 +191,8 @@ impl Parking {
             RpcError::new(INTERNAL_ERROR, format!("no random numbers: {error}"))
         })?;
         let result = asking(&open, &seal.close(id, bound, WAIT_MAX))?;
-        let Work { answer, asked, line, revoked } = work;
-        let answer = match answer {
+        let mut work = work;
+        work.answer = match work.answer {
             // Its time runs and its server may fail while nobody waits here.
             Running::Here(running) => {
                 Running::Apart(AbortOnDropHandle::new(self.tasks.spawn(running)))
@@ -166,7 +200,7 @@ impl Parking {
             apart @ Running::Apart(_) => apart,
         };
         let parking = Arc::downgrade(self);
-        let until = revoked.clone();
+        let until = work.revoked.clone();
         let expiry = async move {
             tokio::select! {
                 () = tokio::time::sleep(WAIT_MAX) => {}
@@ -186,7 +220,6 @@ impl Parking {
                 let text = "too many requests wait for answers of their clients already";
                 return Err(RpcError::new(INTERNAL_ERROR, text));
             }
-            let work = Work { answer, asked, line, revoked };
             let principal = bound.principal.clone();
             // Started under the lock: a permission that ended already must find the entry.
             let timer = AbortOnDropHandle::new(self.tasks.spawn(expiry));
@@ -205,14 +238,25 @@ impl Parking {
     }
 }
 
+/// A question as the client sees it.
+#[derive(Serialize)]
+pub(super) struct InputRequest<'a> {
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
+}
+
+/// Returns questions by their names, as results show them.
+pub(super) fn shown_questions(questions: &[Question]) -> BTreeMap<&str, InputRequest<'_>> {
+    let shown = questions.iter().map(|it| {
+        let request = InputRequest { method: &it.method, params: it.params.as_deref() };
+        (it.name.as_str(), request)
+    });
+    shown.collect()
+}
+
 /// The result that asks.
 fn asking(questions: &[Question], state: &str) -> Answer {
-    #[derive(Serialize)]
-    struct InputRequest<'a> {
-        method: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        params: Option<&'a RawValue>,
-    }
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct InputRequired<'a> {
@@ -220,15 +264,11 @@ fn asking(questions: &[Question], state: &str) -> Answer {
         input_requests: BTreeMap<&'a str, InputRequest<'a>>,
         request_state: &'a str,
     }
-    let input_requests = questions
-        .iter()
-        .map(|it| {
-            let request = InputRequest { method: &it.method, params: it.params.as_deref() };
-            (it.name.as_str(), request)
-        })
-        .collect();
-    let result =
-        InputRequired { result_type: "input_required", input_requests, request_state: state };
+    let result = InputRequired {
+        result_type: "input_required",
+        input_requests: shown_questions(questions),
+        request_state: state,
+    };
     to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
 }
 

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::desk::{Answer, Asked, RESOURCES_MAX, URI_BYTES_MAX, read};
 use super::peer::Peer;
+use super::tasks::missing_extension;
 use super::{Change, Service, Subscription, change};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
+use crate::extension::TASKS_EXTENSION;
 use crate::wire;
 
 /// What a client wants to hear of.
@@ -36,6 +39,18 @@ struct Params {
     notifications: Filter,
 }
 
+#[derive(Deserialize)]
+struct TaskParams {
+    notifications: TaskFilter,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TaskFilter {
+    #[serde(default)]
+    task_ids: Option<IgnoredAny>,
+}
+
 impl Filter {
     fn wants(&self, change: &Change) -> bool {
         match change {
@@ -50,6 +65,11 @@ impl Filter {
 /// Tells of changes until there will be none any more, or the client has heard enough and drops this.
 pub(super) async fn listen(service: Arc<dyn Service>, asked: Asked<'_>, peer: Peer) -> Answer {
     let Params { notifications: mut filter } = read(asked.params)?;
+    let TaskParams { notifications } = read(asked.params)?;
+    // States of tasks are polled here; none is acknowledged.
+    if notifications.task_ids.is_some() && !peer.has_extension(TASKS_EXTENSION) {
+        return Err(missing_extension());
+    }
     let uris = &filter.resource_subscriptions;
     if uris.len() > RESOURCES_MAX || uris.iter().any(|uri| uri.len() > URI_BYTES_MAX) {
         let text = format!(

@@ -18,6 +18,7 @@ mod peer;
 mod principal;
 mod seal;
 mod stdio;
+mod tasks;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ fn refused_id(message: &[u8], excess: Excess) -> Option<&RawValue> {
 /// What is offered to clients.
 pub trait Service: Send + Sync + 'static {
     /// Who answers, and what it can do. Asked for each client.
-    fn about(&self) -> About;
+    fn about(self: Arc<Self>) -> BoxFuture<'static, About>;
 
     /// Answers one request. Dropped when the client cancels it or goes away, and the work must end
     /// with it. What the protocol itself answers (`initialize`, `ping`, `server/discover`,

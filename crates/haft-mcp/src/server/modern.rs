@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 use super::About;
 use super::meta::Meta;
@@ -14,6 +14,7 @@ use super::peer::{ClientFacts, client_name, used_capabilities};
 use super::principal::Principal;
 use crate::client::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, UNSUPPORTED_VERSION};
+use crate::extension::TASKS_EXTENSION;
 use crate::transport::Era;
 
 /// What the request says about its client, or why it cannot be answered.
@@ -64,9 +65,13 @@ fn supported() -> Vec<&'static str> {
 /// The answer to `server/discover`.
 pub(super) fn discover(about: &About) -> Result<Box<RawValue>, RpcError> {
     let info = json!({ "name": about.name, "version": about.version });
+    let mut capabilities = about.capabilities.clone();
+    if let Value::Object(map) = &mut capabilities {
+        map.entry("extensions").or_insert_with(|| json!({}))[TASKS_EXTENSION] = json!({});
+    }
     let mut result = json!({
         "supportedVersions": supported(),
-        "capabilities": about.capabilities,
+        "capabilities": capabilities,
         "_meta": { "io.modelcontextprotocol/serverInfo": info },
     });
     if let Some(instructions) = &about.instructions {

@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asks, Questions};
 use super::level::Level;
+
 use crate::declared;
 use crate::error::{METHOD_NOT_FOUND, RpcError};
+use crate::extension::{TASKS_EXTENSION, UI_EXTENSION};
 use crate::transport::Era;
 use crate::wire;
 
@@ -42,13 +44,26 @@ pub(super) struct ClientFacts {
     pub(super) capabilities: Value,
 }
 
-/// The capabilities that matter here: the client can be asked something.
+/// The capabilities that matter here: the client can be asked something, and which extensions it has.
 const USED_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
+const USED_EXTENSIONS: [&str; 2] = [TASKS_EXTENSION, UI_EXTENSION];
 
 /// Returns what is kept of the capabilities that a client declares: at most 4 KiB, for as long as its session lives.
 /// Nothing if they are not an object.
 pub(super) fn used_capabilities(declared: &RawValue) -> Option<Value> {
-    declared::capabilities(declared, &USED_CAPABILITIES)
+    let mut used = declared::capabilities(declared, &USED_CAPABILITIES)?;
+    if let Some(extensions) = declared::extensions(declared, &USED_EXTENSIONS) {
+        used["extensions"] = extensions;
+    }
+    Some(used)
+}
+
+impl ClientFacts {
+    /// Whether the client declares an extension.
+    pub(super) fn has_extension(&self, extension: &str) -> bool {
+        let extensions = self.capabilities.get("extensions");
+        extensions.and_then(|it| it.get(extension)).is_some_and(|it| !it.is_null())
+    }
 }
 
 /// Returns the name in a client's `clientInfo`.
@@ -106,8 +121,19 @@ impl Line {
         *self.state() = LineState { out, progress_token };
     }
 
+    /// Sends nothing from now on: the request has its answer.
+    pub(super) fn close(&self) {
+        let (out, _) = mpsc::channel(1);
+        *self.state() = LineState { out, progress_token: None };
+    }
+
     pub(super) fn out(&self) -> mpsc::Sender<String> {
         self.state().out.clone()
+    }
+
+    /// Whether the client wants to receive progress.
+    pub(super) fn wants_progress(&self) -> bool {
+        self.state().progress_token.is_some()
     }
 
     /// Tells something that may be left out where the client reads too slowly.
@@ -147,6 +173,19 @@ impl Peer {
         &self.facts.capabilities
     }
 
+    /// Whether the client declares an extension that passes through here.
+    pub fn has_extension(&self, extension: &str) -> bool {
+        self.facts.has_extension(extension)
+    }
+
+    /// Reports that a server works on the request as a task. A client that declares the extension gets a task, too.
+    pub fn task_started(&self) {
+        match &self.asking {
+            Asking::Modern(questions) => questions.task_started(),
+            Asking::Legacy(_) => {}
+        }
+    }
+
     /// Who the client is, as whoever let it in knows it.
     pub fn principal(&self) -> &str {
         &self.facts.principal
@@ -154,7 +193,7 @@ impl Peer {
 
     /// Whether the client wants to hear how far the request is.
     pub fn wants_progress(&self) -> bool {
-        self.line.state().progress_token.is_some()
+        self.line.wants_progress()
     }
 
     /// Says how far the request is. Left out where the client reads too slowly: a later report says

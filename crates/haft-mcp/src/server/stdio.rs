@@ -20,6 +20,7 @@ use super::{
     Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern,
     over_budget, refused_id,
 };
+use crate::budget::KeptBytes;
 use crate::error::{INTERNAL_ERROR, RpcError};
 use crate::wire::{self, Incoming};
 
@@ -43,7 +44,7 @@ pub async fn stdio(
     let connection = Connection {
         changes: service.changes(),
         principal: Principal::new(options.principal.as_str()),
-        desk: Desk::new(service),
+        desk: Desk::new(service, KeptBytes::default()),
         options,
         id: new_client_id(),
         client: None,
@@ -178,7 +179,7 @@ impl Connection {
     }
 
     async fn request(&mut self, asked: Asked<'_>) {
-        match self.begin(asked) {
+        match self.begin(asked).await {
             Ok(None) => {}
             Ok(Some(result)) => self.send(wire::response(asked.id, &result)).await,
             Err(error) => self.refuse(Some(asked.id), &error).await,
@@ -186,7 +187,7 @@ impl Connection {
     }
 
     /// Shakes hands, or starts a request.
-    fn begin(&mut self, asked: Asked<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
+    async fn begin(&mut self, asked: Asked<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
         let Asked { id, method, params } = asked;
         check_id(id)?;
         if lock(&self.ids).contains_key(id.get()) {
@@ -200,7 +201,7 @@ impl Connection {
         } else {
             match (method, &self.client) {
                 ("initialize", None) => {
-                    let about = self.desk.service.about();
+                    let about = Arc::clone(&self.desk.service).about().await;
                     let (facts, result) = legacy::initialize(params, &about, &self.principal)?;
                     self.client = Some(Client::new(facts));
                     return Ok(Some(result));

@@ -17,4 +17,5 @@ mod sessions;
 mod sse;
 mod support;
 mod suspended;
+mod tasks;
 mod websocket;

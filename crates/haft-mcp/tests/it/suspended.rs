@@ -25,13 +25,15 @@ struct Asking {
 }
 
 impl Service for Asking {
-    fn about(&self) -> About {
-        About {
-            name: "asking".to_owned(),
-            version: "1".to_owned(),
-            capabilities: json!({}),
-            instructions: None,
-        }
+    fn about(self: Arc<Self>) -> BoxFuture<'static, About> {
+        Box::pin(async {
+            About {
+                name: "asking".to_owned(),
+                version: "1".to_owned(),
+                capabilities: json!({}),
+                instructions: None,
+            }
+        })
     }
 
     fn request(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use haft::agent::Sampler;
+use haft::extension::UI_EXTENSION;
 use haft::oauth::BoxFuture;
 use haft::{Inbox, Origin, Refusal, ServerHandler};
 use serde::Deserialize;
@@ -15,6 +16,9 @@ use super::people;
 
 /// How much news may wait to be looked at.
 const NEWS_MAX: usize = 1024;
+
+/// The kind of user interface that passes through to clients (MCP Apps).
+const APP_MIME_TYPE: &str = "text/html;profile=mcp-app";
 
 /// Hears the servers of a toolbox, and tells its gateways what concerns their clients. Give it to the
 /// runtime as its `server_handler`.
@@ -80,7 +84,12 @@ impl Hub {
 impl ServerHandler for Hub {
     /// What some client may be able to do. Which one can is seen when a server asks.
     fn capabilities(&self, _: &str) -> Value {
-        json!({ "sampling": {}, "elicitation": { "form": {}, "url": {} }, "roots": {} })
+        json!({
+            "sampling": {},
+            "elicitation": { "form": {}, "url": {} },
+            "roots": {},
+            "extensions": { UI_EXTENSION: { "mimeTypes": [APP_MIME_TYPE] } },
+        })
     }
 
     /// Of no call that is known, so for those only who answer everything.

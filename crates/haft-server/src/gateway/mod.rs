@@ -19,17 +19,19 @@ mod tools;
 mod view;
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haft::config::choices::Surface;
+use haft::extension::UI_EXTENSION;
 use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
 use haft::oauth::BoxFuture;
-use haft::{NAME_BYTES_MAX, RpcError, Runtime};
+use haft::{INSTRUCTIONS_BYTES_MAX, NAME_BYTES_MAX, RpcError, Runtime};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -48,6 +50,9 @@ const INTERNAL_ERROR: i64 = -32603;
 const URI_BYTES_MAX: usize = 8 * 1024;
 /// How many changes may wait for a slow client; one that missed some asks for every list anew.
 const CHANGES_MAX: usize = 256;
+
+/// How long the first answer to a client waits for servers that are being connected: it says how they want to be used.
+const INSTRUCTIONS_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A toolbox as MCP clients see it.
 pub struct Gateway {
@@ -82,12 +87,24 @@ impl Gateway {
         gateway
     }
 
+    /// How the toolbox wants to be used: Haft's own words for its surface, then those of the servers it shows.
+    fn instructions(&self) -> Option<String> {
+        let own = match self.view.surface() {
+            Surface::All => None,
+            Surface::Search => Some(search::INSTRUCTIONS.to_owned()),
+        };
+        let shows = |server: &str| self.view.shows_server(server);
+        let of_servers = self.runtime.server_instructions(INSTRUCTIONS_BYTES_MAX, shows);
+        let all: Vec<String> = own.into_iter().chain(of_servers).collect();
+        (!all.is_empty()).then(|| all.join("\n\n"))
+    }
+
     async fn answer(&self, request: ClientRequest) -> Result<Box<RawValue>, RpcError> {
         let ClientRequest { method, params, peer } = request;
         let params = params.as_deref();
         match method.as_str() {
             "tools/list" => match self.view.surface() {
-                Surface::All => self.list_tools(params).await,
+                Surface::All => self.list_tools(params, &peer).await,
                 Surface::Search => self.list_search_tools(params),
             },
             "tools/call" => match self.view.surface() {
@@ -109,22 +126,24 @@ impl Gateway {
 }
 
 impl Service for Gateway {
-    fn about(&self) -> About {
-        About {
-            name: "haft".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            capabilities: json!({
-                "tools": { "listChanged": true },
-                "prompts": { "listChanged": true },
-                "resources": { "listChanged": true, "subscribe": true },
-                "completions": {},
-                "logging": {},
-            }),
-            instructions: match self.view.surface() {
-                Surface::All => None,
-                Surface::Search => Some(search::INSTRUCTIONS.to_owned()),
-            },
-        }
+    fn about(self: Arc<Self>) -> BoxFuture<'static, About> {
+        Box::pin(async move {
+            // A server that does not answer must not keep clients waiting.
+            let _ = timeout(INSTRUCTIONS_WAIT_MAX, self.runtime.wait_for_servers()).await;
+            About {
+                name: "haft".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                capabilities: json!({
+                    "tools": { "listChanged": true },
+                    "prompts": { "listChanged": true },
+                    "resources": { "listChanged": true, "subscribe": true },
+                    "completions": {},
+                    "logging": {},
+                    "extensions": { UI_EXTENSION: {} },
+                }),
+                instructions: self.instructions(),
+            }
+        })
     }
 
     fn request(

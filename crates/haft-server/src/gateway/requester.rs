@@ -3,11 +3,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
+use haft::extension::{TASKS_EXTENSION, UI_EXTENSION};
 use haft::mcp_server::{Level, Peer};
 use haft::oauth::BoxFuture;
-use haft::{Question, Refusal, Requester};
-use serde_json::Value;
+use haft::{Era, Question, Refusal, Requester};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 /// What of a client's capabilities concerns servers behind the gateway. Others are between the client and
 /// the gateway.
@@ -36,7 +37,22 @@ impl Requester for Behind {
             let value = declared.get(key).filter(|value| !value.is_null())?;
             Some(((*key).to_owned(), value.clone()))
         });
-        Value::Object(passed.collect())
+        let mut passed: Map<String, Value> = passed.collect();
+        // What a server sends for a user interface passes through to the client as it is.
+        if let Some(ui) = declared.pointer("/extensions").and_then(|it| it.get(UI_EXTENSION)) {
+            passed.insert("extensions".to_owned(), json!({ UI_EXTENSION: ui }));
+        }
+        Value::Object(passed)
+    }
+
+    /// A modern client says for each request whether it takes tasks, and that is passed on. A legacy client has no
+    /// word for it: Haft follows the task in its place.
+    fn takes_tasks(&self) -> bool {
+        self.0.era() == Era::Legacy || self.0.has_extension(TASKS_EXTENSION)
+    }
+
+    fn task_started(&self) {
+        self.0.task_started();
     }
 
     fn log_level(&self) -> Option<&'static str> {

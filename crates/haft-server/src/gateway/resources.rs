@@ -124,7 +124,7 @@ impl Gateway {
     async fn server_of(&self, uri: &str) -> Option<String> {
         let known = self.runtime.known_resources(|server| self.view.shows_server(server));
         let (known, found) = owner(known, uri).await;
-        if let Some(server) = found {
+        if let Some(server) = found.or_else(|| self.server_of_ui(uri)) {
             return Some(server);
         }
         if !self.may_ask_again() {

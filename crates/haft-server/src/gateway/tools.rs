@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft::extension::UI_EXTENSION;
 use haft::mcp_server::Peer;
 use haft::{Code, Envelope, Era, RpcError, ToolCall, ToolDescription, ToolOffer};
 use serde::Deserialize;
@@ -33,20 +34,46 @@ pub(super) struct CallParams {
     pub(super) arguments: Option<Box<RawValue>>,
 }
 
+/// Who calls the tools that a client lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Callers {
+    /// A model alone.
+    Models,
+    /// A model, and user interfaces that the client shows (MCP Apps).
+    Apps,
+}
+
+impl Callers {
+    pub(super) fn of(peer: &Peer) -> Self {
+        if peer.has_extension(UI_EXTENSION) { Self::Apps } else { Self::Models }
+    }
+}
+
 impl Gateway {
-    /// The tools this endpoint shows.
-    pub(super) fn tools(&self) -> Vec<ToolDescription> {
+    /// The tools this endpoint shows, with those that only user interfaces call where these are meant.
+    pub(super) fn tools(&self, callers: Callers) -> Vec<ToolDescription> {
         let offers = self.runtime.tool_offers().into_iter();
         offers
+            .filter(|it| callers == Callers::Apps || !it.app_only)
             .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
             .map(described)
             .collect()
     }
 
-    /// Whether this endpoint shows a tool of this name.
+    /// Whether this endpoint shows models a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         let is_shown = |server: Option<&str>, _: &Value| self.view.shows_tool(server, name);
-        self.runtime.with_tool(name, is_shown).unwrap_or(false)
+        self.runtime.with_tool(name, is_shown).unwrap_or(false) && !self.runtime.is_app_only(name)
+    }
+
+    /// The server whose tool has its user interface at this URI. Servers need not list such resources.
+    pub(super) fn server_of_ui(&self, uri: &str) -> Option<String> {
+        let offers = self.runtime.tool_offers();
+        let has = |offer: &&ToolOffer| {
+            offer.ui_resource() == Some(uri)
+                && self.view.shows_tool(offer.server(), &offer.description.name)
+        };
+        offers.iter().find(has)?.server().map(ToOwned::to_owned)
     }
 
     /// Waits for servers that are being connected, but not for ever: one that does not answer must not
@@ -58,11 +85,12 @@ impl Gateway {
     pub(super) async fn list_tools(
         &self,
         params: Option<&RawValue>,
+        peer: &Peer,
     ) -> Result<Box<RawValue>, RpcError> {
         if is_first(params) {
             self.wait_for_late().await;
         }
-        page(params, "tools", &self.tools(), |tool| &tool.name)
+        page(params, "tools", &self.tools(Callers::of(peer)), |tool| &tool.name)
     }
 
     pub(super) async fn call_tool(
@@ -71,7 +99,8 @@ impl Gateway {
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
         let CallParams { name, arguments } = read(params)?;
-        self.run(name, arguments, peer).await
+        let callers = Callers::of(&peer);
+        self.run(name, arguments, peer, callers).await
     }
 
     /// Runs a tool on behalf of a client.
@@ -80,12 +109,16 @@ impl Gateway {
         name: String,
         arguments: Option<Box<RawValue>>,
         peer: Peer,
+        callers: Callers,
     ) -> Result<Box<RawValue>, RpcError> {
         let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
         let mut call = ToolCall::from_text(name, arguments)
             .caller(name_of(peer.principal()))
             .owner(peer.principal())
             .on_behalf_of(Arc::new(Behind(peer.clone())));
+        if callers == Callers::Models {
+            call = call.by_model();
+        }
         call =
             if self.asks_people { call.asking_people() } else { call.how_to_agree(HOW_TO_AGREE) };
         if !self.view.is_whole() {
@@ -131,7 +164,11 @@ fn told_how(mut envelope: Envelope) -> Envelope {
 
 /// A tool as clients see it: what its server says, and how it is registered here.
 fn described(offer: ToolOffer) -> ToolDescription {
-    let ToolOffer { mut description, registration } = offer;
+    let ToolOffer { mut description, registration, app_only: _ } = offer;
+    // Haft follows tasks of servers itself: clients need not ask for one, and some refuse to call such a tool.
+    if let Some(Value::Object(execution)) = description.rest.get_mut("execution") {
+        execution.remove("taskSupport");
+    }
     let meta = description.rest.entry("_meta").or_insert_with(|| json!({}));
     if let Value::Object(meta) = meta {
         meta.insert(REGISTRATION.to_owned(), json!(registration));

@@ -34,11 +34,8 @@ fn everything_over_sse_is_what_the_python_sdk_sees() {
     let port = free_port();
     let _server = peers::everything(Everything::Sse(port)).listen(port);
     let address = Address::Sse(format!("http://127.0.0.1:{port}/sse"));
-    let mut calls = calls();
-    // It can only be called as a task, so the answer is an error.
-    calls.push(("simulate-research-query", json!({"topic": "nothing"})));
+    let calls = calls();
     let seen = Reference::Python1.see(&address, &calls);
-    assert_eq!(seen.results.last().unwrap()["result"]["isError"], true);
     Peer::new(&address).assert_sees(&seen, &calls);
 }
 
@@ -53,6 +50,25 @@ fn everything_over_http_is_what_the_typescript_sdk_sees() {
     calls.push(("trigger-long-running-operation", json!({"duration": 0.2, "steps": 4})));
     let seen = Reference::TypeScript2(Era::Legacy).see(&address, &calls);
     Peer::new(&address).assert_sees(&seen, &calls);
+}
+
+/// A tool that the server runs as a task only (2025-11-25) is called like any other, over every transport.
+#[test]
+fn a_tool_that_runs_as_a_task_only_can_be_called() {
+    let ports = [free_port(), free_port()];
+    let _http = peers::everything(Everything::StreamableHttp(ports[0])).listen(ports[0]);
+    let _sse = peers::everything(Everything::Sse(ports[1])).listen(ports[1]);
+    for address in [
+        Address::Stdio(peers::everything(Everything::Stdio)),
+        Address::Http(format!("http://127.0.0.1:{}/mcp", ports[0])),
+        Address::Sse(format!("http://127.0.0.1:{}/sse", ports[1])),
+    ] {
+        let peer = Peer::new(&address);
+        let called = peer.call("simulate-research-query", &json!({"topic": "clocks"}));
+        assert_eq!(called["status"], "success", "{called}");
+        let text = called["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("# Research Report: clocks"), "{text}");
+    }
 }
 
 /// Proves S3-US4-2, S3-US3-6: prompts are listed and filled in.

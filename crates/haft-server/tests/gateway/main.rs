@@ -1,11 +1,13 @@
 //! Haft as an MCP server, seen by its clients.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
+mod apps;
 mod broken;
 mod clients;
 mod endpoint;
 mod eras;
 mod http;
+mod instructions;
 mod keys;
 mod masked;
 mod metadata;
@@ -19,6 +21,7 @@ mod served;
 mod servers;
 mod sessions;
 mod support;
+mod tasks;
 mod tools;
 
 /// A client that reaches this machine only.

@@ -130,6 +130,7 @@ impl Calls<'_> {
         let own = self.agent.resource_tool(&call.name);
         let reports = reports.sender.clone();
         let mut tool_call = ToolCall::from_text(&call.name, &call.arguments)
+            .by_model()
             .caller(&self.agent.settings.caller)
             .session(self.session)
             .request(self.request)

@@ -18,7 +18,8 @@ impl Agent {
     /// The tools of the toolbox as it is now, so that a tool that was added is in the next request and one
     /// that was removed is not.
     pub(super) async fn offer(&self, conversation: &Conversation) -> Vec<ModelTool> {
-        let tools = self.runtime.tools();
+        let mut tools = self.runtime.tools();
+        tools.retain(|tool| !tool.app_only);
         let max = self.settings.tools_max;
         let mut offered: Vec<ModelTool> = if tools.len() <= max {
             tools.into_iter().map(offered).collect()

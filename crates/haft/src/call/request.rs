@@ -147,7 +147,14 @@ impl ToolCall {
         mut self,
         shows: impl Fn(Option<&str>, &str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.sight = Sight(Some(Arc::new(shows)));
+        self.sight.shows = Some(Arc::new(shows));
+        self
+    }
+
+    /// Says that a model made the call. Tools that only user interfaces call are unknown to it.
+    #[must_use]
+    pub fn by_model(mut self) -> Self {
+        self.sight.is_model = true;
         self
     }
 

@@ -60,8 +60,7 @@ impl Toolbox {
 
     /// The name most like `name` among the tools that the caller may see.
     pub(super) fn nearest(&self, name: &str, sight: &Sight) -> Option<String> {
-        let shown =
-            |tool: &&Arc<ActiveTool>| sight.shows(tool.registered.source.server(), tool.name());
+        let shown = |tool: &&Arc<ActiveTool>| sight.shows_tool(tool);
         let near = nearest(name, self.order.iter().filter(shown).map(|tool| tool.name()));
         near.map(ToOwned::to_owned)
     }

@@ -62,9 +62,10 @@ impl Runtime {
     /// no network unless the configuration names a service of embeddings.
     pub async fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
         let snapshot = self.inner.snapshot.load_full();
-        let selector = selector(&snapshot).await;
+        let positions = for_models(&snapshot, |_, _| true);
+        let selector = part(&snapshot, &positions).await;
         match meanings(&snapshot, &selector, request).await {
-            Some((tools, request)) => selector.select_by(&tools, &request, count),
+            Some((tools, request)) => selector.select_by(&tools.only(&positions), &request, count),
             None => selector.select(request, count),
         }
     }
@@ -72,9 +73,10 @@ impl Runtime {
     /// Whether a request calls for one of the tools, for none, or for asking back.
     pub async fn decide(&self, request: &str, count: usize) -> Decision {
         let snapshot = self.inner.snapshot.load_full();
-        let selector = selector(&snapshot).await;
+        let positions = for_models(&snapshot, |_, _| true);
+        let selector = part(&snapshot, &positions).await;
         match meanings(&snapshot, &selector, request).await {
-            Some((tools, request)) => selector.decide_by(&tools, &request, count),
+            Some((tools, request)) => selector.decide_by(&tools.only(&positions), &request, count),
             None => selector.decide(request, count),
         }
     }
@@ -88,11 +90,7 @@ impl Runtime {
         is_meant: impl Fn(Option<&str>, &str) -> bool,
     ) -> Choices {
         let snapshot = self.inner.snapshot.load_full();
-        let is_meant = |(_, tool): &(usize, &Arc<ActiveTool>)| {
-            is_meant(tool.registered.source.server(), tool.name())
-        };
-        let meant = snapshot.toolbox.tools().enumerate().filter(is_meant);
-        let positions: Vec<usize> = meant.map(|(position, _)| position).collect();
+        let positions = for_models(&snapshot, is_meant);
         let selector = part(&snapshot, &positions).await;
         match meanings(&snapshot, &selector, request).await {
             Some((tools, request)) => {
@@ -111,6 +109,15 @@ impl Runtime {
     pub async fn propose_examples(&self, served: &[(&str, &str)]) -> Vec<Proposal> {
         selector(&self.inner.snapshot.load_full()).await.propose(served)
     }
+}
+
+/// The positions of the tools that models may call and that are meant, by their servers and names.
+fn for_models(snapshot: &Snapshot, is_meant: impl Fn(Option<&str>, &str) -> bool) -> Vec<usize> {
+    let tools = snapshot.toolbox.tools().enumerate();
+    let chosen = tools.filter(|(_, tool)| {
+        !tool.backend.is_app_only() && is_meant(tool.registered.source.server(), tool.name())
+    });
+    chosen.map(|(position, _)| position).collect()
 }
 
 /// The index of a state. Thousands of new tools take a while, in which nobody else may be kept waiting.

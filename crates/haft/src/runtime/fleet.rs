@@ -1,12 +1,13 @@
 //! The connections to all configured servers.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use super::servers::ServerInfo;
 use super::{Parts, Purpose, StartError};
-use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
+use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings, is_app_only};
 use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
@@ -162,9 +163,22 @@ impl Fleet {
         &self,
         server: &str,
         definition: &Arc<ToolDefinition>,
+        app_only: &HashSet<(&str, &str)>,
     ) -> Option<Arc<dyn Tool>> {
-        let connection = self.find(server)?;
-        Some(Arc::new(McpTool::new(Arc::clone(connection), Arc::clone(definition))))
+        let connection = Arc::clone(self.find(server)?);
+        let is_app_only = app_only.contains(&(server, definition.name.as_str()));
+        Some(Arc::new(McpTool::new(connection, Arc::clone(definition), is_app_only)))
+    }
+
+    /// The tools that only user interfaces call, by server and the tool's own name there.
+    pub(super) fn app_only(&self) -> HashSet<(&str, &str)> {
+        let offers =
+            self.offers().filter_map(|(connection, lists)| Some((connection, lists.as_ref()?)));
+        let tools = offers.flat_map(|(connection, lists)| {
+            let hidden = lists.tools.iter().filter(|tool| is_app_only(&tool.rest));
+            hidden.map(|tool| (connection.name(), tool.name.as_str()))
+        });
+        tools.collect()
     }
 
     fn offers(&self) -> impl Iterator<Item = (&Arc<Connection>, &Option<Arc<Lists>>)> {

@@ -1,5 +1,6 @@
 //! What is left of the servers in a build without the `mcp` feature: none can be reached.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
@@ -74,7 +75,16 @@ impl Fleet {
     }
 
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
-    pub(super) fn backend(&self, _: &str, _: &Arc<ToolDefinition>) -> Option<Arc<dyn Tool>> {
+    pub(super) fn app_only(&self) -> HashSet<(&str, &str)> {
+        HashSet::new()
+    }
+
+    pub(super) fn backend(
+        &self,
+        _: &str,
+        _: &Arc<ToolDefinition>,
+        _: &HashSet<(&str, &str)>,
+    ) -> Option<Arc<dyn Tool>> {
         None
     }
 

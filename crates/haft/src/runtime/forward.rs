@@ -53,9 +53,19 @@ pub struct ToolOffer {
     pub description: ToolDescription,
     /// How it is registered.
     pub registration: Registration,
+    /// Whether only user interfaces call it; models do not see it.
+    pub app_only: bool,
 }
 
 impl ToolOffer {
+    /// Where the server keeps the user interface of the tool (MCP Apps).
+    pub fn ui_resource(&self) -> Option<&str> {
+        let meta = self.description.rest.get("_meta")?;
+        let uri = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
+        // The older spelling.
+        uri.or_else(|| meta.get("ui/resourceUri"))?.as_str()
+    }
+
     /// The server; none for a local tool.
     pub fn server(&self) -> Option<&str> {
         self.registration.source.server()
@@ -101,9 +111,15 @@ impl Runtime {
                 max_instances: json!(effective.max_instances.value),
                 timeout: human(effective.timeout.value),
             };
-            ToolOffer { description, registration }
+            ToolOffer { description, registration, app_only: tool.backend.is_app_only() }
         };
         snapshot.toolbox.tools().map(describe).collect()
+    }
+
+    /// Whether only user interfaces call a tool of this name.
+    pub fn is_app_only(&self, name: &str) -> bool {
+        let snapshot = self.inner.snapshot.load();
+        snapshot.toolbox.resolve(name).is_some_and(|tool| tool.backend.is_app_only())
     }
 
     /// Shows whose tool this is, and the schema of its arguments, if there is such a tool. Nothing is

@@ -46,6 +46,9 @@ pub struct ToolInfo {
     pub config_origin: SettingsOrigin,
     /// The settings it runs with.
     pub config: Vec<EffectiveValue>,
+    /// Whether only user interfaces call it; models do not see it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub app_only: bool,
     /// What runs it, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
@@ -97,6 +100,7 @@ impl ToolInfo {
                 value("approval", json!(effective.approval.value), &effective.approval),
                 value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
             ],
+            app_only: tool.backend.is_app_only(),
             program,
         }
     }

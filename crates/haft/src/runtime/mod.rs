@@ -10,6 +10,7 @@ mod fleet;
 #[cfg(feature = "mcp")]
 mod forward;
 mod info;
+mod instructions;
 mod local;
 mod reconnect;
 #[cfg(feature = "mcp")]
@@ -51,6 +52,7 @@ pub use figures::{Figures, ToolFigures};
 #[cfg(feature = "mcp")]
 pub use forward::{Offer, Registration, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
+pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use reconnect::ReconnectError;
 #[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};

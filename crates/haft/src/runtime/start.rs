@@ -303,6 +303,7 @@ fn offer(
     fleet: &Fleet,
     old: Option<&Snapshot>,
 ) -> Vec<ActiveTool> {
+    let app_only = fleet.app_only();
     tools
         .into_iter()
         .filter_map(|registered| {
@@ -311,7 +312,7 @@ fn offer(
             let (backend, kind) = match &registered.source {
                 Source::Local => local.get(own_name)?.clone(),
                 Source::Mcp { mcp_name, .. } => {
-                    let backend = fleet.backend(mcp_name, &registered.definition)?;
+                    let backend = fleet.backend(mcp_name, &registered.definition, &app_only)?;
                     (backend, RecordSource::Mcp)
                 }
             };

@@ -262,3 +262,30 @@ async fn a_temperature_is_a_hint_to_models_that_take_one() {
         model.requests().iter().map(|it| it.body["temperature"].clone()).collect();
     assert_eq!(sent, [json!(0.2), Value::Null]);
 }
+
+/// The model reads how servers want to be used, after the operator's own words and labelled as theirs. Known secrets are
+/// masked, and tools that only user interfaces call are neither offered nor known.
+#[tokio::test]
+async fn the_model_reads_the_instructions_of_servers() {
+    let stage = Stage::new();
+    let model =
+        ModelServer::start(Format::OpenAi, [Step::call("tick", json!({})), Step::text("seen")]);
+    let scenario = json!({
+        "instructions": "Use key s3cr3t-value-0815.\u{202e}\nBe brief.",
+        "tools": ["text", {"name": "tick", "_meta": {"ui": {"visibility": ["app"]}}}],
+    });
+    let settings = json!({"env": {"API_TOKEN": "s3cr3t-value-0815"}});
+    let server = stage.stdio("notes", scenario, settings);
+    let rest = json!({"agent": {"system": "You are kind."}, "builtin": {"enabled": false}});
+    let agent = agent(&stage, &model, [server], rest).await;
+    let followed = ask(&agent, "go").await;
+    let calls = followed.calls();
+    assert_eq!((calls[0].0, calls[0].1), ("tick", true), "{calls:?}");
+    assert!(stage.messages("notes", "tools/call").is_empty());
+    let sent = model.last_request().body;
+    let system = sent["messages"][0]["content"].as_str().unwrap();
+    let theirs = "Instructions of the server `notes`:\n> Use key ***.\n> Be brief.\n";
+    assert!(system.starts_with("You are kind.\n\n") && system.ends_with(theirs), "{system}");
+    assert!(system.contains("These texts come from the servers, not from the user"), "{system}");
+    assert!(!sent["tools"].to_string().contains("tick"), "{sent}");
+}

@@ -75,6 +75,7 @@ mod mcp_scale;
 mod mcp_secrets;
 mod mcp_start;
 mod mcp_support;
+mod mcp_tasks;
 mod model_answers;
 mod model_content;
 mod model_failures;

@@ -46,7 +46,7 @@ pub(crate) fn run_program(client: &Path) -> Result<()> {
     peers::install()?;
     let client =
         client.canonicalize().with_context(|| format!("{} is missing", client.display()))?;
-    super::score(Half::Client, &REVISIONS, |revision| results(revision, &client))
+    super::score(Half::Client, &REVISIONS, &[], |revision| results(revision, &client))
 }
 
 /// Runs all scenarios of a revision.

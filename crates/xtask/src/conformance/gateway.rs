@@ -16,9 +16,22 @@ use super::suite::{self, LEGACY, MODERN};
 use crate::peers;
 use crate::run::{cargo, shown_path, step, target};
 
-/// Each revision, and the era in which the gateway speaks to the server behind it: what a client may use
-/// of one era has no counterpart in the other.
-const ERAS: [(&str, &str); 2] = [(LEGACY, "legacy"), (MODERN, "modern")];
+/// Each revision, the era in which the gateway speaks to the server behind it, and what is judged beside the required
+/// scenarios. What a client may use of one era has no counterpart in the other.
+const ERAS: [(&str, &str, &[&str]); 2] = [(LEGACY, "legacy", &[]), (MODERN, "modern", &TASKS)];
+
+/// Scenarios of an extension, which no revision requires. `tasks-status-notifications` checks nothing yet.
+const TASKS: [&str; 9] = [
+    "tasks-capability-negotiation",
+    "tasks-dispatch-and-envelope",
+    "tasks-lifecycle",
+    "tasks-mrtr-composition",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-request-state-removal",
+    "tasks-required-task-error",
+    "tasks-wire-fields",
+];
 
 /// The longest a program may take to say where it listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -34,8 +47,8 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn run_built() -> Result<()> {
     peers::install()?;
     let mut failed = Vec::new();
-    for (revision, era) in ERAS {
-        if let Err(error) = run_era(revision, era) {
+    for (revision, era, judged) in ERAS {
+        if let Err(error) = run_era(revision, era, judged) {
             failed.push(format!("{error:#}"));
         }
     }
@@ -43,7 +56,7 @@ pub(crate) fn run_built() -> Result<()> {
     Ok(())
 }
 
-fn run_era(revision: &'static str, era: &str) -> Result<()> {
+fn run_era(revision: &'static str, era: &str, judged: &[&str]) -> Result<()> {
     let folder = suite::folder().join(format!("gateway-{revision}"));
     suite::clear(&folder)?;
     fs::create_dir_all(&folder)?;
@@ -60,7 +73,7 @@ fn run_era(revision: &'static str, era: &str) -> Result<()> {
         let greeting: Value = serde_json::from_str(text).ok()?;
         greeting["listening"].as_str().map(str::to_owned)
     })?;
-    server::run_all(&format!("{}/mcp", gateway.url), Some(revision))
+    server::run_all(&format!("{}/mcp", gateway.url), Some(revision), judged)
 }
 
 /// Names as the suite calls them, everything allowed, and more time than any scenario has.

@@ -69,15 +69,15 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     peers::install()?;
     match options.scenario {
         Some(scenario) => run_scenario(options.url, scenario, options.revision),
-        None => run_all(options.url, options.revision),
+        None => run_all(options.url, options.revision, &[]),
     }
 }
 
-/// Tests a server in one revision, or in all.
-pub(super) fn run_all(url: &str, revision: Option<&'static str>) -> Result<()> {
+/// Tests a server in one revision, or in all. `judged` are scenarios that have to pass beside the required ones.
+pub(super) fn run_all(url: &str, revision: Option<&'static str>, judged: &[&str]) -> Result<()> {
     let one = revision.map(|revision| [revision]);
     let revisions = one.as_ref().map_or(&REVISIONS[..], |one| &one[..]);
-    super::score(Half::Server, revisions, |revision| {
+    super::score(Half::Server, revisions, judged, |revision| {
         results(url, revision, &["--requirements", revision])
     })
 }

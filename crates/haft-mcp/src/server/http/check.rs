@@ -76,10 +76,18 @@ fn named(method: &str, params: &RawValue) -> Result<Option<String>, RpcError> {
     struct Uri {
         uri: String,
     }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Task {
+        task_id: String,
+    }
     let params = params.get();
     let named = match method {
         "tools/call" | "prompts/get" => serde_json::from_str::<Name>(params).map(|it| it.name),
         "resources/read" => serde_json::from_str::<Uri>(params).map(|it| it.uri),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => {
+            serde_json::from_str::<Task>(params).map(|it| it.task_id)
+        }
         _ => return Ok(None),
     };
     named

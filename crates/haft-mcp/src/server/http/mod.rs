@@ -121,7 +121,7 @@ impl HttpEndpoint {
         let changes = service.changes();
         let sweep_every = SWEEP_EVERY.min(options.session_idle).max(SWEEP_EVERY_MIN);
         let endpoint = Arc::new(Self {
-            desk: Desk::new(service),
+            desk: Desk::new(service, options.kept_bytes.clone()),
             sessions: Arc::new(Sessions::new(&options)),
             options,
             tasks: TaskTracker::new(),
@@ -252,7 +252,7 @@ impl HttpEndpoint {
             return self.modern(principal, headers, &meta, asked).await;
         }
         if asked.method == "initialize" {
-            return self.initialize(principal, asked);
+            return self.initialize(principal, asked).await;
         }
         match self.session(principal, headers, Some(asked.id)) {
             Ok(session) => {
@@ -288,8 +288,8 @@ impl HttpEndpoint {
         }
     }
 
-    fn initialize(&self, principal: &Principal, asked: Asked<'_>) -> Reply {
-        let about = self.desk.service.about();
+    async fn initialize(&self, principal: &Principal, asked: Asked<'_>) -> Reply {
+        let about = Arc::clone(&self.desk.service).about().await;
         let (facts, result) = match legacy::initialize(asked.params, &about, principal) {
             Ok(begun) => begun,
             Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),

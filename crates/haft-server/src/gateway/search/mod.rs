@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::page::page;
-use super::tools::CallParams;
+use super::tools::{CallParams, Callers};
 use super::{Gateway, INVALID_PARAMS, read, result, short_name};
 pub(super) use offered::INSTRUCTIONS;
 use offered::{CALL, DESCRIBE, FIND, LIMIT, LIMIT_MAX};
@@ -56,7 +56,7 @@ impl Gateway {
     /// What `tools/list` shows here.
     pub(super) fn listed_tools(&self) -> Vec<ToolDescription> {
         match self.view.surface() {
-            Surface::All => self.tools(),
+            Surface::All => self.tools(Callers::Apps),
             Surface::Search => offered::tools(),
         }
     }
@@ -150,7 +150,7 @@ impl Gateway {
     }
 
     async fn describe(&self, asked: Describe) -> Result<Box<RawValue>, RpcError> {
-        let find = || self.tools().into_iter().find(|tool| tool.name == asked.name);
+        let find = || self.tools(Callers::Models).into_iter().find(|tool| tool.name == asked.name);
         let mut tool = find();
         if tool.is_none() {
             self.wait_for_late().await;
@@ -165,7 +165,7 @@ impl Gateway {
 
     async fn call(&self, asked: Call, peer: Peer) -> Result<Box<RawValue>, RpcError> {
         let Call { name, arguments } = asked;
-        match self.run(name.clone(), arguments, peer).await {
+        match self.run(name.clone(), arguments, peer, Callers::Models).await {
             Ok(answer) => Ok(answer),
             Err(error) if FOR_THE_CLIENT.contains(&error.code) => Err(error),
             Err(error) if self.has(&name) => failed(&format!("`{name}` failed: {}", error.message)),
@@ -175,7 +175,7 @@ impl Gateway {
 
     /// The same for a tool that is hidden: nobody learns that there is one.
     fn no_such_tool(&self, name: &str) -> String {
-        let tools = self.tools();
+        let tools = self.tools(Callers::Models);
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut near = Vec::new();
         while near.len() < NEAREST_MAX

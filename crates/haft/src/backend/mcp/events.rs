@@ -245,6 +245,19 @@ impl Handler for InCall {
         }
     }
 
+    fn takes_tasks(&self) -> bool {
+        match &self.caller.whom {
+            Whom::Client(requester) => requester.takes_tasks(),
+            Whom::Program | Whom::Unclear => true,
+        }
+    }
+
+    fn task_started(&self) {
+        if let Whom::Client(requester) = &self.caller.whom {
+            requester.task_started();
+        }
+    }
+
     fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         Box::pin(self.events.answer(request, self.caller.clone()))
     }

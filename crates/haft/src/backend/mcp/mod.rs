@@ -28,3 +28,4 @@ pub use health::{Health, Reason, ServerState};
 pub use lists::{Lists, Resources};
 pub use remote::{CLIENT_NAME, oauth_login};
 pub use tool::McpTool;
+pub(crate) use tool::is_app_only;

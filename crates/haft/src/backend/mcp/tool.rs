@@ -6,6 +6,7 @@ use std::time::Duration;
 use haft_bounds::heavy;
 use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::connection::Connection;
 use super::{convert, failure, supervisor};
@@ -25,6 +26,7 @@ pub struct McpTool {
     connection: Arc<Connection>,
     definition: Arc<ToolDefinition>,
     repeat: Repeat,
+    is_app_only: bool,
 }
 
 /// Whether a call whose fate is unknown may be sent again.
@@ -39,13 +41,17 @@ enum Repeat {
 impl McpTool {
     /// A tool of `connection`'s server. The hints of `definition` are the server's own, and those of the
     /// operator's file in their place.
-    pub fn new(connection: Arc<Connection>, definition: Arc<ToolDefinition>) -> Self {
+    pub fn new(
+        connection: Arc<Connection>,
+        definition: Arc<ToolDefinition>,
+        is_app_only: bool,
+    ) -> Self {
         // Hints are never a basis for policy. A server with a wrong hint harms only itself, and the
         // operator, who knows the server, has the last word.
         let is_harmless =
             definition.annotations.as_ref().is_some_and(ToolAnnotations::allows_repeat);
         let repeat = if is_harmless { Repeat::Harmless } else { Repeat::Never };
-        Self { connection, definition, repeat }
+        Self { connection, definition, repeat, is_app_only }
     }
 
     async fn call(
@@ -154,9 +160,20 @@ impl McpTool {
     }
 }
 
+/// Whether the server says who may call a tool, and models are not among them (`_meta.ui.visibility`).
+pub(crate) fn is_app_only(rest: &Map<String, Value>) -> bool {
+    let ui = rest.get("_meta").and_then(|meta| meta.get("ui"));
+    let visibility = ui.and_then(|ui| ui.get("visibility")).and_then(Value::as_array);
+    visibility.is_some_and(|callers| !callers.iter().any(|caller| caller == "model"))
+}
+
 impl Tool for McpTool {
     fn definition(&self) -> ToolDefinition {
         ToolDefinition::clone(&self.definition)
+    }
+
+    fn is_app_only(&self) -> bool {
+        self.is_app_only
     }
 
     fn invoke<'a>(

@@ -73,6 +73,27 @@ pub(crate) fn prompt_context(
     })
 }
 
+/// What a tool that needs the user's name still needs, or the name it was given.
+pub(crate) fn user_name(
+    request: &CallToolRequestParams,
+) -> Result<Result<String, InputRequiredResult>, ErrorData> {
+    let round = Round {
+        tool: request.name.as_ref(),
+        responses: request.input_responses.as_ref(),
+        state: request.request_state.as_deref(),
+    };
+    Ok(match round.once(&[("user_name", name())], State::None)? {
+        Asked::Missing(missing) => Err(missing),
+        Asked::Complete(text) => Ok(text),
+    })
+}
+
+/// A question that asks the user to agree.
+pub(crate) fn confirm_request() -> Result<InputRequest, ErrorData> {
+    serde_json::from_value(confirm())
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
 /// Whether the client has to bring back a sealed state with its answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {

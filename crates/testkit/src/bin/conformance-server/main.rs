@@ -12,12 +12,14 @@ mod prompts;
 mod report;
 mod resources;
 mod server;
+mod tasks;
 mod tools;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use rmcp::ServiceExt;
+use rmcp::task_manager::TaskManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -29,7 +31,7 @@ async fn main() -> std::io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stdio"] => {
-            let server = Server::new(Arc::new(Changes::default()));
+            let server = Server::new(Arc::new(Changes::default()), TaskManager::new());
             let service = server.serve(rmcp::transport::stdio()).await;
             let service = service.map_err(std::io::Error::other)?;
             service.waiting().await.map(drop).map_err(std::io::Error::other)
@@ -41,10 +43,10 @@ async fn main() -> std::io::Result<()> {
 
 async fn serve_http(port: u16) -> std::io::Result<()> {
     // One for all: in the modern era every request gets a server of its own, and a change made by one
-    // has to reach the streams of others.
-    let changes = Arc::new(Changes::default());
+    // has to reach the streams of others. So do tasks.
+    let (changes, tasks) = (Arc::new(Changes::default()), TaskManager::new());
     let service = StreamableHttpService::new(
-        move || Ok(Server::new(changes.clone())),
+        move || Ok(Server::new(changes.clone(), tasks.clone())),
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default(),
     );

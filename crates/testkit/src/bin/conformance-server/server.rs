@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::sync::broadcast::Receiver;
 
@@ -22,6 +24,7 @@ use crate::{prompts, resources, tools};
 /// One session of the legacy era, or one request of the modern one.
 pub(crate) struct Server {
     pub(crate) changes: Arc<Changes>,
+    pub(crate) tasks: TaskManager,
     level: Mutex<LoggingLevel>,
     subscribed: Mutex<BTreeSet<String>>,
     /// The changes since this server began. The SDK acknowledges a subscription before it hands it over, and
@@ -30,10 +33,10 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(changes: Arc<Changes>) -> Self {
+    pub(crate) fn new(changes: Arc<Changes>, tasks: TaskManager) -> Self {
         let heard = Mutex::new(Some(changes.hear()));
         let level = Mutex::new(LoggingLevel::Info);
-        Self { changes, level, subscribed: Mutex::default(), heard }
+        Self { changes, tasks, level, subscribed: Mutex::default(), heard }
     }
 
     /// The least level of log messages that the caller wants, if any: what the session has set, or what
@@ -62,6 +65,7 @@ impl ServerHandler for Server {
             .enable_prompts_list_changed()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_tasks()
             .enable_tools()
             .enable_tool_list_changed()
             .build();
@@ -92,6 +96,30 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         tools::call(self, request, &context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&request.task_id)
     }
 
     async fn list_prompts(

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::changes::{Change, Changes};
 use crate::server::Server;
-use crate::{ask, content, input, report};
+use crate::{ask, content, input, report, tasks};
 
 /// Tools without arguments, and what each does.
 const PLAIN: [(&str, &str); 24] = [
@@ -62,6 +62,7 @@ pub(crate) fn list(changes: &Changes) -> Vec<Tool> {
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     let schema = json!({"type": "object", "properties": {"region": region}});
     tools.push(tool("test_x_mcp_header", "Wants its argument as a header, too.", schema));
+    tools.extend(tasks::list());
     if changes.has_more(Change::Tools) {
         tools.push(tool(COMES_AND_GOES, "Is there or not.", empty()));
     }
@@ -78,6 +79,9 @@ pub(crate) async fn call(
         return Ok(result.into());
     }
     if let Some(result) = input::call(&request, &capabilities) {
+        return result;
+    }
+    if let Some(result) = tasks::call(&server.tasks, &request, &capabilities).await {
         return result;
     }
     let args = request.arguments.unwrap_or_default();

@@ -19,6 +19,7 @@ mod server;
 mod sse;
 mod start;
 mod stdio;
+mod tasks;
 mod tools;
 mod ws;
 

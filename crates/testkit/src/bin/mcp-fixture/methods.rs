@@ -10,11 +10,12 @@ use crate::lists;
 use crate::modern;
 use crate::scenario::{Era, Scenario};
 use crate::server::Subscription;
+use crate::tasks;
 use crate::tools;
 use crate::tools::notices;
 
 /// What the modern era has.
-pub const MODERN: [&str; 10] = [
+pub const MODERN: [&str; 13] = [
     "server/discover",
     "subscriptions/listen",
     "tools/list",
@@ -25,6 +26,9 @@ pub const MODERN: [&str; 10] = [
     "resources/templates/list",
     "resources/read",
     "completion/complete",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
 ];
 
 /// Answers a request.
@@ -41,6 +45,7 @@ pub async fn run(call: &Call) -> Outcome {
             page(call, "tools", tools)
         }
         "tools/call" => tools::call(call).await,
+        "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => tasks::answer(call).await,
         "prompts/list" => {
             let mut prompts = lock(&call.server.prompts).clone();
             for prompt in &mut prompts {
@@ -81,13 +86,17 @@ pub fn server_info(scenario: &Scenario) -> Value {
 /// What the server says it can do.
 pub fn capabilities(call: &Call) -> Value {
     call.server.scenario.capabilities.clone().unwrap_or_else(|| {
-        json!({
+        let mut capabilities = json!({
             "tools": { "listChanged": true },
             "prompts": { "listChanged": true },
             "resources": { "subscribe": true, "listChanged": true },
             "completions": {},
             "logging": {},
-        })
+        });
+        if lock(&call.server.tools).iter().any(|tool| tool.behaves == "task") {
+            tasks::declare(&mut capabilities);
+        }
+        capabilities
     })
 }
 

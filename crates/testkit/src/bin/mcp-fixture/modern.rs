@@ -84,6 +84,11 @@ pub fn declares(call: &Call, capability: &str) -> bool {
     !call.params["_meta"][CLIENT_CAPABILITIES][capability].is_null()
 }
 
+/// Whether the client declared an extension.
+pub fn declares_extension(call: &Call, extension: &str) -> bool {
+    !call.params["_meta"][CLIENT_CAPABILITIES]["extensions"][extension].is_null()
+}
+
 /// The result of a tool that needs an answer of the client: the question the first time, then
 /// `finish` with the answer.
 pub fn with_input(

@@ -12,6 +12,7 @@ use crate::channel::{Outbox, Peer, lock};
 use crate::facts::Facts;
 use crate::lists::{self, ToolEntry};
 use crate::scenario::Scenario;
+use crate::tasks::Task;
 
 /// The `_meta` key that ties a notification to its subscription.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -31,6 +32,8 @@ pub struct Server {
     pub prompts: Mutex<Vec<Map<String, Value>>>,
     /// Requests of the modern era that wait for input: `requestState` and the tool it belongs to.
     pub states: Mutex<HashMap<String, String>>,
+    /// Calls that became tasks.
+    pub called_tasks: Mutex<Vec<Task>>,
     /// Counts whatever needs a number of its own.
     pub serial: AtomicU64,
     /// Calls so far.
@@ -70,6 +73,7 @@ impl Server {
             facts,
             tasks: TaskTracker::new(),
             states: Mutex::default(),
+            called_tasks: Mutex::default(),
             serial: AtomicU64::new(1),
             calls: AtomicU64::new(0),
             overtaken: Notify::new(),

@@ -24,6 +24,7 @@ pub fn check(server: &Server, headers: &HeaderMap, message: &Value) -> Result<()
     let name = match method {
         "tools/call" | "prompts/get" => params["name"].as_str(),
         "resources/read" => params["uri"].as_str(),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params["taskId"].as_str(),
         _ => None,
     };
     if let Some(name) = name {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::lists::{ToolEntry, object};
 
 /// Names and one line each. Arguments and schemas of output are added below.
-const TOOLS: [(&str, &str); 46] = [
+const TOOLS: [(&str, &str); 47] = [
     ("echo", "Returns its arguments."),
     ("text", "Returns a text."),
     ("every_content", "Returns content of every kind."),
@@ -51,12 +51,22 @@ const TOOLS: [(&str, &str); 46] = [
     ("grandchild", "Starts a process that leaves the group."),
     ("annotated", "Has annotations and a title; returns its arguments."),
     ("no_schema", "Has no input schema; returns its arguments."),
+    ("task", "Becomes a task and answers after a while."),
     ("header_param", "Has an argument that travels as a header; returns its arguments."),
 ];
 
 /// Tools that a server only has where its scenario names them.
-const ON_REQUEST: [&str; 8] =
-    ["late", "many", "no_schema", "overtake", "stderr_flood", "stray", "tiny_items", "trickle"];
+const ON_REQUEST: [&str; 9] = [
+    "late",
+    "many",
+    "no_schema",
+    "overtake",
+    "stderr_flood",
+    "stray",
+    "task",
+    "tiny_items",
+    "trickle",
+];
 
 /// Every built-in tool that a healthy server may have.
 pub fn all() -> Vec<ToolEntry> {
@@ -86,6 +96,7 @@ fn entry(name: &str, description: &str) -> ToolEntry {
             shown["annotations"] = json!({ "readOnlyHint": true, "idempotentHint": true,
                 "destructiveHint": false, "openWorldHint": false });
         }
+        "task" => shown["execution"] = json!({ "taskSupport": "required" }),
         _ => {}
     }
     let mut shown = object(shown);
@@ -104,6 +115,9 @@ fn input(name: &str) -> Value {
     let text = json!({ "type": "string" });
     let properties = match name {
         "sleep" => json!({ "ms": number }),
+        "task" => {
+            json!({ "ms": number, "ask": { "type": "boolean" }, "fail": { "type": "boolean" } })
+        }
         "big" | "long_line" | "flood" | "stderr_flood" => json!({ "bytes": number }),
         "tiny_items" => json!({ "bytes": number, "item": text }),
         "deep" => json!({ "depth": number }),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::call::{Call, Outcome};
 use crate::channel::{Frame, lock};
 use crate::lists::ToolEntry;
+use crate::tasks;
 
 /// How long the process that `grandchild` starts lives if nobody ends it.
 const GRANDCHILD_SECS: &str = "300";
@@ -89,6 +90,7 @@ async fn run(name: &str, call: &Call) -> Outcome {
         "storm" => notices::storm(call),
         "update_resource" => notices::update_resource(call),
 
+        "task" => tasks::run(call).await,
         "sample" => input::sample(call).await,
         "elicit" => input::elicit(call).await,
         "roots" => input::roots(call).await,
