@@ -1,6 +1,7 @@
 //! The path of one call, read from the top:
 //! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
 
+use haft_bounds::parse_error::describe;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -290,6 +291,7 @@ impl Inner {
             // Rare, and large: other calls need not carry it.
             Box::pin(self.inbox().approve(&tool.registered, &arguments, &context)).await?;
         }
+        record.waiting();
         let admitted = snapshot.policy.admit(tool, &arguments, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
@@ -445,17 +447,20 @@ async fn invoke(
     let name = || tool.name().to_owned();
     match result {
         // A tool that blocks its thread answers when it likes; too late is too late.
-        Ok(_) if started.elapsed() > after => Err(timed_out(tool, after)),
+        Ok(_) if started.elapsed() > after => Err(timed_out(tool, deadline)),
         Ok(result) => {
             result.map_err(|failure| CallError::Failed { tool: name(), failure: Box::new(failure) })
         }
-        Err(_) => Err(timed_out(tool, after)),
+        Err(_) => Err(timed_out(tool, deadline)),
     }
 }
 
-fn timed_out(tool: &Offered, after: Duration) -> CallError {
+fn timed_out(tool: &Offered, deadline: Deadline) -> CallError {
     let server = tool.registered.source.server().map(ToOwned::to_owned);
-    CallError::Timeout { tool: tool.name().to_owned(), after, server }
+    // A tool of an embedding program may panic here as well.
+    let diagnosis = catch_unwind(AssertUnwindSafe(|| tool.backend.diagnose(deadline.started)));
+    let diagnosis = diagnosis.unwrap_or(None);
+    CallError::Timeout { tool: tool.name().to_owned(), after: deadline.after, server, diagnosis }
 }
 
 /// A tool's future. One that panics, when it starts, runs or is dropped, fails its own call only.
@@ -515,7 +520,7 @@ async fn check_output(
             tool: tool.name().to_owned(),
             violations,
         }),
-        Err(_) => Err(timed_out(tool, deadline.after)),
+        Err(_) => Err(timed_out(tool, deadline)),
     }
 }
 
@@ -523,7 +528,7 @@ async fn read_output(data: &RawValue, nodes_max: usize) -> Result<Value, String>
     let read = move |data: &RawValue| {
         let budget = Budget::nodes(nodes_max);
         budget.check(data.get().as_bytes()).map_err(|excess| format!("it has {excess}"))?;
-        serde_json::from_str(data.get()).map_err(|error| error.to_string())
+        serde_json::from_str(data.get()).map_err(|error| describe(&error))
     };
     if data.get().len() <= LARGE_BYTES {
         return read(data);

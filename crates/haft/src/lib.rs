@@ -45,9 +45,9 @@ pub use backend::mcp::{CLIENT_NAME, Health, Reason as ServerReason, Resources, S
 pub use call::ToolCall;
 pub use config::Config;
 pub use config::nearest;
-pub use content::{Content, Message, ToolOutput};
+pub use content::{Content, Message, ResourceAbout, ToolOutput};
 pub use envelope::{Envelope, Status};
-pub use error::{CallError, Code, ToolFailure};
+pub use error::{CallError, Code, Diagnosis, ToolFailure};
 #[cfg(feature = "mcp")]
 pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
@@ -59,8 +59,9 @@ pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
-    CallState, CallSummary, EffectiveValue, Figures, ReconnectError, RunningCall, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
+    CallState, CallSummary, ConnectFailed, EffectiveValue, Figures, ReconnectError, RunningCall,
+    Runtime, RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures,
+    ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};

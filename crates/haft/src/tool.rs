@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::ToolOutput;
-use crate::error::ToolFailure;
+use crate::error::{Diagnosis, ToolFailure};
 use crate::policy::Admitted;
 use crate::progress::{Progress, Reporter};
 use crate::record::Redactor;
@@ -104,6 +105,11 @@ pub trait Tool: Send + Sync + 'static {
         &'a self,
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
+
+    /// What the tool knows about the reason that a call got no answer since `began`. Asked when a call timed out.
+    fn diagnose(&self, _began: Instant) -> Option<Diagnosis> {
+        None
+    }
 
     /// Requests the tool is meant for, as people write them; they help to choose it. Asked once.
     fn examples(&self) -> Vec<String> {

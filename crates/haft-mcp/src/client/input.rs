@@ -1,5 +1,6 @@
 //! Results that ask back (2026-07-28): the server wants something of the client before it answers.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -101,7 +102,8 @@ fn read(result: &RawValue) -> Result<Option<Asked<'_>>, RequestError> {
     match asked {
         Ok(asked) if asked.result_type.as_deref() == Some("input_required") => Ok(Some(asked)),
         Err(error) if is_question => Err(RequestError::protocol(format!(
-            "the server asks for input in a way that cannot be read: {error}"
+            "the server asks for input in a way that cannot be read: {}",
+            describe(&error)
         ))),
         Ok(_) | Err(_) => Ok(None),
     }

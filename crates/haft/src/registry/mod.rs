@@ -5,6 +5,7 @@
 
 mod collide;
 mod effective;
+mod expected;
 mod known;
 mod register;
 mod texts;
@@ -19,6 +20,7 @@ use crate::schema::Schema;
 use crate::tool::ToolDefinition;
 
 pub use effective::{Effective, SettingsOrigin};
+pub use expected::would_offer;
 pub use known::KnownTools;
 #[cfg(feature = "agent")]
 pub(crate) use register::adopted;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
+use super::start::ConnectFailed;
 use super::{Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
@@ -44,7 +45,8 @@ impl Fleet {
                 ConnectFailure::Exit => {
                     let text = connect_failure(name, &server.endpoint, NO_TRANSPORT);
                     Record { level: Level::Error, text: text.clone() }.emit();
-                    return Err(StartError::Connect { server: name.clone(), text });
+                    let failed = vec![ConnectFailed { server: name.clone(), text }];
+                    return Err(StartError::Connect { failed });
                 }
                 ConnectFailure::Skip => {
                     skipped(name, NO_TRANSPORT).emit();
@@ -102,10 +104,14 @@ impl Fleet {
         false
     }
 
+    #[expect(clippy::unused_self, clippy::unused_async, reason = "the other build waits here")]
+    pub(super) async fn refresh_stale(&self) {}
+
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
     pub(super) fn missing(
         &self,
         _: &str,
+        _: &Config,
         _: &KnownTools,
         _: impl Fn(&str) -> bool,
     ) -> Option<ToolFailure> {

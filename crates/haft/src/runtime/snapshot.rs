@@ -106,7 +106,7 @@ impl Snapshot {
     /// A tool that earlier runs saw is missed, and not unknown, while its server is away.
     pub(crate) fn missing(&self, name: &str, sight: &Sight) -> CallError {
         let is_shown = |server: &str| sight.shows(Some(server), name);
-        if let Some(failure) = self.fleet.missing(name, &self.known, is_shown) {
+        if let Some(failure) = self.fleet.missing(name, &self.config, &self.known, is_shown) {
             return CallError::Failed { tool: name.to_owned(), failure: Box::new(failure) };
         }
         let shown =
