@@ -8,8 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use super::servers::ServerInfo;
-use super::start::ConnectFailed;
-use super::{ListCache, Parts, Purpose, StartError};
+use super::{ConnectFailed, ListCache, Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings};
 use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::Config;

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
-use super::start::ConnectFailed;
-use super::{Parts, Purpose, StartError};
+use super::{ConnectFailed, Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
