@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use crate::error::{Failure, RequestError, TransportError};
+use crate::error::{Failure, Fault, RequestError, TransportError};
 use crate::limits::{Limits, RATE_SPAN};
 use crate::wire::{Content, Parsed};
 
@@ -56,7 +56,9 @@ pub enum Step<'a, W> {
         params: Option<&'a RawValue>,
     },
     /// Those who waited for what turned out broken. Without any, it was only counted.
-    Broken(Vec<W>, String),
+    Broken(Vec<W>, RequestError),
+    /// A response with an id that no request ever had; counted.
+    Foreign(&'a RawValue),
     /// Nothing that concerns anybody; counted.
     Ignored(Ignored),
     /// The server went beyond a limit and has to be cut off.
@@ -174,7 +176,9 @@ impl<W> Core<W> {
         }
         match content {
             Content::TooLong => Step::End(self.too_long()),
-            Content::Malformed { why, id, .. } => self.malformed(&why, exchange.or(id), now),
+            Content::Malformed { why, id, fault, .. } => {
+                self.malformed(&why, fault, exchange.or(id), now)
+            }
             Content::Request { id, method, params } => {
                 self.noise_since_message = 0;
                 self.unasked(now).unwrap_or(Step::Request { id, method, params })
@@ -186,8 +190,9 @@ impl<W> Core<W> {
             Content::Result { id, result } => {
                 self.noise_since_message = 0;
                 match self.taken(id) {
-                    Some(waiter) => Step::Answer(waiter, Ok(result)),
-                    None => self.unmatched(now),
+                    Taken::Waiter(waiter) => Step::Answer(waiter, Ok(result)),
+                    Taken::OtherType(waiter) => Step::Answer(waiter, Err(other_type(id))),
+                    Taken::Nobody => self.unmatched(Some(id), now),
                 }
             }
             Content::Error { id, error, .. } => {
@@ -208,33 +213,45 @@ impl<W> Core<W> {
 
     fn refused<'a>(
         &mut self,
-        id: Option<&RawValue>,
+        id: Option<&'a RawValue>,
         error: RequestError,
         exchange: Option<u64>,
         now: Instant,
     ) -> Step<'a, W> {
         let waiter = match (id, exchange) {
-            (Some(id), _) => self.taken(id),
+            (Some(id), _) => match self.taken(id) {
+                Taken::Waiter(waiter) => Some(waiter),
+                Taken::OtherType(waiter) => return Step::Answer(waiter, Err(other_type(id))),
+                Taken::Nobody => None,
+            },
             (None, Some(exchange)) => self.pending.remove(&exchange),
             // The server could not read one of our messages and cannot say which.
             (None, None) => {
                 return self.unasked(now).unwrap_or_else(|| {
-                    self.broken(None, format!("the server answered nobody: {error}"))
+                    let why = format!("the server answered nobody: {error}");
+                    self.broken(None, RequestError::protocol(why))
                 });
             }
         };
         match waiter {
             Some(waiter) => Step::Answer(waiter, Err(error)),
-            None => self.unmatched(now),
+            None => self.unmatched(id, now),
         }
     }
 
-    fn malformed<'a>(&mut self, why: &str, id: Option<u64>, now: Instant) -> Step<'a, W> {
+    fn malformed<'a>(
+        &mut self,
+        why: &str,
+        fault: Fault,
+        id: Option<u64>,
+        now: Instant,
+    ) -> Step<'a, W> {
         self.counts.malformed += 1;
         if let Some(end) = self.unasked(now) {
             return end;
         }
-        self.broken(id, format!("the server sent a broken message: {why}"))
+        let why = format!("the server sent a broken message: {why}");
+        self.broken(id, RequestError::faulty(fault, why))
     }
 
     fn noise<'a>(&mut self, bytes: u64) -> Step<'a, W> {
@@ -258,7 +275,7 @@ impl<W> Core<W> {
 
     /// Fails the one request a broken message belongs to, if it still waits, or everyone where
     /// nobody can tell which it is.
-    fn broken<'a>(&mut self, id: Option<u64>, why: String) -> Step<'a, W> {
+    fn broken<'a>(&mut self, id: Option<u64>, why: RequestError) -> Step<'a, W> {
         let waiters = match id {
             Some(id) => self.pending.remove(&id).into_iter().collect(),
             None => self.pending.drain().map(|(_, waiter)| waiter).collect(),
@@ -266,14 +283,26 @@ impl<W> Core<W> {
         Step::Broken(waiters, why)
     }
 
-    fn unmatched<'a>(&mut self, now: Instant) -> Step<'a, W> {
+    /// A response that nobody waits for: late, repeated, or with an id that was never given.
+    fn unmatched<'a>(&mut self, id: Option<&'a RawValue>, now: Instant) -> Step<'a, W> {
         self.counts.unmatched += 1;
-        self.unasked(now).unwrap_or(Step::Ignored(Ignored::Unmatched))
+        let is_ours = |id: &RawValue| id.get().parse().is_ok_and(|id: u64| id < self.next_id);
+        let foreign = id.filter(|id| !is_ours(id));
+        self.unasked(now).unwrap_or(match foreign {
+            Some(id) => Step::Foreign(id),
+            None => Step::Ignored(Ignored::Unmatched),
+        })
     }
 
-    fn taken(&mut self, id: &RawValue) -> Option<W> {
-        let id = id.get().parse().ok()?;
-        self.pending.remove(&id)
+    fn taken(&mut self, id: &RawValue) -> Taken<W> {
+        let id = id.get();
+        if let Some(waiter) = id.parse().ok().and_then(|id: u64| self.pending.remove(&id)) {
+            return Taken::Waiter(waiter);
+        }
+        // Servers that keep ids as strings send `"7"` for 7. No other request can be meant.
+        let text = id.strip_prefix('"').and_then(|id| id.strip_suffix('"'));
+        let waiter = text.and_then(|id| self.pending.remove(&id.parse().ok()?));
+        waiter.map_or(Taken::Nobody, Taken::OtherType)
     }
 
     /// Counts a message nobody asked for.
@@ -294,4 +323,21 @@ impl<W> Core<W> {
             ))
         })
     }
+}
+
+/// Whom a response is for.
+enum Taken<W> {
+    /// The request that waits for it.
+    Waiter(W),
+    /// The request whose id it has as a string.
+    OtherType(W),
+    Nobody,
+}
+
+fn other_type(id: &RawValue) -> RequestError {
+    let message = format!(
+        "the server answered with the id `{id}`, a string, but the request has the number {}",
+        id.get().trim_matches('"')
+    );
+    RequestError::faulty(Fault::ResponseId, message)
 }

@@ -74,6 +74,8 @@ pub enum Failure {
     Closed,
     /// Something took too long.
     Timeout,
+    /// A stream of events was silent for longer than `sse_read_timeout`.
+    StreamTimeout,
     /// The server wants credentials, or better ones.
     AuthRequired,
     /// The legacy session is not known to the server any more.
@@ -111,9 +113,11 @@ impl TransportError {
     /// Whether trying again may help.
     pub fn is_transient(&self) -> bool {
         match self.kind {
-            Failure::Unreachable | Failure::Closed | Failure::Timeout | Failure::SessionExpired => {
-                true
-            }
+            Failure::Unreachable
+            | Failure::Closed
+            | Failure::Timeout
+            | Failure::StreamTimeout
+            | Failure::SessionExpired => true,
             Failure::Status(status) => matches!(status, 408 | 425 | 429 | 500..=599),
             Failure::NotFound
             | Failure::Tls
@@ -133,6 +137,7 @@ impl TransportError {
             | Failure::Closed
             | Failure::SessionExpired => true,
             Failure::Timeout
+            | Failure::StreamTimeout
             | Failure::AuthRequired
             | Failure::Status(_)
             | Failure::Redirect
@@ -156,6 +161,8 @@ pub enum RequestError {
     Protocol {
         /// What is wrong with which message.
         message: String,
+        /// The kind of fault, which decides what can be done about it.
+        fault: Fault,
     },
     /// No answer in time. The server was told that nobody waits any more.
     #[error("`{method}` was not answered within {after:?}")]
@@ -167,10 +174,26 @@ pub enum RequestError {
     },
 }
 
+/// The faults of a message that call for different remedies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// It is not text in the expected encoding.
+    Encoding,
+    /// It answers a request, but its `id` has another type than the request's.
+    ResponseId,
+    /// Anything else.
+    Other,
+}
+
 impl RequestError {
     /// An answer that cannot be understood.
     pub fn protocol(message: impl Into<String>) -> Self {
-        Self::Protocol { message: message.into() }
+        Self::faulty(Fault::Other, message)
+    }
+
+    /// An answer with a fault of a known kind.
+    pub fn faulty(fault: Fault, message: impl Into<String>) -> Self {
+        Self::Protocol { message: message.into(), fault }
     }
 
     /// Whether the server can have acted on the request.

@@ -105,7 +105,10 @@ fn hand_out(bytes: &[u8]) {
             Step::Answer(waiter, _) => handed_out.push(waiter),
             Step::Broken(waiters, _) => handed_out.extend(waiters),
             Step::End(reason) => handed_out.extend(core.end(reason)),
-            Step::Request { .. } | Step::Notification { .. } | Step::Ignored(_) => {}
+            Step::Request { .. }
+            | Step::Notification { .. }
+            | Step::Ignored(_)
+            | Step::Foreign(_) => {}
         }
     }
     let count = handed_out.len();

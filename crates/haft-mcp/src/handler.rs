@@ -22,6 +22,15 @@ pub struct ServerRequest {
     pub params: Option<Box<RawValue>>,
 }
 
+/// Something a server sent that no request could use. A request that gets no answer may fail because of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anomaly<'a> {
+    /// A line or frame that is not a message: a print, or text in another encoding.
+    Stray(&'a [u8]),
+    /// A response with an `id` that no request ever had, as JSON.
+    ForeignId(&'a str),
+}
+
 /// Answers a server's requests and hears its notifications.
 pub trait Handler: Send + Sync + 'static {
     /// The client capabilities to declare. What is not declared is not asked by a decent server.
@@ -58,6 +67,9 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Hears what was wrong with something the server sent, apart from failed requests.
     fn trouble(&self, _what: &str) {}
+
+    /// Receives what no request could use. Called between two messages, as often as the server sends such things.
+    fn anomaly(&self, _anomaly: Anomaly<'_>) {}
 
     /// Hears that the connection ended, once.
     fn ended(&self, _reason: &TransportError) {}

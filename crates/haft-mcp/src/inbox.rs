@@ -16,7 +16,7 @@ use crate::budget::{AnswerBytes, ByteBudget, Charge, FREE_BYTES, over_budget};
 use crate::core::{Core, Counts, Ignored, Step};
 use crate::delivery::{Kind, Outgoing, Transport};
 use crate::error::{INTERNAL_ERROR, RequestError, RpcError, Sent, TransportError};
-use crate::handler::{Handler, ServerRequest};
+use crate::handler::{Anomaly, Handler, ServerRequest};
 use crate::limits::Limits;
 use crate::wire::{self, Parsed};
 
@@ -170,12 +170,16 @@ impl Inbox {
                 self.serve(self.handler_in(exchange), id, &method, params);
             }
             Step::Broken(waiters, why) => {
-                self.trouble(&why);
+                self.trouble(&why.to_string());
                 for waiter in waiters {
-                    let _ = waiter.answer.send(Err(RequestError::protocol(why.clone())));
+                    let _ = waiter.answer.send(Err(why.clone()));
                 }
             }
-            Step::Ignored(Ignored::Noise) => {}
+            Step::Ignored(Ignored::Noise) => self.0.handler.anomaly(Anomaly::Stray(bytes)),
+            Step::Foreign(id) => {
+                self.0.handler.anomaly(Anomaly::ForeignId(id.get()));
+                self.trouble("the server answered a request that nobody made");
+            }
             Step::Ignored(Ignored::Unmatched) => {
                 self.trouble("the server answered a request that nobody waits for");
             }

@@ -33,8 +33,8 @@ pub mod wire;
 pub use budget::{AnswerBytes, ByteBudget, HeldBytes, KeptBytes};
 pub use client::{CallOptions, Client, ClientOptions, ConnectError, Identity, Listed, Protocol};
 pub use describe::{PromptArgument, PromptDescription, ResourceDescription, ResourceTemplate};
-pub use error::{Failure, RequestError, RpcError, Sent, TransportError};
-pub use handler::{BoxFuture, Handler, RefuseAll, ServerRequest};
+pub use error::{Failure, Fault, RequestError, RpcError, Sent, TransportError};
+pub use handler::{Anomaly, BoxFuture, Handler, RefuseAll, ServerRequest};
 pub use http_client::{
     HEAD_BYTES_MAX, HttpClient, HttpClientOptions, HttpError, Response as HttpResponse,
 };

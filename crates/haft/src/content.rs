@@ -43,7 +43,43 @@ pub enum Content {
         /// Its bytes in base64, where it is not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<String>,
+        /// What a link says about the resource behind it.
+        #[serde(flatten, default)]
+        about: ResourceAbout,
     },
+}
+
+/// What a server says about a resource it links to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceAbout {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its size in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+impl ResourceAbout {
+    /// About how much memory its texts take.
+    fn bytes(&self) -> usize {
+        let Self { name, title, description, size: _ } = self;
+        [name, title, description].into_iter().flatten().map(String::len).sum()
+    }
+
+    /// Title or name, and the description, for a text that stands for the resource.
+    fn phrase(&self) -> String {
+        let Self { name, title, description, size: _ } = self;
+        let texts = [title.as_ref().or(name.as_ref()), description.as_ref()];
+        let texts: Vec<&str> = texts.into_iter().flatten().map(String::as_str).collect();
+        if texts.is_empty() { String::new() } else { format!(": {}", texts.join(" - ")) }
+    }
 }
 
 impl Content {
@@ -80,10 +116,11 @@ impl Content {
             Self::Image { data, mime_type } | Self::Audio { data, mime_type } => {
                 format!("[{mime_type}, {} bytes]", bytes(data)).into()
             }
-            Self::Resource { uri, mime_type, text: None, data } => {
+            Self::Resource { uri, mime_type, text: None, data, about } => {
                 let kind = mime_type.as_deref().map(|kind| format!(", {kind}")).unwrap_or_default();
-                let size = data.as_deref().map(|data| format!(", {} bytes", bytes(data)));
-                format!("[resource {uri}{kind}{}]", size.unwrap_or_default()).into()
+                let size = data.as_deref().map(|data| bytes(data) as u64).or(about.size);
+                let size = size.map(|size| format!(", {size} bytes")).unwrap_or_default();
+                format!("[resource {uri}{kind}{size}{}]", about.phrase()).into()
             }
         }
     }
@@ -123,7 +160,9 @@ impl ToolOutput {
         let block = |block: &Content| match block {
             Content::Text { text } => text.len(),
             Content::Image { data, .. } | Content::Audio { data, .. } => data.len(),
-            Content::Resource { text: inside, data, .. } => text(inside) + text(data),
+            Content::Resource { text: inside, data, about, .. } => {
+                text(inside) + text(data) + about.bytes()
+            }
         };
         self.content.iter().map(block).sum::<usize>() + raw(&self.data) + raw(&self.raw)
     }

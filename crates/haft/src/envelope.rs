@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::content::Content;
-use crate::error::{CallError, Code};
+use crate::error::{CallError, Code, MCP_ERROR};
 use crate::memory::Held;
 
 /// The answer to one call. `execution_id` is also the id of its log entry.
@@ -22,13 +22,13 @@ pub struct Envelope {
     pub data: Option<Box<RawValue>>,
     /// The answer as blocks a model can be shown.
     pub content: Vec<Content>,
-    /// One sentence for a person, where there is something to say beyond the answer.
+    /// One sentence for a person: why the call failed, or what there is to say beyond the answer.
     pub message: Option<String>,
     /// Why the call failed and what to do about it.
     pub error: Option<ErrorBody>,
     /// How long the call waited for its turn.
     pub queued_ms: u64,
-    /// How long it took from request to answer, the waiting included.
+    /// How long it took from request to answer, without the wait for its turn.
     pub duration_ms: u64,
     /// The memory of a long answer.
     #[serde(skip)]
@@ -64,11 +64,36 @@ impl Envelope {
     /// an empty answer for a lost one.
     pub fn model_text(&self) -> String {
         if let Some(error) = &self.error {
-            return error.message.clone();
+            // A tool that reports its own failure wrote that text for the model: it stays unmodified.
+            let is_own_text = !self.content.is_empty();
+            return if is_own_text { error.message.clone() } else { error.model_text() };
         }
         let texts: Vec<Cow<'_, str>> = self.content.iter().map(Content::as_text).collect();
         let text = texts.join("\n");
         if text.is_empty() { "(no content)".to_owned() } else { text }
+    }
+}
+
+impl Envelope {
+    /// Sets `message`: the error, if there is one, and a note of the caller's.
+    pub fn set_message(&mut self, note: Option<String>) {
+        self.message = match (&self.error, note) {
+            (Some(error), Some(note)) => Some(format!("{}; {note}", error.message)),
+            (Some(error), None) => Some(error.message.clone()),
+            (None, note) => note,
+        };
+    }
+}
+
+impl ErrorBody {
+    /// The error as a model reads it: the code in front, so that the model can tell kinds of failure apart.
+    /// Failures on the way to an MCP server keep the prefix that models know.
+    pub fn model_text(&self) -> String {
+        let Self { code, message, .. } = self;
+        if message.starts_with(MCP_ERROR) {
+            return message.clone();
+        }
+        format!("{}: {message}", code.as_str())
     }
 }
 
@@ -113,6 +138,7 @@ mod tests {
             mime_type: None,
             text: Some("inside".into()),
             data: None,
+            about: crate::content::ResourceAbout::default(),
         };
         assert_eq!(
             text(vec![Content::text("one"), image, resource]),

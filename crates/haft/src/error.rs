@@ -38,6 +38,26 @@ pub enum Code {
     Stopping,
 }
 
+impl Code {
+    /// The code as programs read it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "UnknownTool",
+            Self::Denied => "Denied",
+            Self::ValidationError => "ValidationError",
+            Self::OutputValidationError => "OutputValidationError",
+            Self::Busy => "Busy",
+            Self::Timeout => "Timeout",
+            Self::Cancelled => "Cancelled",
+            Self::ToolExecutionError => "ToolExecutionError",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::ProtocolError => "ProtocolError",
+            Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::Stopping => "Stopping",
+        }
+    }
+}
+
 /// How every text about a failure on the way to an MCP server begins; models know it by that.
 pub const MCP_ERROR: &str = "MCP error: ";
 
@@ -121,7 +141,7 @@ pub enum CallError {
         setting: &'static str,
     },
     /// No answer in time.
-    #[error("`{tool}` gave no answer within {} and was stopped", human(*after))]
+    #[error("`{tool}` gave no answer within {} and was stopped{}", human(*after), also(diagnosis.as_ref()))]
     Timeout {
         /// The tool that was called.
         tool: String,
@@ -129,6 +149,8 @@ pub enum CallError {
         after: Duration,
         /// The MCP server that runs the tool.
         server: Option<String>,
+        /// What the tool knows about the reason.
+        diagnosis: Option<Diagnosis>,
     },
     /// The caller gave up, or asked for the call to be cancelled.
     #[error("the call of `{tool}` was cancelled")]
@@ -160,6 +182,19 @@ pub enum CallError {
         /// The tool that was called.
         tool: String,
     },
+}
+
+/// The likely reason of a failure, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// What happened.
+    pub problem: String,
+    /// What to do next.
+    pub remedy: String,
+}
+
+fn also(diagnosis: Option<&Diagnosis>) -> String {
+    diagnosis.map(|it| format!("; {}", it.problem)).unwrap_or_default()
 }
 
 /// One place where a value differs from its schema.
@@ -229,6 +264,8 @@ pub enum ToolFailure {
     OutcomeUnknown {
         /// What happened to which thing.
         message: String,
+        /// What to do next, where there is more to do than to look whether it took effect.
+        remedy: Option<String>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -246,7 +283,7 @@ impl ToolFailure {
         let (message, details) = match &mut self {
             Self::Execution { message, details, .. }
             | Self::Unavailable { message, details, .. }
-            | Self::OutcomeUnknown { message, details }
+            | Self::OutcomeUnknown { message, details, .. }
             | Self::Refused { message, details, .. }
             | Self::Expired { message, details, .. }
             | Self::Protocol { message, details, .. } => (message, details),
@@ -316,7 +353,8 @@ impl CallError {
             Self::Busy { setting, .. } => {
                 Some(format!("try again later, or raise `{setting}` in the configuration"))
             }
-            Self::Timeout { tool, server, .. } => {
+            Self::Timeout { diagnosis: Some(diagnosis), .. } => Some(diagnosis.remedy.clone()),
+            Self::Timeout { tool, server, diagnosis: None, .. } => {
                 let look = server.as_ref().map(|server| {
                     format!(", or look at its server: `haft servers show {server}`")
                 });
@@ -338,8 +376,9 @@ impl CallError {
                 | ToolFailure::Refused { remedy, .. }
                 | ToolFailure::Expired { remedy, .. }
                 | ToolFailure::Protocol { remedy, .. } => remedy.clone(),
-                ToolFailure::OutcomeUnknown { .. } => {
-                    Some("check whether the tool took effect before you call it again".into())
+                ToolFailure::OutcomeUnknown { remedy, .. } => {
+                    let check = "check whether the tool took effect before you call it again";
+                    Some(remedy.clone().unwrap_or_else(|| check.to_owned()))
                 }
             },
         }

@@ -50,9 +50,9 @@ pub use backend::mcp::{
 pub use call::{CallState, CallSummary, RunningCall, ToolCall};
 pub use config::Config;
 pub use config::nearest;
-pub use content::{Content, Message, ToolOutput};
+pub use content::{Content, Message, ResourceAbout, ToolOutput};
 pub use envelope::{Envelope, Status};
-pub use error::{CallError, Code, ToolFailure};
+pub use error::{CallError, Code, Diagnosis, ToolFailure};
 #[cfg(feature = "mcp")]
 pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
@@ -64,8 +64,8 @@ pub use policy::Admitted;
 pub use progress::Progress;
 pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
-    EffectiveValue, Figures, INSTRUCTIONS_BYTES_MAX, ReconnectError, Runtime, RuntimeBuilder,
-    ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
+    ConnectFailed, EffectiveValue, Figures, INSTRUCTIONS_BYTES_MAX, ReconnectError, Runtime,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
 };
 #[cfg(feature = "mcp")]
 pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};

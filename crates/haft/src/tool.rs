@@ -2,11 +2,12 @@
 //! built-in, a Rust function) is a [`Tool`].
 
 use std::future::Future;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::content::ToolOutput;
-use crate::error::ToolFailure;
+use crate::error::{Diagnosis, ToolFailure};
 use crate::policy::Admitted;
 use crate::tool_metadata::{Icon, ToolAnnotations};
 
@@ -26,6 +27,11 @@ pub trait Tool: Send + Sync + 'static {
         &'a self,
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>>;
+
+    /// What the tool knows about the reason that a call got no answer since `began`. Asked when a call timed out.
+    fn diagnose(&self, _began: Instant) -> Option<Diagnosis> {
+        None
+    }
 
     /// Requests the tool is meant for, as people write them; they help to choose it. Asked once.
     fn examples(&self) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! From nothing to a client: open a transport, find the era, shake hands.
 
+use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -153,7 +154,10 @@ impl Opening<'_> {
             answer => answer?,
         };
         let result: InitializeResult<'_> = serde_json::from_str(answer.get()).map_err(|error| {
-            RequestError::protocol(format!("the answer to `initialize` is malformed: {error}"))
+            RequestError::protocol(format!(
+                "the answer to `initialize` is malformed: {}",
+                describe(&error)
+            ))
         })?;
         if !LEGACY_VERSIONS.contains(&result.protocol_version.as_str()) {
             let version = &result.protocol_version;
@@ -186,7 +190,10 @@ impl Opening<'_> {
             answer => answer?,
         };
         let result: DiscoverResult<'_> = serde_json::from_str(answer.get()).map_err(|error| {
-            RequestError::protocol(format!("the answer to `server/discover` is malformed: {error}"))
+            RequestError::protocol(format!(
+                "the answer to `server/discover` is malformed: {}",
+                describe(&error)
+            ))
         })?;
         if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
             let versions = result.supported_versions.join(", ");
@@ -281,9 +288,11 @@ fn may_be_legacy(error: &ConnectError) -> bool {
     match &error.cause {
         RequestError::Transport(error) => match error.kind {
             Failure::Status(status) => status != 429 && status != 503,
-            Failure::SessionExpired | Failure::Closed | Failure::Timeout | Failure::Protocol => {
-                true
-            }
+            Failure::SessionExpired
+            | Failure::Closed
+            | Failure::Timeout
+            | Failure::StreamTimeout
+            | Failure::Protocol => true,
             Failure::NotFound
             | Failure::Unreachable
             | Failure::Tls

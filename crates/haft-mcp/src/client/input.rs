@@ -1,5 +1,6 @@
 //! Results that ask back (2026-07-28): the server wants something of the client before it answers.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,7 +110,8 @@ pub(super) async fn answers(
 fn read(result: &RawValue) -> Result<Asked<'_>, RequestError> {
     serde_json::from_str(result.get()).map_err(|error| {
         RequestError::protocol(format!(
-            "the server asks for input in a way that cannot be read: {error}"
+            "the server asks for input in a way that cannot be read: {}",
+            describe(&error)
         ))
     })
 }

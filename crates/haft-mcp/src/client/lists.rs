@@ -1,5 +1,6 @@
 //! Lists of a server, page by page, within limits.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -30,6 +31,8 @@ pub struct Listed<T> {
     pub items: Vec<T>,
     /// Why the list may lack something: a limit was reached, an item could not be read.
     pub gaps: Vec<String>,
+    /// How long the server lets the list be kept (`ttlMs`), in milliseconds; the shortest of all pages.
+    pub ttl_ms: Option<u64>,
 }
 
 impl Client {
@@ -71,7 +74,7 @@ impl Client {
         // Each page has the time of a request, and all that follow the first one together as well.
         let time_max = self.options.request_timeout;
         let ends = Instant::now() + time_max;
-        let mut listed = Listed { items: Vec::new(), gaps: Vec::new() };
+        let mut listed = Listed { items: Vec::new(), gaps: Vec::new(), ttl_ms: None };
         let mut cursor: Option<String> = None;
         let mut room = Room {
             nodes: limits.nodes_max.saturating_mul(LIST_MESSAGES_MAX),
@@ -100,6 +103,7 @@ impl Client {
             let items_max = limits.items_max.saturating_add(1);
             let read = move || Page::read(&answer, method, key, items_max);
             let page = heavy::run(bytes, read).await?;
+            listed.ttl_ms = listed.ttl_ms.into_iter().chain(page.ttl_ms).min();
             room.nodes = room.nodes.saturating_sub(page.nodes);
             room.bytes = room.bytes.saturating_sub(bytes);
             if room.nodes == 0 || room.bytes == 0 {
@@ -119,7 +123,10 @@ impl Client {
                     Err(error) => {
                         unreadable += 1;
                         if unreadable == 1 {
-                            listed.gaps.push(format!("one of its {key} cannot be read: {error}"));
+                            listed.gaps.push(format!(
+                                "one of its {key} cannot be read: {}",
+                                describe(&error)
+                            ));
                         }
                     }
                 }
@@ -141,7 +148,7 @@ impl Client {
     /// Remembers which arguments travel as headers; leaves out tools that say it wrongly.
     fn learn_mirrors(&self, listed: &mut Listed<ToolDescription>) {
         let mut mirrors = HashMap::new();
-        let Listed { items, gaps } = listed;
+        let Listed { items, gaps, ttl_ms: _ } = listed;
         items.retain(|tool| match mirror::of_schema(&tool.input_schema) {
             Ok(found) => {
                 if !found.is_empty() {
@@ -160,7 +167,7 @@ impl Client {
 
 /// Leaves out tools whose name or description is no such thing any more.
 fn leave_out_oversized(listed: &mut Listed<ToolDescription>) {
-    let Listed { items, gaps } = listed;
+    let Listed { items, gaps, ttl_ms: _ } = listed;
     items.retain(|tool| {
         let (name, description) = (tool.name.len(), tool.description.len());
         let fits = name <= NAME_BYTES_MAX && description <= DESCRIPTION_BYTES_MAX;
@@ -184,6 +191,7 @@ struct Room {
 struct Page<T> {
     items: Vec<Result<T, serde_json::Error>>,
     next: Option<String>,
+    ttl_ms: Option<u64>,
     nodes: usize,
 }
 
@@ -198,19 +206,31 @@ impl<T: DeserializeOwned> Page<T> {
         struct Cursor {
             #[serde(default, rename = "nextCursor")]
             next: Option<String>,
+            /// Not a number: as good as none.
+            #[serde(default, rename = "ttlMs")]
+            ttl: serde_json::Value,
         }
         let answer = answer.get();
         let malformed = |error: &dyn std::fmt::Display| {
-            RequestError::protocol(format!("the answer to `{method}` is malformed: {error}"))
+            RequestError::protocol(format!(
+                "the answer to `{method}` is malformed: {}",
+                describe(&error)
+            ))
         };
         let mut fields: HashMap<Cow<'_, str>, &RawValue> =
             serde_json::from_str(answer).map_err(|error| malformed(&error))?;
         let items = fields.remove(key).ok_or_else(|| malformed(&format!("`{key}` is missing")))?;
         let items: Vec<&RawValue> =
             serde_json::from_str(items.get()).map_err(|error| malformed(&error))?;
-        let Cursor { next } = serde_json::from_str(answer).map_err(|error| malformed(&error))?;
+        let Cursor { next, ttl } =
+            serde_json::from_str(answer).map_err(|error| malformed(&error))?;
         let items = items.into_iter().take(items_max);
         let items = items.map(|item| serde_json::from_str(item.get())).collect();
-        Ok(Self { items, next, nodes: json::measure(answer.as_bytes()).nodes })
+        Ok(Self {
+            items,
+            next,
+            ttl_ms: ttl.as_u64(),
+            nodes: json::measure(answer.as_bytes()).nodes,
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Where requests of clients are answered, whatever carried them here.
 
+use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -222,8 +223,9 @@ fn request(asked: Asked<'_>, peer: Peer) -> ClientRequest {
 
 /// The parameters of a request.
 pub(super) fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T, RpcError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", describe(&error)))
+    })
 }
 
 /// An id is a text or a number; with anything else nobody could tell answers apart.

@@ -1,6 +1,7 @@
 //! Requests of the modern era that ask their client something: the answer is a result that asks back,
 //! and the work goes on where it stopped when the client sends the request again.
 
+use haft_bounds::parse_error::describe;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,8 +51,9 @@ impl Input {
         if !has("inputResponses") && !has("requestState") && !has("\\u") {
             return Ok(Self::default());
         }
-        serde_json::from_str(params)
-            .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+        serde_json::from_str(params).map_err(|error| {
+            RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", describe(&error)))
+        })
     }
 }
 

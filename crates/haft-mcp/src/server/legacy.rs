@@ -1,5 +1,6 @@
 //! The era of `initialize`: what the protocol itself wants to have answered.
 
+use haft_bounds::parse_error::describe;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -33,7 +34,10 @@ pub(super) fn initialize(
     let params = params.unwrap_or(RawValue::NULL);
     let Initialize { protocol_version, capabilities, client_info } =
         serde_json::from_str(params.get()).map_err(|error| {
-            RpcError::new(INVALID_PARAMS, format!("`initialize` cannot be read: {error}"))
+            RpcError::new(
+                INVALID_PARAMS,
+                format!("`initialize` cannot be read: {}", describe(&error)),
+            )
         })?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);

@@ -1,5 +1,6 @@
 //! What a request says about itself in `_meta`.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
 use serde::Deserialize;
@@ -51,7 +52,10 @@ impl<'a> Meta<'a> {
             return Ok(Self::default());
         }
         let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| {
-            RpcError::new(INVALID_PARAMS, format!("Invalid params: they cannot be read: {error}"))
+            RpcError::new(
+                INVALID_PARAMS,
+                format!("Invalid params: they cannot be read: {}", describe(&error)),
+            )
         })?;
         Ok(params.meta.unwrap_or_default())
     }

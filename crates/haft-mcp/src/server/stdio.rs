@@ -1,5 +1,6 @@
 //! One client over two pipes, a line for each message. The era is told by each request itself.
 
+use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -159,7 +160,10 @@ impl Connection {
             Ok(Incoming::Result { id, result }) => self.answered(id, Ok(result.to_owned())),
             Ok(Incoming::Error { id, error }) => {
                 let error = serde_json::from_str(error.get()).unwrap_or_else(|error| {
-                    RpcError::new(INTERNAL_ERROR, format!("its error cannot be read: {error}"))
+                    RpcError::new(
+                        INTERNAL_ERROR,
+                        format!("its error cannot be read: {}", describe(&error)),
+                    )
                 });
                 self.answered(id.unwrap_or(RawValue::NULL), Err(error));
             }

@@ -1,5 +1,6 @@
 //! What a peer sends: a request, a notification, an answer. Payloads stay as they came.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
 use haft_bounds::json::Budget;
@@ -81,7 +82,7 @@ pub(crate) fn parse_unchecked(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Malformed(format!("not UTF-8 (byte {})", error.valid_up_to())))?;
     let envelope: Envelope<'_> = serde_json::from_str(text)
-        .map_err(|error| Malformed(format!("not a JSON-RPC message: {error}")))?;
+        .map_err(|error| Malformed(format!("not a JSON-RPC message: {}", describe(&error))))?;
     let Envelope { id, method, params, result, error } = envelope;
     match (method, id, result, error) {
         (Some(method), Some(id), None, None) => Ok(Incoming::Request { id, method, params }),

@@ -1,11 +1,12 @@
 //! A message as far as it can be read without the state of its connection, so that no lock is held meanwhile.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
 use super::{Incoming, Malformed, looks_like_message, parse, salvage_id};
-use crate::error::{RequestError, RpcError};
+use crate::error::{Fault, RequestError, RpcError};
 use crate::limits::Limits;
 
 /// One message of a server, read.
@@ -45,6 +46,7 @@ pub(crate) enum Content<'a> {
         id: Option<u64>,
         /// Whether it was not meant as a message.
         is_print: bool,
+        fault: Fault,
     },
 }
 
@@ -69,14 +71,21 @@ impl<'a> Content<'a> {
             Ok(Incoming::Error { id, error }) => {
                 let error = match serde_json::from_str::<RpcError>(error.get()) {
                     Ok(error) => RequestError::Rpc(error),
-                    Err(why) => {
-                        RequestError::protocol(format!("the server's error is malformed: {why}"))
-                    }
+                    Err(why) => RequestError::protocol(format!(
+                        "the server's error is malformed: {}",
+                        describe(&why)
+                    )),
                 };
                 Self::Error { id, error, is_print: id.is_none() && !looks_like_message(bytes) }
             }
             Err(Malformed(why)) => {
-                Self::Malformed { why, id: salvage_id(bytes), is_print: !looks_like_message(bytes) }
+                let is_text = std::str::from_utf8(bytes).is_ok();
+                Self::Malformed {
+                    why,
+                    id: salvage_id(bytes),
+                    is_print: !looks_like_message(bytes),
+                    fault: if is_text { Fault::Other } else { Fault::Encoding },
+                }
             }
         }
     }

@@ -149,6 +149,10 @@ impl Model {
             Message::Result(id) if self.waiting.remove(id) => Outcome::Answer(*id, "result"),
             Message::Error(id) if self.waiting.remove(id) => Outcome::Answer(*id, "error"),
             Message::BrokenError(id) if self.waiting.remove(id) => Outcome::Answer(*id, "protocol"),
+            // The id of the first request as a string: no other request can be meant.
+            Message::StrangeId("\"1\"") if self.waiting.remove(&1) => {
+                Outcome::Answer(1, "protocol")
+            }
             Message::Result(_)
             | Message::Error(_)
             | Message::BrokenError(_)
@@ -193,6 +197,7 @@ fn outcome(core: &mut Core<u64>, bytes: &[u8], now: Instant) -> Outcome {
         Step::Request { .. } => Outcome::Request,
         Step::Notification { .. } => Outcome::Notification,
         Step::Ignored(ignored) => Outcome::Ignored(ignored),
+        Step::Foreign(_) => Outcome::Ignored(Ignored::Unmatched),
         Step::End(reason) => {
             assert_eq!((reason.kind, reason.sent), (Failure::Protocol, Sent::Maybe));
             Outcome::End(distinct(core.end(reason)))

@@ -83,8 +83,8 @@ async fn a_silent_stream_ends_the_connection() {
     let client = Client::connect(&sse(&server), None, handler, options).await.unwrap();
     tokio::time::pause();
     let ended = heard.recv().await.unwrap();
-    assert_eq!(ended, "ended: `the server` sent nothing more within 30s");
-    assert_eq!(client.ended().unwrap().kind, Failure::Timeout);
+    assert_eq!(ended, "ended: `the server` sent no event within 30s (`sse_read_timeout`)");
+    assert_eq!(client.ended().unwrap().kind, Failure::StreamTimeout);
 }
 
 #[tokio::test]

@@ -25,8 +25,8 @@ if __name__ == '__main__':
 ";
 
 const TOOLS: &str = r#"{"tools": [
-    {"name": "echo", "description": "Echo.", "type": "local", "config": {"script_path": "echo.py"}},
-    {"name": "again", "description": "Echo.", "type": "local", "config": {"script_path": "echo.py"}}
+    {"name": "echo", "description": "Echo.", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "echo.py"}},
+    {"name": "again", "description": "Echo.", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "echo.py"}}
 ]}"#;
 
 /// By then a process waits for the next tool again.

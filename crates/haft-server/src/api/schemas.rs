@@ -20,13 +20,13 @@ pub(super) struct EnvelopeSchema {
     data: Value,
     /// The answer as blocks a model can be shown.
     content: Vec<ContentSchema>,
-    /// One sentence for a person, where there is something to say beyond the answer.
+    /// One sentence for a person: why the call failed, or what there is to say beyond the answer.
     message: Option<String>,
     /// Why the call failed and what to do about it.
     error: Option<ErrorSchema>,
     /// How long the call waited for its turn.
     queued_ms: u64,
-    /// How long it took from request to answer, the waiting included.
+    /// How long it took from request to answer, without the wait for its turn.
     duration_ms: u64,
 }
 
@@ -50,8 +50,17 @@ enum ContentSchema {
     Image { data: String, mime_type: String },
     /// A sound in base64.
     Audio { data: String, mime_type: String },
-    /// A resource, embedded or linked.
-    Resource { uri: String, mime_type: Option<String>, text: Option<String>, data: Option<String> },
+    /// A resource, embedded or linked. A link may have a name, a title, a description and a size.
+    Resource {
+        uri: String,
+        mime_type: Option<String>,
+        text: Option<String>,
+        data: Option<String>,
+        name: Option<String>,
+        title: Option<String>,
+        description: Option<String>,
+        size: Option<u64>,
+    },
 }
 
 /// Why a call failed.

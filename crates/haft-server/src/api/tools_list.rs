@@ -9,6 +9,7 @@ use axum::http::header::ETAG;
 use haft::ToolInfo;
 use haft::registry::Source;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,6 +17,7 @@ use utoipa_axum::routes;
 use super::precondition::etag;
 use super::schemas::ToolInfoSchema;
 use super::{Routes, Service};
+use crate::gateway::LATE_WAIT_MAX;
 use crate::serve::{Problem, Query};
 
 /// How many tools one answer holds.
@@ -98,6 +100,7 @@ pub(super) async fn list(
                 .remedy("send `next` of the answer before, or leave it out"));
         }
     };
+    let _ = timeout(LATE_WAIT_MAX, service.live.runtime().refresh_stale_lists()).await;
     let mut tools = service.live.runtime().tools();
     tools.retain(|tool| wanted.fits(tool));
     if let Some(words) = &wanted.q {

@@ -79,14 +79,13 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         add_stderr(&mut envelope, &runtime.servers());
         toolbox.end().await;
         // Only now is it sure whether the entry came to the log after all.
-        envelope.message = runtime.log_health().and_then(unrecorded);
+        let unrecorded = runtime.log_health().and_then(unrecorded);
+        envelope.set_message(unrecorded.clone());
         say_without_file(global, &mut envelope);
-        print(global, &envelope)?;
+        print(global, &envelope, unrecorded.as_deref())?;
         let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
         Ok(match envelope.status {
-            Status::Success if must_record && envelope.message.is_some() => {
-                ExitCode::from(EXIT_RUNTIME)
-            }
+            Status::Success if must_record && unrecorded.is_some() => ExitCode::from(EXIT_RUNTIME),
             Status::Success => ExitCode::SUCCESS,
             Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
             Status::Error => ExitCode::from(EXIT_RUNTIME),
@@ -137,12 +136,12 @@ fn add_stderr(envelope: &mut Envelope, servers: &[ServerInfo]) {
     }
 }
 
-fn print(global: &Global, envelope: &Envelope) -> anyhow::Result<()> {
+fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyhow::Result<()> {
     if global.json {
         return print_json(envelope);
     }
     let paint = Paint::stderr(global.color);
-    if let Some(message) = &envelope.message {
+    if let Some(message) = unrecorded {
         console::warning(paint, message, "look at `log.dir` and the disk it lies on");
     }
     match (&envelope.error, &envelope.data) {

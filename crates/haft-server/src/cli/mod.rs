@@ -318,8 +318,11 @@ fn failure(error: &anyhow::Error) -> Failure {
     if let Some(error) = error.downcast_ref::<StartError>() {
         // The texts of the toolbox went to the log as they happened; here is what follows.
         let (message, code) = match error {
-            StartError::Connect { server, .. } => {
-                (format!("Haft did not start: `{server}` could not be reached"), EXIT_CONNECT)
+            StartError::Connect { failed } => {
+                let names: Vec<String> =
+                    failed.iter().map(|it| format!("`{}`", it.server)).collect();
+                let names = names.join(" and ");
+                (format!("Haft did not start: {names} could not be reached"), EXIT_CONNECT)
             }
             StartError::Strict { texts } => (
                 format!("Haft did not start: {} (see above)", count(texts.len(), "violation")),

@@ -31,8 +31,10 @@ pub(super) enum Purpose<'a> {
     Agent(Hub, Inbox, Denied),
     /// To see its tools. A server that must be there and is not stops the command.
     Look,
-    /// To see its servers. Every one is connected, and none stops the command.
+    /// To see what is wrong with it. Every server is connected, and none stops the command.
     Inspect,
+    /// The same, to see its servers: what those that start late offer now is kept for the next run.
+    Servers,
 }
 
 /// How many calls were denied.
@@ -88,6 +90,7 @@ impl Toolbox {
             }
             Purpose::Look => builder.look_only(),
             Purpose::Inspect => builder.inspect(),
+            Purpose::Servers => builder.inspect().keep_lists(),
         };
         let started = signals.cancelling(&cancel, Box::pin(builder.start())).await;
         if started.is_err() {

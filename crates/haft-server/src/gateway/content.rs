@@ -1,6 +1,6 @@
 //! What tools of our own answer, as blocks of MCP. Answers of MCP servers never come here.
 
-use haft::{Content, Envelope};
+use haft::{Content, Envelope, ResourceAbout};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -38,14 +38,24 @@ fn block(content: &Content) -> Value {
         Content::Audio { data, mime_type } => {
             json!({ "type": "audio", "data": data, "mimeType": mime_type })
         }
-        Content::Resource { uri, mime_type, text: None, data: None } => {
-            let mut link = json!({ "type": "resource_link", "uri": uri, "name": uri });
+        Content::Resource { uri, mime_type, text: None, data: None, about } => {
+            let name = about.name.as_ref().unwrap_or(uri);
+            let mut link = json!({ "type": "resource_link", "uri": uri, "name": name });
+            let ResourceAbout { name: _, title, description, size } = about;
+            for (key, text) in [("title", title), ("description", description)] {
+                if let Some(text) = text {
+                    link[key] = json!(text);
+                }
+            }
+            if let Some(size) = size {
+                link["size"] = json!(size);
+            }
             if let Some(mime_type) = mime_type {
                 link["mimeType"] = json!(mime_type);
             }
             link
         }
-        Content::Resource { uri, mime_type, text, data } => {
+        Content::Resource { uri, mime_type, text, data, about: _ } => {
             let mut resource = json!({ "uri": uri });
             if let Some(mime_type) = mime_type {
                 resource["mimeType"] = json!(mime_type);

@@ -18,6 +18,7 @@ mod template;
 mod tools;
 mod view;
 
+use haft_bounds::parse_error::describe;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -206,7 +207,8 @@ fn check_length(what: &str, text: &str, bytes_max: usize) -> Result<(), String> 
 
 /// The parameters of a request.
 fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, RpcError> {
-    serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| invalid(&error))
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|error| invalid(&describe(&error)))
 }
 
 fn invalid(problem: &impl ToString) -> RpcError {

@@ -3,6 +3,7 @@
 use haft::inbox::{Ask, Inbox, Kind, NoAnswer};
 use haft::text::{printable, printable_block};
 use haft::{Origin, Refusal};
+use haft_bounds::parse_error::describe;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -50,8 +51,10 @@ pub(super) async fn elicit(
         #[serde(default)]
         url: Option<String>,
     }
-    let Wanted { message, requested_schema, url } = serde_json::from_str(params.get())
-        .map_err(|error| Refusal::new(format!("the question cannot be read: {error}")))?;
+    let Wanted { message, requested_schema, url } =
+        serde_json::from_str(params.get()).map_err(|error| {
+            Refusal::new(format!("the question cannot be read: {}", describe(&error)))
+        })?;
     let message = printable_block(&message);
     let ask = match &url {
         // What is done at an address stays between the person and whoever is there.

@@ -1,5 +1,6 @@
 //! The file of the keys: read as a whole, written as a whole, by one process at a time.
 
+use haft_bounds::parse_error::describe;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -321,7 +322,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
         return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
     }
     let RawFile { version, keys } =
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        serde_json::from_slice(bytes).map_err(|error| describe(&error))?;
     if version != VERSION {
         return Err(format!("its version is {version}, and this Haft knows {VERSION}"));
     }

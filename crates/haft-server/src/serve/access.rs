@@ -24,6 +24,9 @@ const OPEN_PATHS: [&str; 3] = ["/healthz", "/api/docs", "/api/openapi.json"];
 /// Answers without a key as well, and tells more to a caller that has one.
 const READINESS_PATH: &str = "/readyz";
 
+/// The execution log.
+const LOG_PATH: &str = "/api/v1/log";
+
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What everybody is called as long as there is no key.
@@ -123,21 +126,55 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may change things; else the problem to answer with.
-    pub fn require_admin(&self) -> Result<(), Problem> {
+    /// Whether the caller may do `what`, which is for admins; else the problem to answer with.
+    pub fn require_admin(&self, what: AdminOnly) -> Result<(), Problem> {
+        let what = what.phrase();
         match self.scope {
             Scope::Admin => Ok(()),
             Scope::Call if self.is_local() => {
-                let detail = "changes need an admin key, and this server has no key yet";
+                let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
             Scope::Call => {
-                let detail = format!("`{}` is a call key, and this needs an admin key", self.name);
+                let detail = format!("`{}` is a call key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)
                     .remedy("use a key that was created with `--scope admin`")
                     .header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
             }
+        }
+    }
+}
+
+/// What only an admin may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminOnly {
+    /// Change something.
+    Change,
+    /// Read the execution log, which has the arguments and answers of every caller.
+    ReadLog,
+    /// Read something else.
+    Read,
+}
+
+impl AdminOnly {
+    fn of(request: &Request) -> Self {
+        let path = request.uri().path();
+        let is_log =
+            path == LOG_PATH || path.strip_prefix(LOG_PATH).is_some_and(|it| it.starts_with('/'));
+        match *request.method() {
+            Method::GET | Method::HEAD | Method::OPTIONS if is_log => Self::ReadLog,
+            Method::GET | Method::HEAD | Method::OPTIONS => Self::Read,
+            _ => Self::Change,
+        }
+    }
+
+    /// The beginning of a sentence that ends with what is needed.
+    fn phrase(self) -> &'static str {
+        match self {
+            Self::Change => "changes need",
+            Self::ReadLog => "reading the log needs",
+            Self::Read => "reading this needs",
         }
     }
 }
@@ -225,7 +262,14 @@ impl Access {
         let peer = peer(request);
         let detail = match presented {
             Presented::Nothing => {
-                let detail = "this server needs a key, and the request has none";
+                let detail = match AdminOnly::of(request) {
+                    AdminOnly::ReadLog => {
+                        "reading the log needs an admin key, and the request has none"
+                    }
+                    AdminOnly::Read | AdminOnly::Change => {
+                        "this server needs a key, and the request has none"
+                    }
+                };
                 return Err(Problem::unauthorized(detail)
                     .remedy(
                         "send a key as `X-API-Key` or `Authorization: Bearer`; `haft keys create` makes one",
@@ -304,7 +348,7 @@ pub(super) async fn admin_only(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    caller.require_admin()?;
+    caller.require_admin(AdminOnly::of(&request))?;
     Ok(next.run(request).await)
 }
 
@@ -313,7 +357,7 @@ pub(super) async fn admin_to_write(request: Request, next: Next) -> Result<Respo
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !is_read {
         let caller = request.extensions().get::<Caller>().ok_or_else(Problem::internal)?;
-        caller.require_admin()?;
+        caller.require_admin(AdminOnly::Change)?;
     }
     Ok(next.run(request).await)
 }

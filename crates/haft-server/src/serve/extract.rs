@@ -1,5 +1,6 @@
 //! What handlers read from requests, with problem documents for what cannot be read.
 
+use haft_bounds::parse_error::describe;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -123,7 +124,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Query(value)| Self(value)).map_err(|rejection| {
-            Problem::bad_request(format!("the query cannot be read: {}", rejection.body_text()))
+            Problem::bad_request(format!(
+                "the query cannot be read: {}",
+                describe(&rejection.body_text())
+            ))
         })
     }
 }
@@ -134,7 +138,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Path(value)| Self(value)).map_err(|rejection| {
-            Problem::bad_request(format!("the path cannot be read: {}", rejection.body_text()))
+            Problem::bad_request(format!(
+                "the path cannot be read: {}",
+                describe(&rejection.body_text())
+            ))
         })
     }
 }
@@ -204,7 +211,7 @@ async fn read_copies(request: Request, copies: usize) -> Result<(HeaderMap, Vec<
 fn unreadable(error: &serde_json::Error) -> Problem {
     let (line, column) = (error.line(), error.column());
     let place = format!("line {line}, column {column}");
-    let text = error.to_string();
+    let text = describe(error);
     // The place stands in front, so it is not repeated at the end.
     let ending = format!(" at line {line} column {column}");
     let problem = text.strip_suffix(&ending).unwrap_or(&text).to_owned();

@@ -105,6 +105,30 @@ fn prompts_and_resources_go_to_the_model() {
     }
 }
 
+/// A prompt that ends with the assistant's words asks the model nothing, and the chat says so.
+#[test]
+fn a_prompt_that_ends_with_the_assistant_says_what_it_did() {
+    let model = ModelServer::openai([Step::by(count)]);
+    let text =
+        |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
+    let scenario = json!({"tools": 0, "prompts": [
+        {"name": "role", "messages": [text("user", "Be brief."), text("assistant", "I will.")]},
+        {"name": "silent", "messages": []},
+    ]});
+    let workspace = everything(&model);
+    let config = json!({
+        "servers": {"one": server(&scenario)},
+        "agent": {"model": model.model(), "base_url": model.url(), "retries": 0},
+    });
+    workspace.write("haft.json", config.to_string());
+    let finished = piped(&workspace, "/prompt role\n/prompt silent\ngo\n");
+    let expected = "added 2 messages to the conversation; the last one is the assistant's, so the model was not \
+                    asked: write what comes next\n\
+                    the prompt has no messages; nothing was added to the conversation\n\
+                    3 messages\n";
+    assert_eq!(finished.stdout, expected, "{}", finished.stderr);
+}
+
 /// A model that fails ends the turn and not the chat.
 #[test]
 fn a_failing_model_does_not_end_the_chat() {

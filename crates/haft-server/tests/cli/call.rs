@@ -123,8 +123,8 @@ fn deep_answers_and_large_numbers_come_through_unchanged() {
         "import sys\nsys.set_int_max_str_digits(0)\nprint('{\"z\": %d, \"a\": %s}' % (10**4000, '[' * 300 + ']' * 300))\n",
     );
     let big = r#"{"tools": [
-        {"name": "echo", "description": "d", "type": "local", "config": {"command": ["cat"]}},
-        {"name": "big", "description": "d", "type": "local", "config": {"command": ["python3", "tools/big.py"]}}]}"#;
+        {"name": "echo", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["cat"]}},
+        {"name": "big", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["python3", "tools/big.py"]}}]}"#;
     workspace.write(
         "tools/tools.json",
         big.replace("tools/big.py", &workspace.path().join("tools/big.py").to_string_lossy()),

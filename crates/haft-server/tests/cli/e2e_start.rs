@@ -24,8 +24,8 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(name, origin)| ((*name).into(), (*origin).into())).collect()
 }
 
-/// Proves S0-10, S0-25, S0-59, S0-91: strict and dynamic servers over streamable HTTP, local tools
-/// before them.
+/// Proves S0-10, S0-24, S0-25, S0-59, S0-91: strict and dynamic servers over streamable HTTP, local tools
+/// before them, each of which the toolbox should list.
 #[test]
 fn a_mixed_toolbox_starts() {
     let workspace = crate::toolbox();
@@ -38,10 +38,16 @@ fn a_mixed_toolbox_starts() {
     let local = ["greet", "echo", "fail", "wait"].map(|name| (name, "explicit"));
     let remote = [("text", "explicit"), ("empty", "default"), ("stats", "merged")];
     assert_eq!(listed(&finished), pairs(&[&local[..], &remote[..]].concat()));
-    assert_eq!(
-        finished.stderr,
-        "INFO: Tool 'empty' from MCP 'd' not explicitly configured, using default configuration\n"
-    );
+    // An entry of `tools.json` is a configuration of its own; the toolbox's document wants it listed all the same.
+    let unlisted = [("greet", 2, 0), ("echo", 5, 1), ("fail", 6, 2), ("wait", 7, 3)].map(|(name, line, at)| {
+        format!(
+            "WARNING: tools/tools.json:{line}:3: tools[{at}]: tool `{name}` of `tools/tools.json` is not listed in \
+             `toolbox.tools` of `toolbox.yaml`; add `- name: {name}` to `toolbox.tools`, or delete the tool\n"
+        )
+    });
+    let info =
+        "INFO: Tool 'empty' from MCP 'd' not explicitly configured, using default configuration\n";
+    assert_eq!(finished.stderr, format!("{}{info}", unlisted.concat()));
     assert_eq!(messages(&workspace.path().join("strict.facts"), "initialize").len(), 1);
 }
 

@@ -47,7 +47,7 @@ fn an_unreachable_server_may_be_skipped() {
 fn colliding_names_end_the_start_where_the_switch_says_so() {
     let tool = |name: &str| {
         format!(
-            r#"{{"name": "{name}", "description": "d", "type": "local", "config": {{"script_path": "t.py"}}}}"#
+            r#"{{"name": "{name}", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"script_path": "t.py"}}}}"#
         )
     };
     let tools = format!(r#"{{"tools": [{}, {}]}}"#, tool("a b"), tool("a-b"));

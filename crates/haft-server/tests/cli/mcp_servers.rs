@@ -19,7 +19,37 @@ fn all_servers_are_connected_and_listed() {
     let servers: Value = serde_json::from_str(&finished.stdout).unwrap();
     let states: Vec<&Value> = servers.as_array().unwrap().iter().map(|it| &it["state"]).collect();
     assert_eq!(states, ["ready", "ready", "unavailable"]);
-    assert!(!workspace.path().join(".haft").exists(), "looking writes nothing");
+    let entries = std::fs::read_dir(workspace.path().join(".haft")).unwrap();
+    let written: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(
+        written,
+        ["servers"],
+        "looking keeps the lists of servers that start late, and nothing else"
+    );
+}
+
+/// Proves S3-FR-013, S3-US4-1: a look at the servers refreshes the tools that are known of one that starts late.
+#[test]
+fn a_look_at_the_servers_refreshes_the_kept_lists() {
+    let workspace = workspace(&json!({}));
+    let script = workspace.path().join("late.scenario");
+    let late =
+        json!({"command": Fixture::path(), "args": ["stdio", "--script", script], "start": "lazy"});
+    workspace.write("haft.json", json!({"servers": {"late": late}}).to_string());
+    let has = |tools: &Value| workspace.write("late.scenario", json!({"tools": tools}).to_string());
+    let listed = || {
+        let finished = run(&workspace, &["tools", "list", "--json"]);
+        let tools: Value = serde_json::from_str(&finished.stdout).unwrap();
+        let names = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone());
+        names.collect::<Vec<Value>>()
+    };
+    has(&json!(["echo"]));
+    assert_eq!(run(&workspace, &["call", "echo"]).code, 0);
+    has(&json!(["echo", "stats"]));
+    assert_eq!(listed(), ["echo"], "known from the call");
+    assert_eq!(run(&workspace, &["servers", "list", "--connect"]).code, 0);
+    has(&json!([]));
+    assert_eq!(listed(), ["echo", "stats"], "known from the look");
 }
 
 /// Without `--connect` nothing is started.
@@ -55,6 +85,26 @@ fn one_server_is_shown_whole() {
     let unknown = run(&workspace, &["servers", "show", "god"]);
     assert_eq!(unknown.code, 2);
     insta::assert_snapshot!("an_unknown_server", unknown.stderr);
+}
+
+/// Lines that are not messages are counted, and shown at the level `debug` alone.
+#[test]
+fn stray_output_of_a_server_is_counted_and_shown_for_debugging() {
+    let workspace = workspace(&json!({}));
+    let noisy = server(&json!({"tools": ["text"], "noise": ["Loading model...", ""]}));
+    workspace.write("haft.json", json!({"servers": {"noisy": noisy}}).to_string());
+    let finished = run(&workspace, &["servers", "show", "noisy", "--json"]);
+    let shown: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let count = shown["stray_lines"].as_u64().unwrap();
+    assert!(count > 0, "{shown}");
+    assert!(!finished.stderr.contains("Loading model"), "{}", finished.stderr);
+    let finished = run(&workspace, &["--log-level", "debug", "servers", "show", "noisy"]);
+    let line = "the server wrote a line that is not a message: Loading model...";
+    assert_eq!(finished.stderr.matches(line).count() as u64, count, "{}", finished.stderr);
+    let field = format!(
+        "stray output: {count} lines of its output are not MCP messages (`--log-level debug` shows them)"
+    );
+    assert!(finished.stdout.contains(&field), "{}", finished.stdout);
 }
 
 /// Only the servers that are asked for are started, and none survives the command.

@@ -9,7 +9,7 @@ const TOOLS: &str = r#"{"tools": [
   {"name": "get_weather", "type": "local", "description": "Current weather and forecast for a place.",
    "input_schema": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
    "config": {"script_path": "a.py"}},
-  {"name": "hr", "type": "local", "description": "System for employees.", "examples": ["How many holidays do I have left?"],
+  {"name": "hr", "type": "local", "input_schema": {"type": "object"}, "description": "System for employees.", "examples": ["How many holidays do I have left?"],
    "config": {"script_path": "a.py"}}
 ]}"#;
 

@@ -12,9 +12,9 @@ fn evil() -> Workspace {
     let tools = format!(
         r#"{{"tools": [{{"name": "evil {EVIL}", "description": "{EVIL}", "type": "local",
             "input_schema": {{"type": "object", "description": "{EVIL}"}}, "config": {{"command": ["cat"], "args": ["-", "{EVIL}"]}}}},
-          {{"name": "echo", "description": "d", "type": "local", "config": {{"command": ["cat"]}}}},
-          {{"name": "say", "description": "d", "type": "local", "config": {{"script_path": "say.py"}}}},
-          {{"name": "fail", "description": "d", "type": "local", "config": {{"script_path": "fail.py"}}}}]}}"#
+          {{"name": "echo", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"command": ["cat"]}}}},
+          {{"name": "say", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"script_path": "say.py"}}}},
+          {{"name": "fail", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"script_path": "fail.py"}}}}]}}"#
     );
     let python = EVIL.replace("\\u009b", "\\x9b");
     Workspace::with(&[

@@ -152,7 +152,7 @@ fn local_tools_are_programs_too() {
     let visit = Visit::new();
     visit.workspace.write("tools/mcp.json", r#"{"mcp_servers": {}}"#);
     visit.workspace.write("tools/hi.py", "def run(args):\n    return 'text'\n");
-    let tool = json!({"name": "hi", "type": "local", "description": "Says hi.",
+    let tool = json!({"name": "hi", "type": "local", "input_schema": {"type": "object"}, "description": "Says hi.",
         "config": {"script_path": "hi.py"}});
     visit.workspace.write("tools/tools.json", json!({"tools": [tool]}).to_string());
     visit.configure(&json!({"registry": {"dir": "tools"}}));

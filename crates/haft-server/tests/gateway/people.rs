@@ -121,7 +121,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
     assert_eq!(result["isError"], true);
     insta::assert_snapshot!(
         result["content"][0]["text"].as_str().unwrap(),
-        @r#"the client that made the call was asked and gave no usable answer: the answer does not fit: expected one of ["a","b"]"#
+        @r#"ServiceUnavailable: the client that made the call was asked and gave no usable answer: the answer does not fit: expected one of ["a","b"]"#
     );
 }
 
@@ -144,10 +144,10 @@ fn without_an_answer_the_call_says_why() {
     let message = client.next();
     texts.push(result(&message)["content"][0]["text"].as_str().unwrap().to_owned());
     insta::assert_snapshot!(texts.join("\n"), @r"
-    a person refused to answer
-    a person refused to answer: the question was closed without an answer
-    the client that made the call was asked and gave no usable answer: its answer cannot be read: missing field `action` at line 1 column 9
-    the client that made the call was asked and gave no usable answer: no window
+    Denied: a person refused to answer
+    Denied: a person refused to answer: the question was closed without an answer
+    ServiceUnavailable: the client that made the call was asked and gave no usable answer: its answer cannot be read: missing field `action` at line 1 column 9
+    ServiceUnavailable: the client that made the call was asked and gave no usable answer: no window
     ");
 }
 
@@ -179,7 +179,7 @@ fn a_client_that_cannot_be_asked_hears_so_at_once() {
             insta::allow_duplicates! {
                 insta::assert_snapshot!(
                     result["content"][0]["text"].as_str().unwrap(),
-                    @"the client that made the call cannot be asked, for it does not declare `elicitation`, and nobody else is here; use a client that does, or `haft serve`, whose inbox people can answer"
+                    @"ServiceUnavailable: the client that made the call cannot be asked, for it does not declare `elicitation`, and nobody else is here; use a client that does, or `haft serve`, whose inbox people can answer"
                 );
             }
         }

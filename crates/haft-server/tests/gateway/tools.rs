@@ -67,7 +67,7 @@ fn wrong_calls_are_refused_in_the_way_the_protocol_wants() {
     let invalid = client.call("greet", &json!({"name": 7}));
     assert_eq!(invalid["isError"], true);
     let text = invalid["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("arguments of `greet` are invalid"), "{text}");
+    assert!(text.starts_with("ValidationError: the arguments of `greet` are invalid"), "{text}");
     let nameless = client.ask(&json!(2), "tools/call", &json!({}));
     assert_eq!(nameless["error"]["code"], -32602);
     let strange = client.ask(&json!(3), "tools/strange", &json!({}));
@@ -138,7 +138,7 @@ fn a_call_that_nobody_can_agree_to_says_where_somebody_could() {
     assert_eq!(denied["isError"], true);
     assert_eq!(
         denied["content"][0]["text"],
-        "`greet` runs only when a person agrees to the call (`approval: ask`); nobody can be asked over stdio: \
+        "Denied: `greet` runs only when a person agrees to the call (`approval: ask`); nobody can be asked over stdio: \
          connect the client to `haft serve`, where people agree in the inbox, or set `approval: auto` for the tool"
     );
 }

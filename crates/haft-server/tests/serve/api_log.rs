@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use haft_server::keys::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::served::{Served, haft, toolbox};
+use crate::served::{Served, answer, haft, toolbox};
 
 fn call(served: &Served, args: &[&str]) -> i32 {
     haft(&served.workspace, &[&["call"], args].concat()).run().code
@@ -103,4 +104,32 @@ async fn the_log_is_for_admins() {
     let open = Served::open(toolbox());
     assert_eq!(open.get("/api/v1/log").await.status, 401);
     assert_eq!(open.get("/api/v1/status").await.status, 200);
+}
+
+/// A request that may not read the log is told what reading it needs, also where no key exists yet.
+#[tokio::test]
+async fn reading_the_log_without_an_admin_key_says_what_it_needs() {
+    let told = async |request| {
+        let answer = answer(request).await;
+        format!("{} {}", answer.status, answer.json()["detail"].as_str().unwrap())
+    };
+    let open = Served::open(toolbox());
+    assert_eq!(
+        told(open.request(Method::GET, "/api/v1/log")).await,
+        "401 reading the log needs an admin key, and this server has no key yet"
+    );
+    let (served, keys) = Served::with_keys(toolbox(), &[("agent", Scope::Call)]);
+    assert_eq!(
+        told(served.request(Method::GET, "/api/v1/log")).await,
+        "401 reading the log needs an admin key, and the request has none"
+    );
+    assert_eq!(
+        told(served.request_as(&keys[0], Method::GET, "/api/v1/log/tail")).await,
+        "403 `key:agent` is a call key, and reading the log needs an admin key"
+    );
+    // A tool may have any name.
+    assert_eq!(
+        told(served.request(Method::GET, "/api/v1/tools/log")).await,
+        "401 this server needs a key, and the request has none"
+    );
 }

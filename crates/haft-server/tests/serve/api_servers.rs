@@ -138,3 +138,18 @@ async fn what_cannot_be_added_is_refused_with_reasons() {
     assert_eq!(served.workspace.read("tools/mcp.json"), before);
     assert_eq!(served.get("/api/v1/servers").await.json()["servers"].as_array().unwrap().len(), 1);
 }
+
+/// Lines of a server that are not messages are counted for every caller.
+#[tokio::test]
+async fn stray_output_of_a_server_is_counted() {
+    let workspace = toolbox();
+    let noisy = json!({"command": Fixture::path(),
+        "args": Fixture::stdio_args(&json!({"tools": ["text"], "noise": ["Loading model..."]}))});
+    let config = json!({"registry": {"dir": "tools"}, "servers": {"noisy": noisy}});
+    std::fs::remove_file(workspace.path().join("haft.yaml")).unwrap();
+    workspace.write("haft.json", config.to_string());
+    let served = Served::with_admin(workspace);
+    assert_eq!(served.post("/api/v1/tools/text/call", "{}").await.status, 200);
+    let shown = served.get("/api/v1/servers/noisy").await.json();
+    assert!(shown["stray_lines"].as_u64().unwrap() > 0, "{shown}");
+}

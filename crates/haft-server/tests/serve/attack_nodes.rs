@@ -157,7 +157,7 @@ async fn a_registry_of_a_million_keys_is_refused() {
     );
     served.workspace.write("tools/tools.json", format!(r#"{{"tools":[{entry}]}}"#));
     let (calm, _) = memory(served.pid);
-    let new = json!({"name": "new", "description": "New.", "type": "local", "config": {"command": ["cat"]}});
+    let new = json!({"name": "new", "description": "New.", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["cat"]}});
     let refused = served.post("/api/v1/tools", &new.to_string()).await;
     assert!((400..500).contains(&refused.status), "{} {}", refused.status, refused.text);
     assert!(refused.text.contains("more than 100000 values and keys"), "{}", refused.text);

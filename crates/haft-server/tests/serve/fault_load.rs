@@ -19,9 +19,9 @@ const HELD_PY: &str = "import os, time\n\ndef run(args):\n    name = os.path.joi
 fn holding(config: &str) -> Workspace {
     let workspace = toolbox();
     let tools = json!({"tools": [
-        {"name": "held", "description": "Waits.", "type": "local", "timeout": "2m", "max_instances": 8,
+        {"name": "held", "description": "Waits.", "type": "local", "input_schema": {"type": "object"}, "timeout": "2m", "max_instances": 8,
          "config": {"script_path": "held.py"}},
-        {"name": "greet", "description": "Greets.", "type": "local", "max_instances": 4,
+        {"name": "greet", "description": "Greets.", "type": "local", "input_schema": {"type": "object"}, "max_instances": 4,
          "config": {"script_path": "greet.py"}},
     ]});
     workspace.write("haft.yaml", config);

@@ -39,7 +39,7 @@ fn workspace(background: Option<&str>) -> Workspace {
     use std::os::unix::fs::PermissionsExt;
     let entry = |name: &str, script: &str| {
         let mut entry = json!({
-            "name": name, "type": "local", "description": "A tool of a test.",
+            "name": name, "type": "local", "input_schema": {"type": "object"}, "description": "A tool of a test.",
             "config": {"script_path": script},
         });
         if let Some(background) = background {

@@ -49,9 +49,9 @@ impl Loaded {
             },
         });
         let tools = json!({"tools": [
-            {"name": "held", "description": "Waits.", "type": "local", "timeout": "2m",
+            {"name": "held", "description": "Waits.", "type": "local", "input_schema": {"type": "object"}, "timeout": "2m",
              "max_instances": 1, "config": {"script_path": "held.py"}},
-            {"name": "count", "description": "Gives its arguments back.", "type": "local",
+            {"name": "count", "description": "Gives its arguments back.", "type": "local", "input_schema": {"type": "object"},
              "config": {"command": ["cat"]}},
         ]});
         let workspace = Workspace::with(&[

@@ -253,9 +253,9 @@ const TOOLS_JSON: &str = r#"{"tools": [
   {"name": "greet", "description": "Greets by name.", "type": "local",
    "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": false},
    "output_schema": {"type": "object"}, "parallel_capable": true, "config": {"script_path": "greet.py"}},
-  {"name": "echo", "description": "Gives its arguments back.", "type": "local", "config": {"command": ["cat"]}},
-  {"name": "fail", "description": "Fails.", "type": "local", "config": {"script_path": "fail.py"}},
-  {"name": "wait", "description": "Waits for a minute.", "type": "local", "timeout": "2m", "config": {"script_path": "wait.py"}}
+  {"name": "echo", "description": "Gives its arguments back.", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["cat"]}},
+  {"name": "fail", "description": "Fails.", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "fail.py"}},
+  {"name": "wait", "description": "Waits for a minute.", "type": "local", "input_schema": {"type": "object"}, "timeout": "2m", "config": {"script_path": "wait.py"}}
 ]}"#;
 
 const WAIT_PY: &str =

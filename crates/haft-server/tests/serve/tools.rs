@@ -124,7 +124,7 @@ async fn invalid_entries_change_nothing() {
         (
             Method::POST,
             "/api/v1/tools",
-            r#"{"name": "x", "type": "local", "timeout": "soon", "colour": 1, "config": {"script_path": "x.py"}}"#,
+            r#"{"name": "x", "type": "local", "input_schema": {"type": "object"}, "timeout": "soon", "colour": 1, "config": {"script_path": "x.py"}}"#,
         ),
         (Method::POST, "/api/v1/tools", r#"{"description": "no name"}"#),
         (Method::POST, "/api/v1/tools", r#"{"name": "x", "name": "y"}"#),
@@ -132,17 +132,17 @@ async fn invalid_entries_change_nothing() {
         (
             Method::POST,
             "/api/v1/tools",
-            r#"{"name": "greet", "description": "Again.", "type": "local", "config": {"script_path": "greet.py"}}"#,
+            r#"{"name": "greet", "description": "Again.", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "greet.py"}}"#,
         ),
         (
             Method::POST,
             "/api/v1/tools",
-            r#"{"name": "rm", "description": "Runs.", "type": "local", "config": {"command": ["rm", "-rf", "x"]}}"#,
+            r#"{"name": "rm", "description": "Runs.", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["rm", "-rf", "x"]}}"#,
         ),
         (
             Method::PUT,
             "/api/v1/tools/greet",
-            r#"{"name": "other", "description": "Other.", "type": "local", "config": {"command": ["rm"]}}"#,
+            r#"{"name": "other", "description": "Other.", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["rm"]}}"#,
         ),
         (Method::DELETE, "/api/v1/tools/gret", ""),
         (Method::GET, "/api/v1/tools/gret", ""),
@@ -163,7 +163,9 @@ async fn nobody_overwrites_what_they_have_not_seen() {
     let served = Served::with_admin(toolbox());
     let path = "/api/v1/tools/echo";
     let entry = |text: &str| {
-        format!(r#"{{"description": "{text}", "type": "local", "config": {{"command": ["cat"]}}}}"#)
+        format!(
+            r#"{{"description": "{text}", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"command": ["cat"]}}}}"#
+        )
     };
     let put = async |condition: (&str, &str), text: &str| {
         let answer = served.send(Method::PUT, path, &[condition], &entry(text)).await;

@@ -7,7 +7,7 @@ use crate::served::{Served, toolbox};
 const WEATHER: &str = r#"{"name": "get_weather", "description": "Current weather and forecast for a place.", "type": "local",
   "input_schema": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
   "config": {"script_path": "greet.py"}}"#;
-const HR: &str = r#"{"name": "hr", "description": "System for employees.", "type": "local",
+const HR: &str = r#"{"name": "hr", "description": "System for employees.", "type": "local", "input_schema": {"type": "object"},
   "examples": ["How many holidays do I have left?"], "config": {"script_path": "greet.py"}}"#;
 
 async fn search(served: &Served, query: &str) -> Value {

@@ -166,7 +166,7 @@ impl Calls<'_> {
     /// What the model is shown of an answer: never nothing, for models take that for a lost answer.
     fn shown(&self, envelope: &Envelope) -> Vec<Content> {
         if let Some(error) = &envelope.error {
-            let mut text = error.message.clone();
+            let mut text = envelope.model_text();
             if error.code == Code::UnknownTool {
                 text.push_str(&self.names());
             }

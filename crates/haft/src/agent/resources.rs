@@ -1,5 +1,6 @@
 //! What lets a model read what servers keep: two tools that the agent adds where a server has resources.
 
+use haft_bounds::parse_error::describe;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -208,5 +209,5 @@ fn has_template(resources: &Resources, uri: &str) -> bool {
 
 fn read<T: for<'de> Deserialize<'de>>(call: &Admitted<'_>) -> Result<T, ToolFailure> {
     serde_json::from_str(call.arguments().raw().get())
-        .map_err(|error| ToolFailure::execution(error.to_string()))
+        .map_err(|error| ToolFailure::execution(describe(&error)))
 }

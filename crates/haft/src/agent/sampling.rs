@@ -1,5 +1,6 @@
 //! Servers that ask the model: `sampling/createMessage`, answered by the agent's own.
 
+use haft_bounds::parse_error::describe;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -65,8 +66,9 @@ impl Sampler {
 
     /// The result of `sampling/createMessage`.
     pub async fn sample(&self, params: &RawValue) -> Result<Value, Refusal> {
-        let wanted: Wanted = serde_json::from_str(params.get())
-            .map_err(|error| Refusal::new(format!("the request cannot be read: {error}")))?;
+        let wanted: Wanted = serde_json::from_str(params.get()).map_err(|error| {
+            Refusal::new(format!("the request cannot be read: {}", describe(&error)))
+        })?;
         if !wanted.tools.is_empty() {
             return Err(Refusal::new("tools are not offered to servers"));
         }

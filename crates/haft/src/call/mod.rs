@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use haft_bounds::heavy::{self, LARGE_BYTES};
 use haft_bounds::json::Budget;
+use haft_bounds::parse_error::describe;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -156,6 +157,7 @@ impl Calls {
                 self.inbox.approve(&tool.registered, &arguments, &context, HOW_TO_AGREE);
             Box::pin(approving).await?;
         }
+        record.waiting();
         let admitted = toolbox.policy.admit(tool.limits(), &arguments, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
@@ -323,17 +325,20 @@ async fn invoke(
     let name = || tool.name().to_owned();
     match result {
         // A tool that blocks its thread answers when it likes; too late is too late.
-        Ok(_) if started.elapsed() > after => Err(timed_out(tool, after)),
+        Ok(_) if started.elapsed() > after => Err(timed_out(tool, deadline)),
         Ok(result) => {
             result.map_err(|failure| CallError::Failed { tool: name(), failure: Box::new(failure) })
         }
-        Err(_) => Err(timed_out(tool, after)),
+        Err(_) => Err(timed_out(tool, deadline)),
     }
 }
 
-fn timed_out(tool: &ActiveTool, after: Duration) -> CallError {
+fn timed_out(tool: &ActiveTool, deadline: Deadline) -> CallError {
     let server = tool.registered.source.server().map(ToOwned::to_owned);
-    CallError::Timeout { tool: tool.name().to_owned(), after, server }
+    // A tool of an embedding program may panic here as well.
+    let diagnosis = catch_unwind(AssertUnwindSafe(|| tool.backend.diagnose(deadline.started)));
+    let diagnosis = diagnosis.unwrap_or(None);
+    CallError::Timeout { tool: tool.name().to_owned(), after: deadline.after, server, diagnosis }
 }
 
 /// A tool's future. One that panics, when it starts, runs or is dropped, fails its own call only.
@@ -392,7 +397,7 @@ async fn check_output(
             tool: tool.name().to_owned(),
             violations,
         }),
-        Err(_) => Err(timed_out(tool, deadline.after)),
+        Err(_) => Err(timed_out(tool, deadline)),
     }
 }
 
@@ -400,7 +405,7 @@ async fn read_output(data: &RawValue, nodes_max: usize) -> Result<Value, String>
     let read = move |data: &RawValue| {
         let budget = Budget::nodes(nodes_max);
         budget.check(data.get().as_bytes()).map_err(|excess| format!("it has {excess}"))?;
-        serde_json::from_str(data.get()).map_err(|error| error.to_string())
+        serde_json::from_str(data.get()).map_err(|error| describe(&error))
     };
     if data.get().len() <= LARGE_BYTES {
         return read(data);

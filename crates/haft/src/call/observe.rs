@@ -34,7 +34,7 @@ pub struct CallSummary<'a> {
     pub started: Timestamp,
     /// How long it waited for its turn.
     pub queued: Duration,
-    /// How long it took, the waiting included.
+    /// How long it took, without the wait for its turn.
     pub duration: Duration,
     /// How it ended.
     pub status: Status,

@@ -42,6 +42,8 @@ pub(crate) struct CallRecord<'a> {
     source: Source,
     server: Option<String>,
     queued: Duration,
+    /// Since when it waits for its slots.
+    waiting_since: Option<Instant>,
     /// Whether the tool was started.
     is_started: bool,
     output: Option<ToolOutput>,
@@ -77,6 +79,7 @@ impl<'a> CallRecord<'a> {
             source: Source::Unknown,
             server: None,
             queued: Duration::ZERO,
+            waiting_since: None,
             is_started: false,
             output: None,
             is_closed: false,
@@ -102,8 +105,14 @@ impl<'a> CallRecord<'a> {
         }
     }
 
+    /// The call waits for its slots from now on.
+    pub(crate) fn waiting(&mut self) {
+        self.waiting_since = Some(Instant::now());
+    }
+
     /// The call got its slots.
     pub(crate) fn admitted(&mut self, waited: Duration) {
+        self.waiting_since = None;
         self.queued = waited;
         self.is_started = true;
         if let Some(underway) = &self.underway {
@@ -130,14 +139,14 @@ impl<'a> CallRecord<'a> {
             Err(error) => Some(ErrorBody::from(error)),
         };
         let error = error.map(|error| self.without_secrets(self.for_a_model(error)));
-        let duration = self.started.elapsed();
+        let duration = self.duration();
         let written = self.log.map(|log| {
             let entry = self.entry(error.as_ref(), duration);
             heavy::in_place(self.bytes(), || log.append(&entry))
         });
         self.is_closed = true;
         self.observed(error.as_ref(), duration);
-        let message = match written {
+        let unlogged = match written {
             Some(written) => written.await.err().map(|error| {
                 format!("this call is not in the execution log yet: {}", error.problem())
             }),
@@ -150,18 +159,19 @@ impl<'a> CallRecord<'a> {
             shorten(&mut error.message, output_bytes_max, &execution_id);
             error
         });
-        let envelope = Envelope {
+        let mut envelope = Envelope {
             tool: self.tool.clone().into_owned(),
             status: status(error.as_ref()),
             data: output.data,
             content: cut(output.content, output_bytes_max, &execution_id),
             execution_id,
-            message,
+            message: None,
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
             memory: output.memory,
         };
+        envelope.set_message(unlogged);
         (envelope, output.raw)
     }
 
@@ -173,6 +183,15 @@ impl<'a> CallRecord<'a> {
             raw(&output.raw) + raw(&output.data)
         });
         self.input.get().len() + output
+    }
+
+    /// How long the call took, without the time it waited for its slots. A call that ended while it waited has
+    /// waited until now.
+    fn duration(&mut self) -> Duration {
+        if let Some(since) = self.waiting_since.take() {
+            self.queued = since.elapsed();
+        }
+        self.started.elapsed().saturating_sub(self.queued)
     }
 
     /// The call is over: nobody can end it any more, and nobody hears of its progress.
@@ -263,7 +282,7 @@ impl Drop for CallRecord<'_> {
         }
         self.leave();
         let error = ErrorBody::from(&CallError::Cancelled { tool: self.call.tool.clone() });
-        let duration = self.started.elapsed();
+        let duration = self.duration();
         if let Some(log) = self.log {
             let entry = self.entry(Some(&error), duration);
             heavy::in_place(self.bytes(), || log.append_detached(&entry));
@@ -286,7 +305,11 @@ fn said_error(output: &ToolOutput) -> ErrorBody {
             Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
         })
         .collect();
-    let failure = Box::new(ToolFailure::execution(texts.join("\n")));
+    let mut text = texts.join("\n");
+    if text.is_empty() {
+        "the tool reported a failure without a text".clone_into(&mut text);
+    }
+    let failure = Box::new(ToolFailure::execution(text));
     ErrorBody::from(&CallError::Failed { tool: String::new(), failure })
 }
 

@@ -4,6 +4,7 @@
 //! first: from then on it holds, and whoever reads the files takes the journal into account. The journal
 //! is removed when both files are replaced.
 
+use haft_bounds::parse_error::describe;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -131,7 +132,7 @@ fn read_journal(path: &Path) -> Result<Option<Journal>, String> {
         Ok(_) => {}
     }
     let text = read_plain_file(path, JOURNAL_BYTES_MAX)?;
-    let journal: Journal = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let journal: Journal = serde_json::from_str(&text).map_err(|error| describe(&error))?;
     if journal.version != Journal::VERSION {
         return Err(format!("its version is {}, not {}", journal.version, Journal::VERSION));
     }

@@ -1,5 +1,6 @@
 //! One request to the service, and whether its answer can be used.
 
+use haft_bounds::parse_error::describe;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -106,8 +107,9 @@ impl Service {
                 Refusal::Down(problem)
             });
         }
-        let answer: Answer = serde_json::from_slice(&body)
-            .map_err(|error| format!("its answer is not one of embeddings: {error}"))?;
+        let answer: Answer = serde_json::from_slice(&body).map_err(|error| {
+            format!("its answer is not one of embeddings: {}", describe(&error))
+        })?;
         Ok(in_order(answer.data, texts.len())?)
     }
 }

@@ -1,5 +1,6 @@
 //! One change of the registry: what is asked for, and why it may be refused.
 
+use haft_bounds::parse_error::describe;
 use serde_json::value::RawValue;
 
 use super::document::{Document, Entries, entry_tag, with_disabled};
@@ -233,7 +234,7 @@ impl Edit {
 
     fn unreadable(&self, error: &serde_json::Error) -> EditError {
         EditError::NotAllowed {
-            problem: format!("the entry `{}` cannot be read: {error}", self.name),
+            problem: format!("the entry `{}` cannot be read: {}", self.name, describe(error)),
             remedy: "send a JSON object".to_owned(),
         }
     }

@@ -48,7 +48,7 @@ pub struct Entry<'a> {
     pub outcome: Outcomes,
     /// How long it waited for its turn.
     pub queued_ms: u64,
-    /// How long it took, the waiting included.
+    /// How long it took, without the wait for its turn.
     pub duration_ms: u64,
 }
 
@@ -138,6 +138,6 @@ pub struct LoggedCall {
     pub outcome: Outcomes,
     /// How long it waited for its turn.
     pub queued_ms: u64,
-    /// How long it took, the waiting included.
+    /// How long it took, without the wait for its turn.
     pub duration_ms: u64,
 }

@@ -1,5 +1,6 @@
 //! What earlier runs saw: tells a new tool from one that merely has no entry.
 
+use haft_bounds::parse_error::describe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -21,7 +22,9 @@ impl KnownTools {
     pub fn load(state_dir: &Path) -> io::Result<Option<Self>> {
         let path = state_dir.join(FILE_NAME);
         match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map(Some)
+                .map_err(|error| io::Error::other(describe(&error))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -6,6 +6,7 @@
 mod active;
 mod collide;
 mod effective;
+mod expected;
 mod known;
 mod register;
 mod texts;
@@ -21,6 +22,7 @@ use crate::schema::Schema;
 
 pub(crate) use active::ActiveTool;
 pub use effective::{Effective, SettingsOrigin};
+pub use expected::would_offer;
 pub use known::KnownTools;
 #[cfg(feature = "agent")]
 pub(crate) use register::inline_tool;

@@ -274,10 +274,7 @@ impl<'a> Run<'a> {
     /// The entry that speaks of a tool: one that names its server before one that does not.
     fn entry(&mut self, server: Option<&str>, own: &str, offered: &str) -> Option<&'a ToolEntry> {
         let config = self.config;
-        let speaks = |entry: &&ToolEntry| {
-            let mcp = entry.mcp.as_deref();
-            (entry.name == own || entry.name == offered) && (mcp.is_none() || mcp == server)
-        };
+        let speaks = |entry: &&ToolEntry| speaks_of(entry, server, own, offered);
         let entries: Vec<_> = config.tools.iter().filter(speaks).collect();
         // The one that is overruled speaks of this tool too, so it is not reported as gone.
         self.used.extend(&entries);
@@ -317,9 +314,9 @@ impl<'a> Run<'a> {
         servers.map(|server| server.name.as_str()).filter(move |name| !is_asked(name))
     }
 
-    /// The servers a missing tool can have come from: the one its entry names, else those that had
-    /// it in an earlier run, else every server that was asked. None, if it was a server's that could
-    /// not be asked: it may well have it still.
+    /// The servers a missing tool was taken from: the one its entry names, otherwise those that had it in an
+    /// earlier run, otherwise the only server there is, which the entry can mean alone. A server that never had
+    /// the tool did not lose it. None, if it was a server's that could not be asked: it may well have it still.
     fn candidates<'f>(&self, entry: &ToolEntry, found: &'f Discovered) -> Vec<&'f str> {
         let asked = || found.servers.iter().map(|(name, _)| name.as_str());
         if let Some(mcp) = &entry.mcp {
@@ -330,11 +327,8 @@ impl<'a> Run<'a> {
             tools.is_some_and(|tools| tools.contains(&entry.name))
         };
         let remembered: Vec<_> = asked().filter(|name| had(name)).collect();
-        if remembered.is_empty() && !self.unasked(found).any(had) {
-            asked().collect()
-        } else {
-            remembered
-        }
+        let servers = asked().count() + self.unasked(found).count();
+        if remembered.is_empty() && servers == 1 { asked().collect() } else { remembered }
     }
 
     /// "New" means: there is a memory of this server, and the tool is not in it.
@@ -367,6 +361,12 @@ impl<'a> Run<'a> {
     }
 }
 
-fn is_complete(entry: &ToolEntry) -> bool {
+/// Whether an entry is about the tool `own` of `server`, which is offered as `offered`.
+pub(super) fn speaks_of(entry: &ToolEntry, server: Option<&str>, own: &str, offered: &str) -> bool {
+    let mcp = entry.mcp.as_deref();
+    (entry.name == own || entry.name == offered) && (mcp.is_none() || mcp == server)
+}
+
+pub(super) fn is_complete(entry: &ToolEntry) -> bool {
     entry.settings.max_instances.is_some() && entry.settings.timeout.is_some()
 }

@@ -9,6 +9,8 @@ use haft_mcp::oauth::Authorizer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "mcp")]
+use super::ListCache;
 use super::{Inner, Parts, Purpose, Runtime, StartError, start};
 #[cfg(feature = "mcp")]
 use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
@@ -29,6 +31,8 @@ pub struct RuntimeBuilder {
     inbox: Inbox,
     observer: Option<Observer>,
     purpose: Purpose,
+    #[cfg(feature = "mcp")]
+    list_cache: ListCache,
     wanted: Option<String>,
     waits_for_all: bool,
     is_served: bool,
@@ -51,6 +55,8 @@ impl RuntimeBuilder {
             inbox: Inbox::default(),
             observer: None,
             purpose: Purpose::Call,
+            #[cfg(feature = "mcp")]
+            list_cache: ListCache::ReadOnly,
             wanted: None,
             waits_for_all: true,
             is_served: false,
@@ -107,6 +113,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn inspect(mut self) -> Self {
         self.purpose = Purpose::Inspect;
+        self
+    }
+
+    /// Keeps the lists of servers that start late for the next run, also in a toolbox that is only inspected.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn keep_lists(mut self) -> Self {
+        self.list_cache = ListCache::Write;
         self
     }
 
@@ -184,6 +198,11 @@ impl RuntimeBuilder {
             inbox: self.inbox,
             observer: self.observer,
             purpose: self.purpose,
+            #[cfg(feature = "mcp")]
+            list_cache: match self.purpose {
+                Purpose::Call => ListCache::Write,
+                Purpose::Look | Purpose::Inspect => self.list_cache,
+            },
             _stop_with_us: stop_servers.clone().drop_guard(),
             stop_servers,
             wanted: self.wanted,

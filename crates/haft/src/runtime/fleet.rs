@@ -2,19 +2,24 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, timeout_at};
 
 use super::servers::ServerInfo;
-use super::{Parts, Purpose, StartError};
+use super::{ConnectFailed, ListCache, Parts, Purpose, StartError};
 use crate::backend::mcp::{Connection, Lists, McpTool, Surroundings, is_app_only};
 use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
 use crate::redact::Redactor;
-use crate::registry::{KnownTools, Level, Record, connect_failure, skipped};
+use crate::registry::{KnownTools, Level, Record, connect_failure, skipped, would_offer};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
+
+/// The time that a start which failed waits for further failures, so that its error names them all.
+const OTHER_FAILURES_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// The servers of one configuration, in its order. Those that are disabled are not in here.
 #[derive(Clone, Default)]
@@ -54,8 +59,8 @@ impl Fleet {
     }
 
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
-    /// The first one that must be there and is not stops the start, except where somebody wants to
-    /// see what is wrong with all of them.
+    /// One that must be there and is not stops the start, except where somebody wants to see what is
+    /// wrong with all of them. Others that fail at about the same time are named too.
     ///
     /// Where only one tool is wanted and earlier runs know which servers have it, nobody waits for
     /// the others.
@@ -96,12 +101,13 @@ impl Fleet {
             }
         }
         let mut failed = Vec::new();
-        while let Some(joined) = connecting.join_next().await {
+        let mut deadline = None;
+        while let Some(joined) = next_within(&mut connecting, deadline).await {
             if let Ok((at, Some(reason))) = joined {
                 let required = self.connections[at].config().on_connect_failure.value;
                 failed.push((at, reason));
                 if required == ConnectFailure::Exit && !is_inspected {
-                    break;
+                    deadline.get_or_insert_with(|| Instant::now() + OTHER_FAILURES_WAIT_MAX);
                 }
             }
         }
@@ -110,7 +116,7 @@ impl Fleet {
         }
         // The order of the configuration, and not of chance.
         failed.sort_unstable();
-        let mut stops = None;
+        let mut stops = Vec::new();
         for (at, reason) in failed {
             let config = self.connections[at].config();
             let (server, endpoint) = (&config.name, &config.endpoint);
@@ -118,12 +124,12 @@ impl Fleet {
                 ConnectFailure::Exit => {
                     let text = connect_failure(server, endpoint, &reason);
                     Record { level: Level::Error, text: text.clone() }.emit();
-                    stops.get_or_insert(StartError::Connect { server: server.clone(), text });
+                    stops.push(ConnectFailed { server: server.clone(), text });
                 }
                 ConnectFailure::Skip => skipped(server, &reason).emit(),
             }
         }
-        stops.map_or(Ok(()), Err)
+        if stops.is_empty() { Ok(()) } else { Err(StartError::Connect { failed: stops }) }
     }
 
     /// The same servers with what they offer now.
@@ -231,10 +237,25 @@ impl Fleet {
                 failed.is_none()
             });
         }
-        asking.join_all().await.contains(&true)
+        let (answers, ()) = tokio::join!(asking.join_all(), self.refresh_stale());
+        answers.contains(&true)
     }
 
-    /// The same for those that start late, without waiting for whoever is being tried again.
+    /// Reads lists again that are older than their servers allow, all at the same time.
+    pub(super) async fn refresh_stale(&self) {
+        let mut refreshing = JoinSet::new();
+        for connection in self.connections.iter().filter(|it| it.has_stale_lists()) {
+            let connection = Arc::clone(connection);
+            refreshing.spawn(async move {
+                if let Err(reason) = connection.refresh_stale_lists().await {
+                    skipped(connection.name(), &reason.to_string()).emit();
+                }
+            });
+        }
+        refreshing.join_all().await;
+    }
+
+    /// Connects those that start late and were never listed, without waiting for whoever is being tried again.
     pub(super) async fn ask_late(&self) -> bool {
         let mut asking = JoinSet::new();
         let is_late = |it: &&Arc<Connection>| it.config().start.value == Start::Lazy;
@@ -248,18 +269,22 @@ impl Fleet {
                 failed.is_none()
             });
         }
-        asking.join_all().await.contains(&true)
+        let (answers, ()) = tokio::join!(asking.join_all(), self.refresh_stale());
+        answers.contains(&true)
     }
 
-    /// Why a tool that earlier runs saw is not there: the server that had it cannot be reached.
+    /// The failure of a tool that is missing because the server that had it in earlier runs cannot be reached.
     pub(super) fn missing(
         &self,
         tool: &str,
+        config: &Config,
         known: &KnownTools,
         is_shown: impl Fn(&str) -> bool,
     ) -> Option<ToolFailure> {
         let is_gone = |it: &&Arc<Connection>| {
-            it.lists().is_none() && known.had(it.name(), tool) && is_shown(it.name())
+            it.lists().is_none()
+                && would_offer(config, it.config(), known, tool)
+                && is_shown(it.name())
         };
         self.connections.iter().find(is_gone).map(|connection| connection.unavailable())
     }
@@ -295,6 +320,17 @@ impl Fleet {
     }
 }
 
+/// The next connection that is made or failed; none after the deadline.
+async fn next_within<T: 'static>(
+    connecting: &mut JoinSet<T>,
+    deadline: Option<Instant>,
+) -> Option<Result<T, JoinError>> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, connecting.join_next()).await.ok().flatten(),
+        None => connecting.join_next().await,
+    }
+}
+
 /// What the connections need of the toolbox.
 fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
     let state_dir = &config.state_dir.value;
@@ -305,7 +341,7 @@ fn surroundings(config: &Config, parts: &Parts) -> Surroundings {
         stop: parts.stop_servers.clone(),
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
-        may_write: parts.purpose == Purpose::Call,
+        may_write: parts.list_cache == ListCache::Write,
         redactor: Redactor::new(config.secrets()),
         descriptions: Redactor::of_known(config.described_secrets()),
         tokens: config.tokens_dir(),

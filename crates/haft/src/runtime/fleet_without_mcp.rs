@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::servers::ServerInfo;
-use super::{Parts, Purpose, StartError};
+use super::{ConnectFailed, Parts, Purpose, StartError};
 use crate::config::choices::{ConnectFailure, Start};
 use crate::config::model::Config;
 use crate::error::ToolFailure;
@@ -44,7 +44,8 @@ impl Fleet {
                 ConnectFailure::Exit => {
                     let text = connect_failure(name, &server.endpoint, NO_TRANSPORT);
                     Record { level: Level::Error, text: text.clone() }.emit();
-                    return Err(StartError::Connect { server: name.clone(), text });
+                    let failed = vec![ConnectFailed { server: name.clone(), text }];
+                    return Err(StartError::Connect { failed });
                 }
                 ConnectFailure::Skip => {
                     skipped(name, NO_TRANSPORT).emit();
@@ -111,10 +112,14 @@ impl Fleet {
         false
     }
 
+    #[expect(clippy::unused_self, clippy::unused_async, reason = "the other build waits here")]
+    pub(super) async fn refresh_stale(&self) {}
+
     #[expect(clippy::unused_self, reason = "the other build looks at its servers")]
     pub(super) fn missing(
         &self,
         _: &str,
+        _: &Config,
         _: &KnownTools,
         _: impl Fn(&str) -> bool,
     ) -> Option<ToolFailure> {

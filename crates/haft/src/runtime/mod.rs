@@ -58,7 +58,7 @@ pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo};
 pub(crate) use snapshot::Snapshot;
-pub use start::StartError;
+pub use start::{ConnectFailed, StartError};
 
 /// How long calls that were cancelled at shutdown may take to end.
 const CUT_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -203,6 +203,9 @@ pub(crate) struct Parts {
     /// Hears of every call that is over.
     observer: Option<Observer>,
     purpose: Purpose,
+    /// Whether the lists of servers that start late are kept for the next run.
+    #[cfg(feature = "mcp")]
+    list_cache: ListCache,
     /// Whether others than the person who started it can call tools.
     is_served: bool,
     /// Whether `code_execution` needs approval where no file configures it.
@@ -233,6 +236,14 @@ impl Parts {
 /// Who gives requests their token, by server.
 #[cfg(feature = "mcp")]
 type Authorizers = Arc<HashMap<String, Arc<dyn Authorizer>>>;
+
+/// Whether the lists of servers that start late are kept for the next run.
+#[cfg(feature = "mcp")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListCache {
+    Write,
+    ReadOnly,
+}
 
 /// What a toolbox is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -335,10 +346,16 @@ impl Runtime {
         self.inner.snapshot.load().said.clone()
     }
 
-    /// Connects the servers with `start: lazy` whose tools nobody knows yet, so that
-    /// [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
+    /// Connects the servers with `start: lazy` whose tools nobody knows yet and reads lists again that are
+    /// too old, so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover_unlisted().await;
+    }
+
+    /// Reads the lists again that are older than their servers allow (`ttlMs`), or older than a day.
+    pub async fn refresh_stale_lists(&self) {
+        self.inner.snapshot.load_full().fleet.refresh_stale().await;
+        self.inner.take_over(false).await;
     }
 
     /// The same for a model, which can call only what it is told of. A server that does not answer at once is

@@ -46,6 +46,8 @@ pub struct ServerInfo {
     /// How many prompts it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<usize>,
+    /// How many lines it wrote to its output that are not MCP messages.
+    pub stray_lines: u64,
     /// The end of what it wrote to its standard error, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
@@ -87,6 +89,7 @@ impl ServerInfo {
             server: None,
             tools: None,
             prompts: None,
+            stray_lines: 0,
             stderr_tail: None,
         }
     }
@@ -115,6 +118,7 @@ impl ServerInfo {
                 lists.tools.iter().filter(|tool| filter.passes(&tool.name)).count()
             }),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),
+            stray_lines: connection.stray_lines(),
             stderr_tail: connection.stderr_tail(),
             ..Self::configured(connection.config())
         }

@@ -53,7 +53,7 @@ impl Snapshot {
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
     pub(super) fn unavailable(&self, name: &str, sight: &Sight) -> Option<ToolFailure> {
         let is_shown = |server: &str| sight.shows(Some(server), name);
-        self.fleet.missing(name, &self.known, is_shown)
+        self.fleet.missing(name, self.config(), &self.known, is_shown)
     }
 
     /// A tool as programs and people are shown it.

@@ -28,13 +28,11 @@ use tokio::task::spawn_blocking;
 /// Why a toolbox did not start. The old one, if there is one, keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A server could not be reached and must not be skipped.
-    #[error("{text}")]
+    /// Servers could not be reached and must not be skipped.
+    #[error("{}", failed.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n\n"))]
     Connect {
-        /// The server.
-        server: String,
-        /// The whole text, cause included.
-        text: String,
+        /// The servers, in the order of the configuration.
+        failed: Vec<ConnectFailed>,
     },
     /// A tool is not configured where it must be, or names collide where they must not.
     #[error("{}", texts.join("\n\n"))]
@@ -50,12 +48,27 @@ pub enum StartError {
     Log(#[from] LogError),
 }
 
+/// A server that could not be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectFailed {
+    /// The server.
+    pub server: String,
+    /// The whole text, cause included.
+    pub text: String,
+}
+
 impl StartError {
     /// What to do next, where the text itself does not say.
     pub fn remedy(&self) -> Option<String> {
         match self {
-            Self::Connect { server, .. } => {
-                Some(format!("set `on_connect_failure: skip` for `{server}` to start without it"))
+            Self::Connect { failed } => {
+                let names: Vec<String> =
+                    failed.iter().map(|it| format!("`{}`", it.server)).collect();
+                let it = if names.len() == 1 { "it" } else { "them" };
+                Some(format!(
+                    "set `on_connect_failure: skip` for {} to start without {it}",
+                    names.join(" and ")
+                ))
             }
             Self::Strict { .. } | Self::Cancelled => None,
             Self::Log(error) => Some(error.remedy()),

@@ -103,7 +103,7 @@ async fn the_next_request_has_the_tools_of_now() {
     say(&agent, &mut conversation, "one").await;
     assert!(model.last_request().tool_names().is_empty());
     stage.workspace.write("tools/hello.py", "def run(args):\n    return 'hello'\n");
-    let entry = r#"{"tools": [{"name": "hello_world", "description": "Greets.", "type": "local",
+    let entry = r#"{"tools": [{"name": "hello_world", "description": "Greets.", "type": "local", "input_schema": {"type": "object"},
                     "config": {"script_path": "hello.py"}}]}"#;
     stage.workspace.write("tools/tools.json", entry);
     until(|| runtime.tool("hello_world").is_some()).await;

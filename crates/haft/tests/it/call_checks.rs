@@ -141,6 +141,48 @@ async fn one_envelope_and_one_entry_tell_the_same_story() {
     assert_eq!(keys, expected);
     assert_eq!(json["status"], "error");
     assert_eq!(json["error"]["code"], "UnknownTool");
+    assert_eq!(json["message"], "no tool is named `nope`");
+}
+
+/// Proves S2-FR-008: a model reads the code of a failure first, and the tool's own words unmodified.
+#[tokio::test]
+async fn a_model_reads_the_code_of_a_failure_first() {
+    let bench = Bench::new();
+    let any = || json!({"type": "object"});
+    let raising = FunctionTool::new("raising", "", any(), |_, _| async {
+        Err(ToolFailure::execution("no sensor"))
+    });
+    let away = FunctionTool::new("away", "", any(), |_, _| async {
+        Err(ToolFailure::Unavailable {
+            message: "the sensor is away".into(),
+            remedy: None,
+            details: Value::Null,
+        })
+    });
+    let says = FunctionTool::new("says", "", any(), |_, _| async {
+        Ok(ToolOutput { is_error: true, ..ToolOutput::from_text("no battery") })
+    });
+    let mute = FunctionTool::new("mute", "", any(), |_, _| async {
+        Ok(ToolOutput { is_error: true, ..ToolOutput::default() })
+    });
+    let config = bench.config("tools: [{name: raising}, {name: away}, {name: says}, {name: mute}]");
+    let builder = Runtime::builder(config).tool(raising).tool(away).tool(says).tool(mute);
+    let runtime = builder.start().await.unwrap();
+    for (tool, text, message) in [
+        ("raising", "ToolExecutionError: no sensor", "no sensor"),
+        ("away", "ServiceUnavailable: the sensor is away", "the sensor is away"),
+        ("says", "no battery", "no battery"),
+        (
+            "mute",
+            "ToolExecutionError: the tool reported a failure without a text",
+            "the tool reported a failure without a text",
+        ),
+        ("nope", "UnknownTool: no tool is named `nope`", "no tool is named `nope`"),
+    ] {
+        let envelope = runtime.call(empty(tool)).await;
+        assert_eq!(envelope.model_text(), text);
+        assert_eq!(envelope.message.as_deref(), Some(message), "{tool}");
+    }
 }
 
 /// Proves S2-SC-006: success, unknown tool, bad input, failure, panic, timeout, refusal.
@@ -373,7 +415,7 @@ async fn no_configured_secret_appears_in_an_error() {
     let canary = "canary-s3cr3t-value-42";
     let tools = bench.path().join("tools");
     std::fs::create_dir_all(&tools).unwrap();
-    let entry = |name: &str, command: Value| json!({"name": name, "description": "", "type": "local", "config": {"command": command}});
+    let entry = |name: &str, command: Value| json!({"name": name, "description": "", "type": "local", "input_schema": {"type": "object"}, "config": {"command": command}});
     let echo = entry("echo", json!(["sh", "-c", "echo token ${CANARY} >&2; exit 3"]));
     let missing = entry("missing", json!(["prog-${CANARY}"]));
     std::fs::write(tools.join("tools.json"), json!({"tools": [echo, missing]}).to_string())

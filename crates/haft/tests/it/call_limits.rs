@@ -82,18 +82,46 @@ async fn a_call_over_the_limit_waits_and_says_so() {
     let runtime = start(&bench, yaml, &[("a", &held)]).await;
     let first = spawn(&runtime, [empty("a")]);
     held.until_running(1).await;
+    let began = Instant::now();
     let mut second = std::pin::pin!(runtime.call(empty("a")));
     // Asked once, the call stands in the queue; from then on it waits for a time that can be shown.
     assert!(tokio::time::timeout(Duration::ZERO, &mut second).await.is_err());
     let queued = Instant::now();
-    until(|| queued.elapsed() >= Duration::from_millis(1)).await;
+    until(|| queued.elapsed() >= Duration::from_millis(200)).await;
     held.release.add_permits(2);
     first.join_all().await;
     let answer = second.await;
     assert_eq!(answer.status, Status::Success);
-    assert!(answer.queued_ms > 0 && answer.duration_ms >= answer.queued_ms, "{answer:?}");
+    let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
+    let (queued_ms, duration_ms) = (answer.queued_ms, answer.duration_ms);
+    assert!(queued_ms >= 200, "{answer:?}");
+    assert!(queued_ms + duration_ms <= whole, "no time counts twice: {answer:?} of {whole}");
     let logged = bench.logged();
-    assert_eq!(logged.last().unwrap().queued_ms, answer.queued_ms);
+    let entry = logged.last().unwrap();
+    assert_eq!((entry.queued_ms, entry.duration_ms), (queued_ms, duration_ms));
+}
+
+/// Proves X-10: a call that gives up while it waits has waited, and has not run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_gives_up_in_the_queue_has_only_waited() {
+    let (bench, held) = (Bench::new(), Held::new());
+    let runtime = start(&bench, "tools: [{name: a, max_instances: 1}]", &[("a", &held)]).await;
+    let first = spawn(&runtime, [empty("a")]);
+    held.until_running(1).await;
+    let cancel = CancellationToken::new();
+    let began = Instant::now();
+    let mut second = std::pin::pin!(runtime.call(empty("a").cancelled_by(cancel.clone())));
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut second).await.is_err());
+    cancel.cancel();
+    let answer = second.await;
+    let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert_eq!(answer.error.as_ref().unwrap().code, Code::Cancelled);
+    assert!(
+        answer.queued_ms >= 150 && answer.queued_ms + answer.duration_ms <= whole,
+        "{answer:?}"
+    );
+    held.release.add_permits(1);
+    first.join_all().await;
 }
 
 /// Proves X-10 (`on_limit: reject`).

@@ -101,7 +101,6 @@ async fn a_summary_agrees_with_answer_and_entry() {
     assert_eq!(started.as_millisecond(), entry.timestamp.as_millisecond());
     assert_eq!(duration.as_millis(), u128::from(envelope.duration_ms));
     assert_eq!(queued.as_millis(), u128::from(envelope.queued_ms));
-    assert!(queued <= duration);
     assert_eq!((session.as_deref(), trace.as_deref()), (Some("s1"), Some(PARENT)));
 }
 

@@ -20,7 +20,7 @@ fn files_of_different_formats_are_combined() {
         ("haft.yaml", "defaults: {max_concurrent: 3}\nservers: {n: {command: x}}"),
         (
             "box.yaml",
-            "myai: {toolbox: {tools: [{name: t, timeout: 5}], mcps: [{name: b, transport: sse, url: 'http://h/', mode: strict}]}}",
+            "myai: {toolbox: {tools: [{name: t, timeout: 5}, {name: greet}], mcps: [{name: b, transport: sse, url: 'http://h/', mode: strict}]}}",
         ),
         ("bot.yaml", "mcp_servers: {m: {command: x}}"),
         ("tools.json", TOOL),
@@ -294,4 +294,28 @@ fn an_agents_server_shorthand_is_npx() {
     assert_eq!(args(files), ["-y", "@modelcontextprotocol/server-filesystem", "./data"]);
     assert_eq!(args(memory), ["-y", "@modelcontextprotocol/server-memory"]);
     insta::assert_snapshot!(errors(load(&workspace, &["bad/agent.yaml"], &[])));
+}
+
+/// Proves S0-24 for a toolbox beside a registry: the warning names both files, and the start continues.
+#[test]
+fn a_local_tool_that_the_toolbox_does_not_list_is_a_warning() {
+    let tools = r#"{"tools": [
+        {"name": "listed", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "t.py"}},
+        {"name": "unlisted", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "t.py"}}]}"#;
+    let toolbox = "myai: {toolbox: {tools: [{name: listed}], mcps: []}}\n";
+    let other = "tools: [{name: unlisted, timeout: 5s}]\n";
+    let workspace =
+        Workspace::with(&[("tools.json", tools), ("toolbox.yaml", toolbox), ("haft.yaml", other)]);
+    let config = load(&workspace, &["haft.yaml", "toolbox.yaml", "tools.json"], &[]).unwrap();
+    let warnings: Vec<_> =
+        config.warnings.iter().filter(|it| it.problem.contains("not listed")).collect();
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert_eq!(
+        warning.problem,
+        "tool `unlisted` of `tools.json` is not listed in `toolbox.tools` of `toolbox.yaml`"
+    );
+    assert_eq!(warning.remedy, "add `- name: unlisted` to `toolbox.tools`, or delete the tool");
+    assert_eq!(config.local.len(), 2);
+    let alone = load(&workspace, &["haft.yaml", "tools.json"], &[]).unwrap();
+    assert!(alone.warnings.iter().all(|it| !it.problem.contains("not listed")));
 }

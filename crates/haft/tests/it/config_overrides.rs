@@ -108,7 +108,7 @@ fn servers_can_be_added_and_changed_in_any_format() {
 fn the_registrys_folder_can_be_overridden() {
     let tool = |name: &str| {
         format!(
-            r#"{{"tools": [{{"name": "{name}", "description": "d", "type": "local", "config": {{"script_path": "t.py"}}}}]}}"#
+            r#"{{"tools": [{{"name": "{name}", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"script_path": "t.py"}}}}]}}"#
         )
     };
     let workspace = Workspace::with(&[

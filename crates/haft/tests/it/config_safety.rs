@@ -187,7 +187,7 @@ fn no_secret_of_another_tools_file_appears() {
         ),
         (
             "tools.json",
-            r#"{"tools": [{"name": "t", "description": "d", "type": "local", "config": {"command": ["${ENV}"], "args": ["${ENV}"]}}]}"#,
+            r#"{"tools": [{"name": "t", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["${ENV}"], "args": ["${ENV}"]}}]}"#,
         ),
     ];
     for (file, text) in files {

@@ -109,14 +109,14 @@ fn a_tools_timeout_comes_from_the_most_specific_place() {
 #[tokio::test]
 async fn a_local_tools_timeout_falls_back_to_the_toolbox_default() {
     let tools = r#"{"tools": [
-        {"name": "plain", "description": "d", "type": "local", "parallel_capable": true, "config": {"script_path": "t.py"}},
-        {"name": "own", "description": "d", "type": "local", "timeout": 3, "config": {"script_path": "t.py"}}]}"#;
+        {"name": "plain", "description": "d", "type": "local", "input_schema": {"type": "object"}, "parallel_capable": true, "config": {"script_path": "t.py"}},
+        {"name": "own", "description": "d", "type": "local", "input_schema": {"type": "object"}, "timeout": 3, "config": {"script_path": "t.py"}}]}"#;
     let workspace = Workspace::with(&[
         ("tools.json", tools),
         ("haft.yaml", "defaults: {tool_timeout: 11s}\ntools: [{name: own, timeout: 2s}]\n"),
     ]);
     for (files, plain, own) in [
-        (&["tools.json"][..], ("30s", "default"), ("3s", "tools.json:3:73")),
+        (&["tools.json"][..], ("30s", "default"), ("3s", "tools.json:3:109")),
         (&["haft.yaml", "tools.json"], ("11s", "haft.yaml:1:26"), ("2s", "haft.yaml:2:30")),
     ] {
         let config = load(&workspace, files, &[]).unwrap();

@@ -119,7 +119,7 @@ fn other_formats_report_unset_variables_alike() {
         (".mcp.json", r#"{"mcpServers": {"s": {"command": "x", "env": {"K": "${GONE}"}}}}"#),
         (
             "tools/tools.json",
-            r#"{"tools": [{"name": "t", "description": "d", "type": "local", "config": {"command": ["x"], "args": ["${GONE}"]}}]}"#,
+            r#"{"tools": [{"name": "t", "description": "d", "type": "local", "input_schema": {"type": "object"}, "config": {"command": ["x"], "args": ["${GONE}"]}}]}"#,
         ),
         ("tools/mcp.json", r#"{"mcp_servers": {"r": {"command": "${GONE}"}}}"#),
         (

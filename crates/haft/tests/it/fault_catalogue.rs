@@ -55,7 +55,8 @@ impl Sick {
     async fn start(&self) -> Runtime {
         let own = json!({"reconnect": {"attempts": 0}, "connect_timeout": "5s"});
         let servers = json!({"sick": merged(own, &self.entry)});
-        let hasty = ["hang", "wrong_id"].map(|name| json!({"name": name, "timeout": "300ms"}));
+        let hasty = ["hang", "wrong_id", "plain_text", "wide"]
+            .map(|name| json!({"name": name, "timeout": "300ms"}));
         Runtime::start(config(&self.workspace, &servers, &json!(hasty))).await.unwrap()
     }
 
@@ -110,6 +111,8 @@ async fn stdio_failures() -> Vec<Told> {
     let refuses = json!({"errors_on": {"initialize": {"code": -32000, "message": "not today"}}});
     let odd = json!({"tools": [{"name": "odd", "inputSchema": {"type": "object"},
         "result": {"content": 5}}]});
+    let texts = json!({"tools": [{"name": "odd", "inputSchema": {"type": "object"},
+        "result": "fine"}]});
     let healthy = json!({});
     let sick = Sick::stdio;
     let gone = json!({"command": "nope-not-here", "args": []});
@@ -129,6 +132,13 @@ async fn stdio_failures() -> Vec<Told> {
         sick(&healthy).calling("hangs in a call", "hang", json!({})).await,
         sick(&healthy).calling("crashes in a call", "crash", json!({})).await,
         sick(&healthy).calling("answers somebody else", "wrong_id", json!({})).await,
+        sick(&healthy).calling("the id as a string", "text_id", json!({})).await,
+        sick(&healthy).calling("plain text as an answer", "plain_text", json!({})).await,
+        sick(&healthy).calling("an answer in UTF-16", "wide", json!({})).await,
+        sick(&healthy)
+            .set(&json!({"encoding": "utf-16le", "connect_timeout": "1s"}))
+            .unreachable("another encoding than configured")
+            .await,
         sick(&healthy).calling("half a message", "half_line", json!({})).await,
         sick(&healthy).calling("invalid UTF-8", "bad_utf8", json!({})).await,
         sick(&healthy).calling("too deep", "deep", json!({"depth": 200})).await,
@@ -136,6 +146,7 @@ async fn stdio_failures() -> Vec<Told> {
         sick(&healthy).calling("too much noise", "flood", json!({"bytes": 20 << 20})).await,
         sick(&healthy).calling("an error response", "rpc_error", json!({})).await,
         sick(&odd).calling("a result that is none", "odd", json!({})).await,
+        sick(&texts).calling("a result that is a string", "odd", json!({})).await,
     ]
 }
 
@@ -183,6 +194,15 @@ async fn remote_failures() -> Vec<Told> {
         let (tool, arguments) = echo();
         told.push(http(&hit_calls(&action)).calling(about, tool, arguments).await);
     }
+    let text = json!({"answer": {"status": 200, "headers": {"Content-Type": "text/plain"},
+        "body": "fine"}});
+    told.push(http(&hit_calls(&text)).calling("plain text over HTTP", "echo", json!({})).await);
+    // Long enough for a handshake on a busy machine.
+    let silent = json!({"sse_read_timeout": "1s"});
+    let long = json!({"ms": 60_000});
+    let streaming = http(&json!({"http": {"answer": "sse"}})).set(&silent);
+    told.push(streaming.calling("a silent stream", "sleep", long.clone()).await);
+    told.push(sse(&json!({})).set(&silent).calling("a silent SSE stream", "sleep", long).await);
     let closing = json!({"ws": {"close_at_call": 1}});
     told.push(ws(&closing).calling("a WebSocket closes", "echo", json!({})).await);
     told

@@ -150,6 +150,39 @@ faults! {
         .then(super::super::fault_support::Then::NotAsked)
         .also(|scene| assert!(scene.got("tools/call") <= 6, "{}", scene.got("tools/call")));
 
+    /// Proves S2-FR-017: a server that cannot take the call now has not begun with it, so the call is sent again,
+    /// whether the server says when or not.
+    service_unavailable over [http_json, http_sse, sse]
+        Fault::answers(calls(2, &status(503)), "text", "plain text").also(|scene| {
+            assert!(scene.got("tools/call") >= 3, "{}", scene.got("tools/call"));
+            assert_one_session(scene);
+        });
+
+    service_unavailable_for_a_second over [http_json]
+        Fault::answers(
+            calls(1, &json!({"answer": {"status": 503, "headers": {"Retry-After": "1"}}})),
+            "text",
+            "plain text",
+        )
+        .also(assert_one_session);
+
+    /// The retries are those of `reconnect`: two here, and none with `attempts: 0`.
+    service_unavailable_for_ever over [http_json, http_sse, sse]
+        Fault::fails(
+            calls(1000, &status(503)),
+            "echo",
+            Code::ServiceUnavailable,
+            &["server `sick` takes no calls at the moment", "503"],
+        )
+        .then(super::super::fault_support::Then::NotAsked)
+        .also(|scene| assert_eq!(scene.got("tools/call"), 6, "two calls, three attempts each"));
+
+    service_unavailable_without_retries over [http_json]
+        Fault::fails(calls(1000, &status(503)), "echo", Code::ServiceUnavailable, &["503"])
+            .set(json!({"reconnect": {"attempts": 0}}))
+            .then(super::super::fault_support::Then::NotAsked)
+            .also(|scene| assert_eq!(scene.got("tools/call"), 2, "two calls, one attempt each"));
+
     /// The server may have acted before it failed.
     internal_error over [http_json, http_sse, sse]
         Fault::fails(

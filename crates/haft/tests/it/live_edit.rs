@@ -68,11 +68,11 @@ async fn what_is_not_valid_changes_nothing() {
     let before = fs::read_to_string(place.tools_file()).unwrap();
     let bad = [
         json!({"name": "bad"}),
-        json!({"name": "bad", "type": "local", "config": {"script_path": "../../etc/x.py"}}),
-        json!({"name": "bad", "type": "local", "config": {"script_path": "x.py"}, "unknown": 1}),
+        json!({"name": "bad", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "../../etc/x.py"}}),
+        json!({"name": "bad", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "x.py"}, "unknown": 1}),
         json!({"name": "bad", "type": "local", "input_schema": {"type": 7},
                "config": {"script_path": "x.py"}}),
-        json!({"name": "", "type": "local", "config": {"script_path": "x.py"}}),
+        json!({"name": "", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "x.py"}}),
         json!(["no object"]),
     ];
     for entry in &bad {

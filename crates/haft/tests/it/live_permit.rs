@@ -88,11 +88,11 @@ async fn no_refusal_tells_the_value_of_a_variable() {
         (Document::Tools, json!({"name": "e", "type": "mcp", "config": {"server": "${SECRET}"}})),
         (
             Document::Tools,
-            json!({"name": "e", "type": "local", "config": {"script_path": "../${SECRET}"}}),
+            json!({"name": "e", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "../${SECRET}"}}),
         ),
         (
             Document::Tools,
-            json!({"name": "e", "type": "local", "config": {"runtime": "${SECRET}"}}),
+            json!({"name": "e", "type": "local", "input_schema": {"type": "object"}, "config": {"runtime": "${SECRET}"}}),
         ),
         (Document::Servers, json!({"url": "${SECRET}"})),
         (Document::Servers, json!({"url": url, "mode": "${SECRET}"})),
@@ -376,7 +376,10 @@ fn plain_entries_are_permitted() {
     for (entry, expected) in [
         (json!({"url": "http://localhost:9/mcp", "headers": {"X": "${FINE}"}}), 1),
         (json!({"command": "cat", "env": {"FINE_A": "${FINE}"}}), 1),
-        (json!({"name": "e", "type": "local", "config": {"script_path": "echo.py"}}), 0),
+        (
+            json!({"name": "e", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "echo.py"}}),
+            0,
+        ),
         (json!({"name": "e", "type": "mcp"}), 0),
     ] {
         let decisions = haft::fuzz::permit(&Value::to_string(&entry));

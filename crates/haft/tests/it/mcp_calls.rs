@@ -76,7 +76,7 @@ async fn every_kind_of_content_arrives_in_order() {
             Content::Text { text } => format!("text {text}"),
             Content::Image { data, mime_type } => format!("image {mime_type} {}", &data[..8]),
             Content::Audio { data, mime_type } => format!("audio {mime_type} {}", &data[..8]),
-            Content::Resource { uri, mime_type, text, data } => {
+            Content::Resource { uri, mime_type, text, data, .. } => {
                 format!("resource {uri} {mime_type:?} {text:?} {data:?}")
             }
         })
@@ -90,6 +90,31 @@ async fn every_kind_of_content_arrives_in_order() {
         "resource test://static-binary Some(\"application/octet-stream\") None Some(\"AAEC/w==\")",
     ];
     assert_eq!(kinds, expected);
+}
+
+/// Proves S3-US3-5, S3-FR-020: a link keeps what its server says about the resource.
+#[tokio::test]
+async fn a_resource_link_keeps_its_description() {
+    let stage = Stage::new();
+    let link = json!({"type": "resource_link", "uri": "file:///report.csv", "name": "report", "title": "Sales",
+        "description": "Sales of May.", "mimeType": "text/csv", "size": 2048});
+    let tool =
+        json!({"name": "find", "inputSchema": {"type": "object"}, "result": {"content": [link]}});
+    let odd = json!({"name": "odd", "inputSchema": {"type": "object"}, "result": {"content":
+        [{"type": "resource_link", "uri": "file:///x", "name": 5, "size": "large"}]}});
+    let server = stage.stdio("one", json!({"tools": [tool, odd]}), json!({}));
+    let runtime = stage.start([server], json!({})).await;
+    let envelope = call(&runtime, "find", json!({})).await;
+    let content = serde_json::to_value(&envelope.content).unwrap();
+    let expected = json!({"type": "resource", "uri": "file:///report.csv", "mime_type": "text/csv",
+        "name": "report", "title": "Sales", "description": "Sales of May.", "size": 2048});
+    assert_eq!(content, json!([expected]));
+    let text = "[resource file:///report.csv, text/csv, 2048 bytes: Sales - Sales of May.]";
+    assert_eq!(envelope.model_text(), text);
+    let read: Vec<Content> = serde_json::from_value(content).unwrap();
+    assert_eq!(read, envelope.content, "what the API and the log write can be read again");
+    let envelope = call(&runtime, "odd", json!({})).await;
+    assert_eq!(envelope.model_text(), "[resource file:///x]");
 }
 
 /// Proves S3-US1-3, S3-FR-003: structure comes as it was written: key order and great numbers.

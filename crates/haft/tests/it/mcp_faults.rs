@@ -133,10 +133,11 @@ async fn the_request_timeout_holds_for_lists_and_prompts() {
     let stage = Stage::new();
     let settings = || json!({"request_timeout": "200ms", "on_connect_failure": "exit", "reconnect": {"attempts": 0}});
     let server = stage.stdio("one", json!({"silent_on": ["tools/list"]}), settings());
-    let Err(StartError::Connect { text, .. }) = stage.builder([server], json!({})).start().await
+    let Err(error @ StartError::Connect { .. }) = stage.builder([server], json!({})).start().await
     else {
         panic!("started")
     };
+    let text = error.to_string();
     assert!(text.contains("`tools/list`") && text.contains("200ms"), "{text}");
     let server = stage.stdio("two", json!({"silent_on": ["prompts/get"]}), settings());
     let runtime = stage.start([server], json!({})).await;
@@ -172,7 +173,8 @@ async fn a_failed_handshake_says_why() {
         });
         let server = stage.stdio("one", scenario.clone(), settings);
         let refused = stage.builder([server], json!({})).start().await;
-        let Err(StartError::Connect { text, .. }) = refused else { panic!("started {scenario}") };
+        let Err(error @ StartError::Connect { .. }) = refused else { panic!("started {scenario}") };
+        let text = error.to_string();
         for part in expected {
             assert!(text.contains(part), "`{part}` in: {text}");
         }

@@ -90,7 +90,8 @@ async fn resources_are_listed_and_read() {
     assert_eq!(uris, ["test://static-text", "test://static-binary", "test://template/{id}/data"]);
     let resource = |uri: &str, mime: &str, text: Option<&str>, data: Option<&str>| {
         let (text, data) = (text.map(Into::into), data.map(Into::into));
-        Content::Resource { uri: uri.into(), mime_type: Some(mime.into()), text, data }
+        let about = haft::ResourceAbout::default();
+        Content::Resource { uri: uri.into(), mime_type: Some(mime.into()), text, data, about }
     };
     let read = async |uri: &str| runtime.read_resource("one", uri).await.unwrap().remove(0);
     assert_eq!(

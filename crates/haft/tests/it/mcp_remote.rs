@@ -28,7 +28,7 @@ async fn every_transport_carries_the_same() {
         let runtime = stage.start([server], tools).await;
         assert_eq!(runtime.servers()[0].state, ServerState::Ready, "{transport:?}");
         assert_eq!(runtime.servers()[0].endpoint, running.url);
-        assert_eq!(names(&runtime).len(), 38, "{transport:?}: every page");
+        assert_eq!(names(&runtime).len(), 41, "{transport:?}: every page");
         for n in 0..20 {
             assert_eq!(answer(&runtime, "echo", json!({ "n": n })).await, json!({ "n": n }));
         }
@@ -275,7 +275,7 @@ async fn a_modern_server_over_http() {
     let scenario = json!({"era": "modern", "page_size": 10});
     let (_running, server) = stage.remote("one", Transport::Http, scenario, json!({}));
     let runtime = stage.start([server], json!({})).await;
-    assert_eq!(names(&runtime).len(), 38);
+    assert_eq!(names(&runtime).len(), 41);
     for n in 0..20 {
         assert_eq!(answer(&runtime, "echo", json!({ "n": n })).await, json!({ "n": n }));
     }

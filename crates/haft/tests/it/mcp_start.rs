@@ -1,7 +1,7 @@
 //! Strict and dynamic servers at start: what is registered, what is said, what stops the start.
 
 use haft::registry::connect_failure;
-use haft::{ServerState, StartError, Status};
+use haft::{ConnectFailed, ServerState, StartError, Status};
 use serde_json::{Value, json};
 use testkit::Heard;
 
@@ -183,15 +183,34 @@ async fn a_server_that_must_be_there_stops_the_start() {
         let missing = with(json!({"command": "nope-not-here", "args": ["--x"]}), switch);
         let refused =
             stage.builder([("one", missing), stage.plain("two")], json!({})).start().await;
-        let Err(StartError::Connect { server, text }) = refused else { panic!("started") };
+        let Err(StartError::Connect { failed }) = refused else { panic!("started") };
+        let [ConnectFailed { server, text }] = &failed[..] else { panic!("{failed:?}") };
         assert_eq!(server, "one");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Failed to connect to MCP server 'one' at nope-not-here --x");
         assert!(lines[1].starts_with("Error: ") && lines[1].contains("`nope-not-here`"), "{text}");
         let error = lines[1].strip_prefix("Error: ").unwrap();
-        assert_eq!(text, connect_failure("one", &"nope-not-here --x", error));
+        assert_eq!(*text, connect_failure("one", &"nope-not-here --x", error));
         assert_eq!(heard.from("ERROR"), [format!("ERROR: {text}")]);
     }
+}
+
+/// Proves S0-43, S0-86: of several servers that must be there and are not, each is named.
+#[tokio::test]
+async fn every_server_that_stops_the_start_is_named() {
+    let stage = Stage::new();
+    let (heard, _guard) = Heard::start();
+    let missing = |command: &str| json!({"command": command, "on_connect_failure": "exit"});
+    let servers = [("one", missing("nope-1")), stage.plain("two"), ("three", missing("nope-3"))];
+    let refused = stage.builder(servers, json!({})).start().await;
+    let Err(error @ StartError::Connect { .. }) = refused else { panic!("started") };
+    let text = error.to_string();
+    for line in ["MCP server 'one' at nope-1", "MCP server 'three' at nope-3"] {
+        assert!(text.contains(&format!("Failed to connect to {line}")), "{text}");
+    }
+    let remedy = "set `on_connect_failure: skip` for `one` and `three` to start without them";
+    assert_eq!(error.remedy().as_deref(), Some(remedy));
+    assert_eq!(heard.from("ERROR").len(), 2);
 }
 
 /// Proves S1-16, S1-17, X-1: one WARNING with the cause; the other server's tools work.

@@ -21,6 +21,7 @@ fn resource(text: Option<&str>, data: Option<&str>, mime_type: &str) -> Content 
         mime_type: Some(mime_type.into()),
         text: text.map(Into::into),
         data: data.map(Into::into),
+        about: haft::ResourceAbout::default(),
     }
 }
 

@@ -61,6 +61,7 @@ async fn what_a_person_says_in_a_row_is_one_message() {
         mime_type: Some("text/plain".into()),
         text: Some("AAA".into()),
         data: None,
+        about: haft::ResourceAbout::default(),
     };
     for format in ALL {
         let messages = vec![

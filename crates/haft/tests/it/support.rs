@@ -125,6 +125,15 @@ pub async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The same for a condition that takes its time to look at.
+pub async fn until_async(mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 /// Starts calls without waiting for them.
 pub fn spawn(
     runtime: &Runtime,

@@ -27,7 +27,7 @@ fn folder(beta_examples: &str) -> tempfile::TempDir {
 fn write(folder: &tempfile::TempDir, beta_examples: &str) {
     let entry = |name: &str, more: &str| {
         format!(
-            r#"{{"name": "{name}", "type": "local", "description": "System {name}.", "config": {{"script_path": "a.py"}}{more}}}"#
+            r#"{{"name": "{name}", "type": "local", "input_schema": {{"type": "object"}}, "description": "System {name}.", "config": {{"script_path": "a.py"}}{more}}}"#
         )
     };
     let beta = format!(r#", "examples": {beta_examples}"#);

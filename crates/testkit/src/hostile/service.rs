@@ -170,9 +170,9 @@ fn config(retry_zero: &str) -> Value {
 
 fn tools() -> Value {
     json!({ "tools": [
-        { "name": "greet", "description": "Returns its marker.", "type": "local", "max_instances": 4,
+        { "name": "greet", "description": "Returns its marker.", "type": "local", "input_schema": {"type": "object"}, "max_instances": 4,
           "config": { "script_path": "greet.py" } },
-        { "name": "nap", "description": "Takes its time.", "type": "local", "max_instances": 1,
+        { "name": "nap", "description": "Takes its time.", "type": "local", "input_schema": {"type": "object"}, "max_instances": 1,
           "config": { "script_path": "nap.py" } },
     ]})
 }

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use haft_bounds::parse_error::describe;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -90,9 +91,9 @@ fn named(method: &str, params: &RawValue) -> Result<Option<String>, RpcError> {
         }
         _ => return Ok(None),
     };
-    named
-        .map(Some)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("Invalid params: {error}")))
+    named.map(Some).map_err(|error| {
+        RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", describe(&error)))
+    })
 }
 
 fn arguments(params: &RawValue) -> Option<&RawValue> {

@@ -7,6 +7,7 @@ mod request;
 mod session;
 mod sessions;
 
+use haft_bounds::parse_error::describe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,7 +179,10 @@ impl HttpEndpoint {
             }
             Incoming::Error { id, error } => {
                 let error = serde_json::from_str(error.get()).unwrap_or_else(|error| {
-                    RpcError::new(INTERNAL_ERROR, format!("its error cannot be read: {error}"))
+                    RpcError::new(
+                        INTERNAL_ERROR,
+                        format!("its error cannot be read: {}", describe(&error)),
+                    )
                 });
                 let id = id.unwrap_or(RawValue::NULL);
                 self.with_session(principal, headers, None, |session| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::endpoint::BodyKind;
 use super::{Events, Shared, failure, is_event_stream, is_of_type};
 use crate::budget::Charge;
 use crate::error::{Failure, TransportError};
@@ -52,7 +53,7 @@ impl Shared {
         }
         let mut charge = self.inbox.charge();
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        while let Some(chunk) = self.endpoint.chunk(&mut response, self.endpoint.timeout).await? {
+        while let Some(chunk) = self.endpoint.chunk(&mut response, BodyKind::Answer).await? {
             if body.len() + chunk.len() > max {
                 return Err(self.inbox.too_long());
             }

@@ -135,15 +135,22 @@ impl Endpoint {
         }
     }
 
-    /// The next chunk of a body, within `limit`.
+    /// The next chunk of a body, within the limit for its kind.
     pub(crate) async fn chunk(
         &self,
         response: &mut Response,
-        limit: Duration,
+        kind: BodyKind,
     ) -> Result<Option<impl std::ops::Deref<Target = [u8]> + use<>>, TransportError> {
-        match tokio::time::timeout(limit, response.chunk()).await {
-            Ok(chunk) => chunk.map_err(|error| failure::of_request(&error, &self.shown)),
-            Err(_) => Err(failure::silent(&self.shown, "sent nothing more", limit)),
+        let limit = match kind {
+            BodyKind::Answer => self.timeout,
+            BodyKind::Stream => self.sse_read_timeout,
+        };
+        match (tokio::time::timeout(limit, response.chunk()).await, kind) {
+            (Ok(chunk), _) => chunk.map_err(|error| failure::of_request(&error, &self.shown)),
+            (Err(_), BodyKind::Answer) => {
+                Err(failure::silent(&self.shown, "sent nothing more", limit))
+            }
+            (Err(_), BodyKind::Stream) => Err(failure::silent_stream(&self.shown, limit)),
         }
     }
 
@@ -273,6 +280,15 @@ impl Endpoint {
         }
         Ok(to)
     }
+}
+
+/// The kinds of body, each of which has a limit for its pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// One answer: `timeout`.
+    Answer,
+    /// A stream of events: `sse_read_timeout`.
+    Stream,
 }
 
 /// Scheme, host and port: what an address shows without secrets.

@@ -1,6 +1,7 @@
 //! A response that is a stream of events.
 
 use super::Endpoint;
+use super::endpoint::BodyKind;
 use crate::budget::{Charge, FREE_BYTES};
 use crate::error::TransportError;
 use crate::http_client::Response;
@@ -34,7 +35,7 @@ impl Events {
                 Err(Excess::Message) => return Err(inbox.too_long()),
                 Err(Excess::Noise) => return Err(inbox.too_noisy()),
             }
-            match endpoint.chunk(&mut self.response, endpoint.sse_read_timeout).await? {
+            match endpoint.chunk(&mut self.response, BodyKind::Stream).await? {
                 Some(chunk) => self.stream.push(&chunk),
                 None => return Ok(None),
             }

@@ -40,6 +40,12 @@ pub(crate) fn silent(shown: &str, what: &str, after: Duration) -> TransportError
     TransportError::after_sending(Failure::Timeout, format!("`{shown}` {what} within {after:?}"))
 }
 
+/// A stream of events without any for longer than allowed.
+pub(crate) fn silent_stream(shown: &str, after: Duration) -> TransportError {
+    let message = format!("`{shown}` sent no event within {after:?} (`sse_read_timeout`)");
+    TransportError::after_sending(Failure::StreamTimeout, message)
+}
+
 /// A status that is no success. `excerpt` is what the server says about it.
 pub(super) fn of_status(
     status: StatusCode,
@@ -66,8 +72,9 @@ pub(super) fn of_status(
         code @ (400 | 404 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 421 | 426 | 429 | 431) => {
             (Failure::Status(code), Sent::No)
         }
-        // Whoever says when to come back has not begun.
-        503 if wait.is_some() => (Failure::Status(503), Sent::No),
+        // A server that cannot take the request now refuses it before it begins: the status is the whole answer, and no
+        // event of a response came before it. A proxy in front says the same if it reached no server.
+        503 => (Failure::Status(503), Sent::No),
         code => (Failure::Status(code), Sent::Maybe),
     };
     TransportError { kind, message, sent, retry_after: wait }
@@ -129,7 +136,8 @@ mod tests {
         assert_eq!(of(401, None), (Failure::AuthRequired, Sent::No, None));
         assert_eq!(of(429, Some("3")), (Failure::Status(429), Sent::No, Some(3)));
         assert_eq!(of(500, None), (Failure::Status(500), Sent::Maybe, None));
-        assert_eq!(of(503, None), (Failure::Status(503), Sent::Maybe, None));
+        assert_eq!(of(502, None), (Failure::Status(502), Sent::Maybe, None));
+        assert_eq!(of(503, None), (Failure::Status(503), Sent::No, None));
         assert_eq!(of(503, Some("1")), (Failure::Status(503), Sent::No, Some(1)));
     }
 

@@ -38,7 +38,7 @@ async fn silence_ends_at_the_limit_that_is_meant_for_it() {
     for (scenario, tool, is_stream, message) in [
         (fault("stall"), "text", false, "did not answer"),
         (fault("stall_midway"), "text", false, "sent nothing more"),
-        (stream, "hang", true, "sent nothing more"),
+        (stream, "hang", true, "sent no event"),
     ] {
         let server = Server::http(scenario);
         let mut options = options(server.url());
@@ -47,8 +47,13 @@ async fn silence_ends_at_the_limit_that_is_meant_for_it() {
         let connector = HttpConnector::new(options).unwrap();
         let client = connect(&connector, Protocol::Legacy).await;
         let error = failed(&client, tool).await;
-        assert_eq!((error.kind, error.sent), (Failure::Timeout, Sent::Maybe));
-        assert_eq!(error.message, format!("`the server` {message} within 1s"));
+        let (kind, setting) = if is_stream {
+            (Failure::StreamTimeout, " (`sse_read_timeout`)")
+        } else {
+            (Failure::Timeout, "")
+        };
+        assert_eq!((error.kind, error.sent), (kind, Sent::Maybe));
+        assert_eq!(error.message, format!("`the server` {message} within 1s{setting}"));
     }
 }
 

@@ -31,7 +31,8 @@ async fn statuses_say_whether_the_server_can_have_acted_and_when_to_come_back() 
     for (status, headers, sent, retry_after) in [
         (429, json!({"Retry-After": "7"}), Sent::No, wait),
         (503, json!({"Retry-After": "7"}), Sent::No, wait),
-        (503, json!({}), Sent::Maybe, None),
+        (503, json!({}), Sent::No, None),
+        (502, json!({}), Sent::Maybe, None),
         (500, json!({}), Sent::Maybe, None),
         (415, json!({}), Sent::No, None),
     ] {

@@ -55,6 +55,8 @@ pub(in crate::api) struct Server {
     tools: Option<usize>,
     /// How many prompts it has, once that is known.
     prompts: Option<usize>,
+    /// How many lines it wrote to its output that are not MCP messages.
+    stray_lines: u64,
     /// What it says about itself, while it is connected.
     identity: Option<Identity>,
     /// Whether it lies in the registry and can be changed here. Others are configured in files.
@@ -126,6 +128,7 @@ impl Server {
             start: info.start,
             tools: info.tools,
             prompts: info.prompts,
+            stray_lines: info.stray_lines,
             identity: info.server.map(Identity::of),
             in_registry,
         }

@@ -150,7 +150,11 @@ impl Commands<'_> {
 
     /// Puts the messages of a prompt into the conversation. The last one is to be answered, if a person says it.
     async fn put(self, mut messages: Vec<ChatMessage>) -> Next {
-        let Some(last) = messages.pop() else { return Next::Nothing };
+        let count = messages.len();
+        let Some(last) = messages.pop() else {
+            console::line("the prompt has no messages; nothing was added to the conversation");
+            return Next::Nothing;
+        };
         for message in messages {
             self.conversation.push(message).await;
         }
@@ -158,6 +162,11 @@ impl Commands<'_> {
             ChatMessage::User { content } => Next::Say(content),
             other => {
                 self.conversation.push(other).await;
+                let messages = if count == 1 { "1 message" } else { &format!("{count} messages") };
+                console::line(&format!(
+                    "added {messages} to the conversation; the last one is the assistant's, so the model was not \
+                     asked: write what comes next"
+                ));
                 Next::Nothing
             }
         }

@@ -1,5 +1,6 @@
 //! Sets of requests with known answers, and the toolboxes they are about.
 
+use haft_bounds::parse_error::describe;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -130,6 +131,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
         .with_context(|| format!("cannot read `{}`", path.display()))?;
     let line = |(at, line): (usize, &str)| {
         serde_json::from_str(line)
+            .map_err(|error| anyhow::anyhow!(describe(&error)))
             .with_context(|| format!("line {} of `{}`", at + 1, path.display()))
     };
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -106,7 +106,7 @@ fn print(
 fn connect(global: &Global, names: &[&str]) -> anyhow::Result<Vec<ServerInfo>> {
     let config = toolbox::with_servers(global, names)?;
     block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        let toolbox = Toolbox::open(config, Purpose::Servers).await?;
         toolbox.work(async |runtime| Ok(runtime.servers())).await
     })
 }

@@ -55,6 +55,13 @@ fn show(global: &Global, server: &ServerInfo) {
     }
     field("tools", &number(server.tools));
     field("prompts", &number(server.prompts));
+    if server.stray_lines > 0 {
+        let text = format!(
+            "{} lines of its output are not MCP messages (`--log-level debug` shows them)",
+            server.stray_lines
+        );
+        field("stray output", &text);
+    }
     let block = |name: &str, text: &str| {
         console::line(&format!("\n{}\n{}", paint.dim(name), printable_block(text.trim_end())));
     };

@@ -6,6 +6,7 @@ mod offered;
 use haft::config::choices::Surface;
 use haft::mcp_server::Peer;
 use haft::{RpcError, ToolDescription};
+use haft_bounds::parse_error::describe;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -193,7 +194,7 @@ impl Gateway {
 /// The arguments of one of the three; else what is wrong with them, for the model.
 fn understood<T: DeserializeOwned>(tool: &str, arguments: Option<&RawValue>) -> Result<T, String> {
     serde_json::from_str(arguments.map_or("{}", RawValue::get)).map_err(|error| {
-        let problem = error.to_string();
+        let problem = describe(&error);
         // A model does not count the columns of what it sent.
         let problem = problem.split(" at line ").next().unwrap_or_default();
         format!("the arguments of `{tool}` are invalid: {problem}")

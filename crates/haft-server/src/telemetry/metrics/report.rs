@@ -39,7 +39,11 @@ impl Metrics {
 
     fn calls(&self, figures: &Figures, page: &mut Page) {
         let tools = figures.tools.iter().map(|tool| &*tool.tool);
-        page.family("tool_usage", Kind::Summary, "Calls of each tool and the seconds they took.");
+        page.family(
+            "tool_usage",
+            Kind::Summary,
+            "Calls of each tool and the seconds they took, without the wait for their turn.",
+        );
         for (tool, usage) in self.usage.read(tools, Instant::now()) {
             let labels = [("tool_name", &*tool)];
             page.sample("tool_usage_sum", &labels, usage.sum_secs);
@@ -50,7 +54,7 @@ impl Metrics {
         for (outcome, count) in self.outcomes.each() {
             page.sample(name, &[("outcome", outcome)], count);
         }
-        let help = "How long calls took, the waiting included.";
+        let help = "How long calls took, without the wait for their turn.";
         histogram("haft_call_duration_seconds", help, &self.durations, page);
         let help = "How long calls waited for their turn.";
         histogram("haft_queue_wait_seconds", help, &self.waits, page);

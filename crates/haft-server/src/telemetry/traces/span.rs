@@ -49,7 +49,8 @@ impl Span {
         Self {
             trace,
             started: call.started,
-            duration: call.duration,
+            // A span lasts from the request to the answer; `haft.queued_ms` is its part that was spent waiting.
+            duration: call.queued + call.duration,
             code: call.code,
             is_known: call.is_known,
             execution_id: call.execution_id.into(),

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -11,13 +12,19 @@ use super::lists::Lists;
 use crate::config::model::ServerConfig;
 
 impl Lists {
-    /// What the last run saw; nothing if the server is reached in another way now.
-    pub(super) fn load_cached(config: &ServerConfig, surroundings: &Surroundings) -> Option<Self> {
-        let bytes = std::fs::read(path(config, surroundings)?).ok()?;
+    /// What the last run saw, and when; nothing if the server is reached in another way now.
+    pub(super) fn load_cached(
+        config: &ServerConfig,
+        surroundings: &Surroundings,
+    ) -> Option<(Self, SystemTime)> {
+        let path = path(config, surroundings)?;
+        let bytes = std::fs::read(&path).ok()?;
+        // Every connection writes the file, so its age is that of the lists.
+        let read_at = std::fs::metadata(&path).and_then(|it| it.modified());
         // A file that cannot be read is as good as none: the server will be asked.
         let mut lists: Self = serde_json::from_slice(&bytes).ok()?;
         lists.mask(&surroundings.descriptions);
-        Some(lists)
+        Some((lists, read_at.unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 
     /// Keeps the lists for the next run: a new file put in place of the old one.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use haft_bounds::heavy;
@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::anomalies::Anomalies;
 use super::events::Events;
+use super::freshness::ReadAt;
 use super::handler::ServerHandler;
 use super::health::{Health, Reason, ServerState};
 use super::lists::{Lists, Resources};
@@ -25,7 +27,7 @@ use crate::backend::process::{Household, ProcessTree, SharedTail};
 use crate::config::choices::Start;
 use crate::config::model::ServerConfig;
 use crate::content::{Content, Message};
-use crate::error::ToolFailure;
+use crate::error::{Diagnosis, ToolFailure};
 use crate::memory::MemoryBudget;
 use crate::redact::Redactor;
 use crate::registry::skipped;
@@ -80,6 +82,10 @@ pub struct Connection {
     pub(super) rounds: watch::Sender<u64>,
     /// How many attempts to connect have failed.
     pub(super) failures: watch::Sender<u64>,
+    /// When the lists were read.
+    pub(super) read_at: ReadAt,
+    /// How many times the lists were read, or could not be.
+    pub(super) refreshes: watch::Sender<u64>,
     /// Hears and answers the server.
     pub(super) events: Arc<Events>,
     /// Its resources, as they were last asked for.
@@ -121,10 +127,11 @@ impl Connection {
     /// A server that nobody tried to reach yet. One that starts late may be known from an earlier
     /// run.
     pub fn new(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
-        let lists = match config.start.value {
+        let cached = match config.start.value {
             Start::Lazy => Lists::load_cached(&config, &surroundings),
             Start::Eager => None,
         };
+        let (lists, read_at) = cached.unzip();
         let stop = surroundings.stop.child_token();
         let (stale, resources, under_way) = (Arc::default(), Arc::default(), UnderWay::default());
         let events = Arc::new(Events {
@@ -137,6 +144,7 @@ impl Connection {
             resources: Arc::clone(&resources),
             under_way: under_way.clone(),
             troubles: Mutex::new(0),
+            anomalies: Anomalies::default(),
         });
         let connection = Arc::new(Self {
             config,
@@ -145,6 +153,8 @@ impl Connection {
             lists: ArcSwapOption::from_pointee(lists),
             rounds: watch::Sender::new(0),
             failures: watch::Sender::new(0),
+            read_at: ReadAt::new(read_at),
+            refreshes: watch::Sender::new(0),
             events,
             resources,
             watched: Mutex::default(),
@@ -277,6 +287,16 @@ impl Connection {
         Some(self.tail.text())
             .filter(|tail| !tail.trim().is_empty())
             .map(|tail| self.surroundings.redactor.text(&tail).into_owned())
+    }
+
+    /// How many lines the server wrote that are not messages.
+    pub fn stray_lines(&self) -> u64 {
+        self.events.anomalies.stray_lines()
+    }
+
+    /// What may be the reason that a request got no answer since `began`.
+    pub(super) fn diagnosis_since(&self, began: Instant) -> Option<Diagnosis> {
+        self.events.anomalies.since(began, self.name(), &self.config.endpoint)
     }
 
     /// Asks the server for a sign of life; connects if need be.

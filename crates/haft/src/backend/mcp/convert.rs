@@ -1,12 +1,13 @@
 //! What servers answer, in the kinds a model can be shown. Nothing is refused for being unknown.
 
+use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
 use haft_mcp::RequestError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::content::{Content, Message, ToolOutput};
+use crate::content::{Content, Message, ResourceAbout, ToolOutput};
 use crate::memory::Held;
 use crate::text::printable;
 
@@ -60,7 +61,10 @@ pub const BLOCKS_MAX: usize = 1_000;
 /// The result of `tools/call`.
 pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError> {
     let result: CallResult<'_> = serde_json::from_str(raw.get()).map_err(|error| {
-        RequestError::protocol(format!("the result of the tool cannot be read: {error}"))
+        RequestError::protocol(format!(
+            "the result of the tool cannot be read: {}",
+            describe(&error)
+        ))
     })?;
     let CallResult { content, structured_content, is_error } = result;
     let Blocks { content, is_partial } = Blocks::read(&content);
@@ -103,7 +107,11 @@ fn block(raw: &RawValue) -> Option<Content> {
         "text" => Some(Content::Text { text: text? }),
         "image" => Some(Content::Image { data: data?, mime_type: mime_type? }),
         "audio" => Some(Content::Audio { data: data?, mime_type: mime_type? }),
-        "resource_link" => Some(Content::Resource { uri: uri?, mime_type, text: None, data: None }),
+        "resource_link" => {
+            // A link with a description that cannot be read is a link all the same.
+            let about = serde_json::from_str(raw.get()).unwrap_or_default();
+            Some(Content::Resource { uri: uri?, mime_type, text: None, data: None, about })
+        }
         "resource" => serde_json::from_str(resource?.get()).ok().map(resource_block),
         _ => None,
     }
@@ -111,7 +119,7 @@ fn block(raw: &RawValue) -> Option<Content> {
 
 fn resource_block(content: ResourceContent) -> Content {
     let ResourceContent { uri, mime_type, text, blob } = content;
-    Content::Resource { uri, mime_type, text, data: blob }
+    Content::Resource { uri, mime_type, text, data: blob, about: ResourceAbout::default() }
 }
 
 /// The block in place of those that are left out.
@@ -175,8 +183,9 @@ pub fn prompt_messages(raw: &RawValue) -> Result<Vec<Message>, RequestError> {
         #[serde(borrow)]
         content: &'a RawValue,
     }
-    let prompt: Prompt<'_> = serde_json::from_str(raw.get())
-        .map_err(|error| RequestError::protocol(format!("the prompt cannot be read: {error}")))?;
+    let prompt: Prompt<'_> = serde_json::from_str(raw.get()).map_err(|error| {
+        RequestError::protocol(format!("the prompt cannot be read: {}", describe(&error)))
+    })?;
     let left_out = prompt.messages.len().saturating_sub(BLOCKS_MAX);
     let mut messages: Vec<Message> = prompt
         .messages
@@ -201,8 +210,9 @@ pub fn resource_contents(raw: &RawValue) -> Result<Vec<Content>, RequestError> {
     struct Contents {
         contents: Vec<ResourceContent>,
     }
-    let Contents { contents } = serde_json::from_str(raw.get())
-        .map_err(|error| RequestError::protocol(format!("the resource cannot be read: {error}")))?;
+    let Contents { contents } = serde_json::from_str(raw.get()).map_err(|error| {
+        RequestError::protocol(format!("the resource cannot be read: {}", describe(&error)))
+    })?;
     let left_out = contents.len().saturating_sub(BLOCKS_MAX);
     let mut shown: Vec<Content> =
         contents.into_iter().take(BLOCKS_MAX).map(resource_block).collect();
@@ -228,7 +238,8 @@ mod tests {
                 {"type": "audio", "data": "QQ==", "mimeType": "audio/wav", "annotations": {}},
                 {"type": "text", "text": "a"},
                 {"type": "image", "data": "Qg==", "mimeType": "image/png"},
-                {"type": "resource_link", "uri": "file:///x", "name": "x"},
+                {"type": "resource_link", "uri": "file:///x", "name": "x", "title": "An X",
+                 "description": "What x is.", "size": 12},
                 {"type": "resource", "resource": {"uri": "a://t", "mimeType": "text/plain", "text": "t"}},
                 {"type": "resource", "resource": {"uri": "a://b", "blob": "Qw=="}}
             ]}"#,
@@ -239,13 +250,27 @@ mod tests {
                 mime_type: mime.map(Into::into),
                 text: text.map(Into::into),
                 data: data.map(Into::into),
+                about: ResourceAbout::default(),
             }
         };
+        let link = Content::Resource {
+            uri: "file:///x".into(),
+            mime_type: None,
+            text: None,
+            data: None,
+            about: ResourceAbout {
+                name: Some("x".into()),
+                title: Some("An X".into()),
+                description: Some("What x is.".into()),
+                size: Some(12),
+            },
+        };
+        assert_eq!(link.as_text(), "[resource file:///x, 12 bytes: An X - What x is.]");
         let expected = vec![
             Content::Audio { data: "QQ==".into(), mime_type: "audio/wav".into() },
             Content::text("a"),
             Content::Image { data: "Qg==".into(), mime_type: "image/png".into() },
-            resource("file:///x", None, None, None),
+            link,
             resource("a://t", Some("text/plain"), Some("t"), None),
             resource("a://b", None, None, Some("Qw==")),
         ];

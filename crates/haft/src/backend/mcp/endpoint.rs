@@ -10,7 +10,7 @@ use haft_mcp::{
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::failure::login_remedy;
+use super::failure::{self, login_remedy};
 use super::health::Reason;
 use super::lists::Lists;
 use super::memory::ServerMemory;
@@ -19,7 +19,7 @@ use super::remote;
 use crate::backend::process::last_line;
 use crate::config::choices::Protocol;
 use crate::config::model::Endpoint;
-use crate::error::human;
+use crate::error::{Diagnosis, human};
 
 /// One attempt to connect.
 pub(super) struct Attempt {
@@ -56,6 +56,7 @@ impl ConnectTime {
 /// Connects once and asks for the lists.
 pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime) -> Attempt {
     let handler = Arc::clone(&connection.events) as Arc<dyn Handler>;
+    let began = std::time::Instant::now();
     let connecting = async {
         let Connectors { first, fallback } = Connectors::of(connection)?;
         Client::connect(&*first, fallback.as_deref(), handler, options(connection)).await
@@ -71,6 +72,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime
         Some(Err(_)) | None => {
             let limit = human(time.limit);
             let text = format!("it did not answer within {limit} (`connect_timeout`)");
+            let text = with_diagnosis(connection, text, began);
             let text = with_last_words(connection, &text, EndedBy::Us).await;
             // Who was silent for so long is not asked again at once.
             return Attempt { outcome: Err(text), is_transient: false, retry_after: None };
@@ -81,12 +83,32 @@ pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime
             Attempt { outcome: Ok((client, lists)), is_transient: false, retry_after: None }
         }
         Err(error) => {
-            let text = format!("it is connected but does not list what it offers: {error}");
+            let mut text = format!("it is connected but does not list what it offers: {error}");
+            if matches!(error, RequestError::Timeout { .. }) {
+                text = with_diagnosis(connection, text, began);
+            }
             let text = with_last_words(connection, &text, EndedBy::of(&error)).await;
             client.close().await;
             let is_transient = ConnectError::from(error).is_transient();
             Attempt { outcome: Err(text), is_transient, retry_after: None }
         }
+    }
+}
+
+/// Adds what the server sent instead of an answer, and what to do about it.
+fn with_diagnosis(connection: &Connection, text: String, began: std::time::Instant) -> String {
+    match connection.diagnosis_since(began) {
+        Some(Diagnosis { problem, remedy }) => format!("{text}; {problem}; {remedy}"),
+        None => match &connection.config.endpoint {
+            // Text in another encoding may have no line end at all, so that no line arrives.
+            Endpoint::Stdio(stdio) if stdio.encoding.value != "UTF-8" => format!(
+                "{text}; check that it reads and writes {} (`encoding`)",
+                stdio.encoding.value
+            ),
+            Endpoint::Stdio(_) | Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => {
+                text
+            }
+        },
     }
 }
 
@@ -149,11 +171,16 @@ async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
             Failure::NotFound
             | Failure::Closed
             | Failure::Timeout
+            | Failure::StreamTimeout
             | Failure::SessionExpired
             | Failure::OverBudget
             | Failure::Status(_) => text,
         },
-        RequestError::Rpc(_) | RequestError::Protocol { .. } | RequestError::Timeout { .. } => text,
+        RequestError::Protocol { fault, .. } => match failure::fault_remedy(connection, *fault) {
+            Some(remedy) => format!("{text}; {remedy}"),
+            None => text,
+        },
+        RequestError::Rpc(_) | RequestError::Timeout { .. } => text,
     };
     Reason { cause, ..reason }
 }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use haft_mcp::error::METHOD_NOT_FOUND;
-use haft_mcp::{BoxFuture, Handler, RpcError, Sent, ServerRequest, TransportError};
+use haft_mcp::{Anomaly, BoxFuture, Handler, RpcError, Sent, ServerRequest, TransportError};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::anomalies::Anomalies;
 use super::handler::ServerHandler;
 use super::lists::Resources;
 use super::under_way::{Meant, UnderWay, Whom};
@@ -37,6 +38,8 @@ pub(super) struct Events {
     pub(super) under_way: UnderWay,
     /// Said once and counted from then on.
     pub(super) troubles: Mutex<u64>,
+    /// What no request could use.
+    pub(super) anomalies: Anomalies,
 }
 
 impl Events {
@@ -214,6 +217,10 @@ impl Handler for Events {
         }
         drop(troubles);
         self.handler.on_server_error(server, what);
+    }
+
+    fn anomaly(&self, anomaly: Anomaly<'_>) {
+        self.anomalies.note(&self.server, anomaly, &self.redactor);
     }
 
     fn ended(&self, reason: &TransportError) {

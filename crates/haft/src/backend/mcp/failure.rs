@@ -1,15 +1,16 @@
 //! What a failed request means for the call, in words for a person and a model.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use haft_mcp::{Failure, RequestError, Sent, TransportError};
+use haft_mcp::{Failure, Fault, RequestError, Sent, TransportError};
 use serde_json::{Value, json};
 
+use super::anomalies::{encoding_remedy, id_remedy};
 use super::connection::Connection;
 use super::health::Reason;
 use crate::backend::process::last_line;
 use crate::config::oauth::{OauthConfig, OauthGrant, OauthInfo};
-use crate::error::{MCP_ERROR, ToolFailure, human};
+use crate::error::{Diagnosis, MCP_ERROR, ToolFailure, human};
 use crate::text::printable;
 
 /// A call of `tool` that failed.
@@ -37,21 +38,30 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                 }),
             }
         }
-        RequestError::Protocol { message } => protocol(connection, message),
-        RequestError::Timeout { after, .. } => ToolFailure::Unavailable {
-            message: format!("{MCP_ERROR}server `{server}` was silent for {}", human(*after)),
-            remedy: Some("raise `request_timeout` for the server".into()),
-            details: timed_out(connection, *after),
-        },
+        RequestError::Protocol { message, fault } => protocol(connection, message, *fault),
+        RequestError::Timeout { after, .. } => silent(connection, *after),
         RequestError::Transport(error) => of_transport(connection, tool, error),
     }
+}
+
+/// No answer within `request_timeout`.
+fn silent(connection: &Connection, after: Duration) -> ToolFailure {
+    let server = connection.name();
+    let message = format!("{MCP_ERROR}server `{server}` was silent for {}", human(after));
+    let began = Instant::now().checked_sub(after);
+    let (message, remedy) = match began.and_then(|began| connection.diagnosis_since(began)) {
+        Some(Diagnosis { problem, remedy }) => (format!("{message}; {problem}"), remedy),
+        None => (message, "raise `request_timeout` for the server".to_owned()),
+    };
+    let details = timed_out(connection, after);
+    ToolFailure::Unavailable { message, remedy: Some(remedy), details }
 }
 
 fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> ToolFailure {
     let server = connection.name();
     let why = printable(&error.message);
     match (error.kind, error.sent) {
-        (Failure::Protocol, _) => protocol(connection, &error.message),
+        (Failure::Protocol, _) => protocol(connection, &error.message, Fault::Other),
         (Failure::OverBudget, _) => no_memory(connection, tool, &error.message),
         (Failure::AuthRequired, _) => ToolFailure::Unavailable {
             message: format!(
@@ -74,8 +84,18 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
             message: format!(
                 "{MCP_ERROR}server `{server}` {} while `{tool}` ran, and nobody knows whether it \
                  took effect: {why}",
-                if matches!(kind, Failure::Status(_)) { "failed" } else { "was lost" }
+                match kind {
+                    Failure::Status(_) => "failed",
+                    Failure::StreamTimeout => "fell silent",
+                    _ => "was lost",
+                }
             ),
+            remedy: (kind == Failure::StreamTimeout).then(|| {
+                format!(
+                    "check whether the tool took effect; raise `sse_read_timeout` of `{server}` if its answers \
+                     take longer"
+                )
+            }),
             details: match kind {
                 Failure::Closed => with_last_line(connection),
                 _ => details(connection),
@@ -98,13 +118,14 @@ pub(super) fn no_memory(connection: &Connection, tool: &str, why: &str) -> ToolF
 }
 
 /// An answer that breaks the rules.
-fn protocol(connection: &Connection, why: &str) -> ToolFailure {
+fn protocol(connection: &Connection, why: &str, fault: Fault) -> ToolFailure {
     let server = connection.name();
+    let remedy = fault_remedy(connection, fault).unwrap_or_else(|| {
+        format!("the fault is the server's: update `{server}`, or report it to those who make it")
+    });
     ToolFailure::Protocol {
         message: format!("{MCP_ERROR}server `{server}`: {}", printable(why)),
-        remedy: Some(format!(
-            "the fault is the server's: update `{server}`, or report it to those who make it"
-        )),
+        remedy: Some(remedy),
         details: details(connection),
     }
 }
@@ -119,6 +140,15 @@ pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailu
         ),
         remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
         details: details(connection),
+    }
+}
+
+/// The remedy for a fault that has one of its own.
+pub(super) fn fault_remedy(connection: &Connection, fault: Fault) -> Option<String> {
+    match fault {
+        Fault::Encoding => Some(encoding_remedy(connection.name(), &connection.config.endpoint)),
+        Fault::ResponseId => Some(id_remedy(connection.name())),
+        Fault::Other => None,
     }
 }
 

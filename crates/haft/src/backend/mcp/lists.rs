@@ -28,6 +28,9 @@ pub struct Lists {
     /// The capabilities it declares, so that they are known while it is not connected.
     #[serde(default)]
     pub capabilities: Vec<String>,
+    /// How long the server lets its lists be kept (`ttlMs`), in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
 }
 
 impl Lists {
@@ -37,14 +40,16 @@ impl Lists {
         let mut lists = Self { capabilities, ..Self::default() };
         if config.load_tools.value {
             // Servers that forget to declare their tools are asked all the same.
-            let Listed { items, gaps } = or_none(client.list_tools().await)?;
+            let Listed { items, gaps, ttl_ms } = or_none(client.list_tools().await)?;
             lists.tools = items;
+            lists.ttl_ms = ttl_ms;
             lists.gaps.extend(gaps);
         }
         let wants_prompts = config.load_prompts.value || !config.prompts.value.is_empty();
         if wants_prompts && client.identity().can("prompts") {
-            let Listed { items, gaps } = list_prompts(client, config).await?;
+            let Listed { items, gaps, ttl_ms } = list_prompts(client, config).await?;
             lists.prompts = items;
+            lists.ttl_ms = lists.ttl_ms.into_iter().chain(ttl_ms).min();
             lists.gaps.extend(gaps);
         }
         let wanted = &config.prompts.value;
@@ -75,7 +80,7 @@ async fn list_prompts(
     let gap = format!(
         "its prompts cannot be listed ({problem}); set `load_prompts: false` to connect without them"
     );
-    Ok(Listed { items: Vec::new(), gaps: vec![gap] })
+    Ok(Listed { items: Vec::new(), gaps: vec![gap], ttl_ms: None })
 }
 
 impl Lists {
@@ -145,7 +150,7 @@ impl Resources {
 fn or_none<T>(listed: Result<Listed<T>, RequestError>) -> Result<Listed<T>, RequestError> {
     match listed {
         Err(RequestError::Rpc(error)) if error.code == METHOD_NOT_FOUND => {
-            Ok(Listed { items: Vec::new(), gaps: Vec::new() })
+            Ok(Listed { items: Vec::new(), gaps: Vec::new(), ttl_ms: None })
         }
         listed => listed,
     }

@@ -1,6 +1,7 @@
 //! Tools of MCP servers: the connection to each server, its life and health, and what its tools
 //! answer.
 
+mod anomalies;
 mod cache;
 mod connection;
 mod convert;
@@ -10,6 +11,7 @@ mod environment;
 mod events;
 mod failure;
 mod forward;
+mod freshness;
 mod handler;
 mod health;
 mod lists;

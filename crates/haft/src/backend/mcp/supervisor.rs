@@ -238,12 +238,15 @@ fn take_lists(connection: &Connection, mut lists: Lists) {
         }
         connection.set(ServerState::Degraded, Some(lists.gaps.join("; ").into()), 0);
     }
+    // Also if they are the same: the file's age is that of the lists.
+    lists.save_cached(&connection.config, &connection.surroundings);
+    connection.read_at.set_now();
     let before = connection.lists.load_full();
     if before.as_deref() != Some(&lists) {
-        lists.save_cached(&connection.config, &connection.surroundings);
         connection.lists.store(Some(Arc::new(lists)));
         connection.surroundings.changed.notify_one();
     }
+    connection.refreshes.send_modify(|refreshes| *refreshes += 1);
 }
 
 /// Holds the connection until it is lost.
@@ -275,12 +278,15 @@ async fn refresh(connection: &Connection, client: &Client) {
     match Lists::load(client, &connection.config).await {
         Ok(lists) => take_lists(connection, lists),
         // A connection that ended meanwhile is noticed by whoever holds it.
-        Err(_) if client.has_ended() => {}
+        Err(_) if client.has_ended() => {
+            connection.refreshes.send_modify(|refreshes| *refreshes += 1);
+        }
         Err(error) => {
             let reason = format!("its lists changed and cannot be read again: {error}");
             let reason = connection.surroundings.redactor.text(&reason).into_owned();
             tracing::warn!("MCP server '{}': {}", connection.name(), printable(&reason));
             connection.set(ServerState::Degraded, Some(reason.into()), 0);
+            connection.refreshes.send_modify(|refreshes| *refreshes += 1);
         }
     }
 }

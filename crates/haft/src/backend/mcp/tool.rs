@@ -1,7 +1,7 @@
 //! One tool of a server.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft_bounds::heavy;
 use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent, Trace};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::connection::Connection;
 use super::{convert, failure, supervisor};
 use crate::content::ToolOutput;
-use crate::error::ToolFailure;
+use crate::error::{Diagnosis, ToolFailure};
 use crate::policy::Admitted;
 use crate::progress::Progress;
 use crate::requester::Origin;
@@ -145,11 +145,14 @@ impl McpTool {
         match error {
             RequestError::Transport(error) => {
                 let is_safe = error.sent == Sent::No || self.repeat == Repeat::Harmless;
-                let is_hopeless = !error.is_transient() || error.kind == Failure::Timeout;
+                let is_late = matches!(error.kind, Failure::Timeout | Failure::StreamTimeout);
+                let is_hopeless = !error.is_transient() || is_late;
                 match error.kind {
                     _ if !is_safe || is_hopeless => 0,
                     // A server that forgets every session would be asked for ever.
                     Failure::SessionExpired => 1,
+                    // The connection is fine: only the configured retries are made.
+                    Failure::Status(_) => self.connection.retries_max(),
                     _ => self.connection.retries_max().max(1),
                 }
             }
@@ -181,5 +184,9 @@ impl Tool for McpTool {
         call: &'a Admitted<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolFailure>> {
         Box::pin(self.call(call.arguments().raw(), call.context()))
+    }
+
+    fn diagnose(&self, began: Instant) -> Option<Diagnosis> {
+        self.connection.diagnosis_since(began)
     }
 }

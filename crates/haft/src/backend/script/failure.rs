@@ -1,5 +1,6 @@
 //! Why a Python tool failed, in words.
 
+use haft_bounds::parse_error::describe;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -96,7 +97,7 @@ fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFai
 pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> ToolFailure {
     let problem = match serde_json::from_str::<Problem>(body) {
         Ok(problem) => problem,
-        Err(error) => return unreadable(name, &error.to_string()),
+        Err(error) => return unreadable(name, &describe(&error)),
     };
     ToolFailure::Execution {
         message: format!("`{name}` raised {}", exception(&problem)),
@@ -114,7 +115,7 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
 pub(super) fn not_json(name: &str, script: &Path, body: &str) -> ToolFailure {
     let Problem { kind, message, .. } = match serde_json::from_str(body) {
         Ok(problem) => problem,
-        Err(error) => return unreadable(name, &error.to_string()),
+        Err(error) => return unreadable(name, &describe(&error)),
     };
     ToolFailure::Execution {
         message: format!("`{name}` returned a `{kind}` that is no JSON: {message}"),
@@ -130,7 +131,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
     let shown = script.display();
     let problem = match serde_json::from_str::<Problem>(body) {
         Ok(problem) => problem,
-        Err(error) => return unreadable(&shown.to_string(), &error.to_string()),
+        Err(error) => return unreadable(&shown.to_string(), &describe(&error)),
     };
     let (message, remedy) = match &problem {
         Problem { file: Some(file), line: Some(line), text, .. } => (

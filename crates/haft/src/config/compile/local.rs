@@ -19,33 +19,39 @@ use crate::schema::Schema;
 pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
     let LocalSource { mut raw, folder } = source;
     let place = raw.place.clone();
-    let Some(name) = raw.name.clone().filter(|name| !name.value.is_empty()) else {
-        if raw.broken.contains(&"name") {
-            return None;
-        }
+    let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
+    if name.is_none() && !raw.broken.contains(&"name") {
         let place = raw.name.as_ref().map_or(&place, |empty| &empty.place);
         problems.error(place, "a tool has no `name`", "add \"name\": \"...\"");
-        return None;
-    };
+    }
+    // The rest of an entry without a name is checked too: all its problems are reported at once.
+    let shown = name.as_deref().unwrap_or("?");
     if raw.kind.is_none() && !raw.broken.contains(&"type") {
         problems.error(
             &place.below("type"),
-            format!("tool `{}` does not say its `type`", name.value),
+            format!("tool `{shown}` does not say its `type`"),
             "add \"type\": \"local\"",
         );
     }
     if raw.description.is_none() && !raw.broken.contains(&"description") {
         problems.warn(
             &place,
-            format!("tool `{}` has no `description`", name.value),
+            format!("tool `{shown}` has no `description`"),
             "say what it does and when to use it: the choice of tools rests on it",
+        );
+    }
+    if raw.input_schema.is_none() && !raw.broken.contains(&"input_schema") {
+        problems.error(
+            &place.below("input_schema"),
+            format!("tool `{shown}` has no `input_schema`"),
+            "add \"input_schema\": {\"type\": \"object\", \"properties\": {}}, with a property for each argument",
         );
     }
     let metadata =
         metadata::compile(raw.title.take(), raw.annotations.take(), raw.icons.take(), problems);
-    let mut definition = definition(&name.value, &mut raw, problems);
+    let mut definition = definition(shown, &mut raw, problems);
     metadata.apply(&mut definition);
-    let program = program(&name.value, &raw, problems);
+    let program = program(shown, &raw, problems);
     let background = raw
         .background
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
@@ -59,6 +65,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
             raw.on_limit,
         )
     };
+    name?;
     Some(LocalTool {
         definition: Arc::new(definition),
         metadata,

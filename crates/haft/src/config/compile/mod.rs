@@ -11,6 +11,7 @@ mod server;
 mod service;
 mod tool;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
 };
 use super::dialect::Layer;
-use super::model::{Config, ConfigFile, Defaults, LeftOut, LogConfig, Origin, Setting};
+use super::model::{
+    Config, ConfigFile, Defaults, LeftOut, LocalTool, LogConfig, Origin, Setting, ToolEntry,
+};
 use super::place::{At, Problems};
 use super::quantity::Count;
 use super::raw::{RawDefaults, RawLog};
@@ -47,7 +50,9 @@ pub(super) fn compile(
         servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
     let tools = tool::compile(tools, &servers, problems);
-    let local = local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
+    let local: Vec<_> =
+        local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
+    warn_if_unlisted(&files, &tools, &local, problems);
     let registry_dir = config
         .registry
         .and_then(|registry| registry.value.dir)
@@ -98,6 +103,32 @@ fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
         python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
         output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
+    }
+}
+
+/// Warns of local tools that the toolbox does not list. Its document wants every local tool listed; an entry of
+/// `tools.json` is a configuration of its own, so the start continues.
+fn warn_if_unlisted(
+    files: &[ConfigFile],
+    tools: &[ToolEntry],
+    local: &[LocalTool],
+    problems: &mut Problems,
+) {
+    let Some(toolbox) = files.iter().find(|file| file.dialect == Dialect::Toolbox) else { return };
+    let is_of_toolbox =
+        |file: &str| files.iter().any(|it| it.dialect == Dialect::Toolbox && *it.name == *file);
+    let of_toolbox = tools.iter().filter(|entry| is_of_toolbox(&entry.place.file));
+    let listed: HashSet<&str> = of_toolbox.map(|entry| entry.name.as_str()).collect();
+    for tool in local.iter().filter(|tool| !listed.contains(tool.definition.name.as_str())) {
+        let name = &tool.definition.name;
+        problems.warn(
+            &tool.place,
+            format!(
+                "tool `{name}` of `{}` is not listed in `toolbox.tools` of `{}`",
+                tool.place.file, toolbox.name
+            ),
+            format!("add `- name: {name}` to `toolbox.tools`, or delete the tool"),
+        );
     }
 }
 

@@ -22,19 +22,16 @@ mod oauth;
 pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<ServerConfig> {
     let name = source.name.value.clone();
     let place = source.name.place.clone();
+    // Whatever is wrong with the name: all problems of an entry are reported at once.
     if name.is_empty() || name.chars().any(char::is_control) {
         problems.error(&place, "a server needs a name", "name it, such as `customers`");
-        return None;
-    }
-    if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+    } else if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         problems.error(
             &place,
             format!("a server may not be named `{name}`: that stands for the tools that run here"),
             format!("rename it in `{}`, such as `{name}-server`", place.file),
         );
-        return None;
-    }
-    if let Some(odd) = odd_characters(&name) {
+    } else if let Some(odd) = odd_characters(&name) {
         problems.warn(
             &place,
             format!("the name of server `{name}` may mislead: it has {odd}"),

@@ -19,13 +19,10 @@ pub(super) fn compile(
 }
 
 fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Option<ToolEntry> {
-    let Some(name) = raw.name.filter(|name| !name.value.is_empty()) else {
-        if raw.broken.contains(&"name") {
-            return None;
-        }
+    let name = raw.name.filter(|name| !name.value.is_empty());
+    if name.is_none() && !raw.broken.contains(&"name") {
         problems.error(&raw.place, "an entry of `tools` has no `name`", "add `name: ...`");
-        return None;
-    };
+    }
     if let Some(mcp) = &raw.mcp {
         let known = || servers.iter().map(|server| server.name.as_str());
         if !known().any(|server| server == mcp.value) {
@@ -37,7 +34,7 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
         }
     }
     Some(ToolEntry {
-        name: name.value,
+        name: name?.value,
         mcp: raw.mcp.map(|mcp| mcp.value),
         mode: raw.mode.map(|mode| explicit(mode, |mode| mode)),
         settings: ToolSettings {

@@ -62,6 +62,7 @@ impl FromNode for ToolboxServer {
         let server = RawServer::read(&rest, reader)?;
         let Some(name) = own.get("name").filter(|name| name.value != NodeValue::Null) else {
             reader.error(node, "this server has no `name`", "add `name: ...`");
+            require("?", &server, node, reader);
             return None;
         };
         let name = reader.inside("name", |reader| At::<String>::read(name, reader))?;

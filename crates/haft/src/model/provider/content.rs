@@ -121,6 +121,7 @@ mod tests {
             mime_type: Some("image/png".into()),
             text: None,
             data: Some("AAAA".into()),
+            about: crate::content::ResourceAbout::default(),
         };
         let content = [image, resource, Content::text(" ")];
         let shown = Shows { provider: Provider::OpenAi, images: true, audio: None };

@@ -1,5 +1,6 @@
 //! What a model asks to be run, and whether its files stay where they belong.
 
+use haft_bounds::parse_error::describe;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -53,8 +54,10 @@ struct Written {
 
 impl Request {
     pub(super) fn read(arguments: &str) -> Result<Self, ToolFailure> {
-        let Written { language, code, files, timeout } = serde_json::from_str(arguments)
-            .map_err(|error| ToolFailure::execution(format!("the arguments: {error}")))?;
+        let Written { language, code, files, timeout } =
+            serde_json::from_str(arguments).map_err(|error| {
+                ToolFailure::execution(format!("the arguments: {}", describe(&error)))
+            })?;
         let files = files
             .into_iter()
             .map(|(name, text)| Ok((inside(&name).map_err(|why| refused(&name, why))?, text)))

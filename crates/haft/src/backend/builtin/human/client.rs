@@ -1,5 +1,6 @@
 //! The client that made the call, asked beside whoever attends the inbox.
 
+use haft_bounds::parse_error::describe;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -102,7 +103,7 @@ impl<'a> Client<'a> {
         let reply = self.requester.ask(question).await;
         let reply = reply.map_err(|refusal| failed(refusal.reason))?;
         serde_json::from_str(reply.get())
-            .map_err(|error| failed(format!("its answer cannot be read: {error}")))
+            .map_err(|error| failed(format!("its answer cannot be read: {}", describe(&error))))
     }
 }
 

@@ -6,6 +6,7 @@
 mod client;
 mod form;
 
+use haft_bounds::parse_error::describe;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -51,7 +52,7 @@ impl HumanInput {
 
     async fn ask(&self, call: &Admitted<'_>) -> Result<ToolOutput, ToolFailure> {
         let wish: Wish = serde_json::from_str(call.arguments().raw().get())
-            .map_err(|error| ToolFailure::execution(error.to_string()))?;
+            .map_err(|error| ToolFailure::execution(describe(&error)))?;
         let mut ask = Ask::new(Kind::Question, wish.question)
             .options(wish.options)
             .tool(NAME)

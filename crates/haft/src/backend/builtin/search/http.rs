@@ -1,5 +1,6 @@
 //! One request to a search service, and what can go wrong with it.
 
+use haft_bounds::parse_error::describe;
 use std::time::Duration;
 
 use reqwest::header::{HeaderValue, LOCATION, RETRY_AFTER};
@@ -135,7 +136,7 @@ impl Service<'_> {
     /// The JSON of an answer that is one.
     pub(super) fn json<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, ToolFailure> {
         self.accepted(reply)?;
-        serde_json::from_slice(&reply.body).map_err(|error| self.unreadable(&error.to_string()))
+        serde_json::from_slice(&reply.body).map_err(|error| self.unreadable(&describe(&error)))
     }
 
     /// An error unless the service says that all is well.

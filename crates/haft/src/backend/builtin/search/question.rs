@@ -1,5 +1,6 @@
 //! What is searched for.
 
+use haft_bounds::parse_error::describe;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -52,8 +53,9 @@ fn results_default() -> usize {
 
 impl Question {
     pub(super) fn read(arguments: &str) -> Result<Self, ToolFailure> {
-        let mut question: Self = serde_json::from_str(arguments)
-            .map_err(|error| ToolFailure::execution(format!("the arguments: {error}")))?;
+        let mut question: Self = serde_json::from_str(arguments).map_err(|error| {
+            ToolFailure::execution(format!("the arguments: {}", describe(&error)))
+        })?;
         question.query = question.query.split_whitespace().collect::<Vec<_>>().join(" ");
         if question.query.is_empty() {
             return Err(ToolFailure::Execution {

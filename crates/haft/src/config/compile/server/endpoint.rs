@@ -24,6 +24,7 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
     let command = raw.command.as_ref().filter(|command| !command.value.text.trim().is_empty());
     let url = raw.url.as_ref().filter(|url| !url.value.text.trim().is_empty());
     if ["transport", "command", "url"].iter().any(|key| raw.broken.contains(key)) {
+        check_rest(source, problems);
         return None;
     }
     let transport = raw.transport.as_ref().map_or_else(|| guess(command, url), |at| at.value);
@@ -34,6 +35,7 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
                 format!("server `{}` has both a `command` and a `url`", source.name.value),
                 "keep `command` for a local server or `url` for a remote one",
             );
+            check_rest(source, problems);
             None
         }
         (Transport::Stdio, Some(_), None) => stdio(source, problems),
@@ -58,6 +60,7 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
                 ),
                 remedy,
             );
+            check_rest(source, problems);
             None
         }
         (remote, _, Some(url)) => remote_endpoint(source, remote, url, problems),
@@ -72,9 +75,19 @@ pub(super) fn compile(source: &ServerSource, problems: &mut Problems) -> Option<
                 ),
                 format!("set `{url}` to the server's address, such as https://HOST/mcp"),
             );
+            check_rest(source, problems);
             None
         }
     }
+}
+
+/// Reports what else is wrong with an entry that does not say how its server is reached, so that one pass shows all of
+/// its problems.
+fn check_rest(source: &ServerSource, problems: &mut Problems) {
+    let raw = &source.raw;
+    let _ = environment(raw, &source.folder, problems);
+    let _ = encoding(raw.encoding.as_ref(), problems);
+    let _ = headers(raw.headers.as_ref(), problems);
 }
 
 /// What a format calls the two ways to reach a server.
@@ -101,7 +114,7 @@ fn guess(command: Option<&At<Text>>, url: Option<&At<Text>>) -> Transport {
 
 fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
     let raw = &source.raw;
-    without_effect(raw.headers.as_ref().map(|at| &at.place), "headers", "stdio", problems);
+    check_no_headers(source, problems);
     without_effect(raw.oauth.as_ref().map(|at| &at.place), "oauth", "stdio", problems);
     let env = environment(raw, &source.folder, problems);
     let encoding = encoding(raw.encoding.as_ref(), problems);
@@ -115,6 +128,23 @@ fn stdio(source: &ServerSource, problems: &mut Problems) -> Option<Endpoint> {
         inherit_env: pick(raw.inherit_env.clone(), InheritEnv::Safe),
         encoding: encoding?,
     })))
+}
+
+/// Headers cannot be sent over stdio. The documents of three formats call such an entry invalid; clients in whose formats
+/// it is known to occur ignore them.
+fn check_no_headers(source: &ServerSource, problems: &mut Problems) {
+    let Some(At { place, .. }) = &source.raw.headers else { return };
+    match source.dialect {
+        Dialect::AgentYaml | Dialect::McpServers | Dialect::Toolbox => problems.error(
+            place,
+            format!(
+                "server `{}`: `headers` cannot be sent over stdio transport",
+                source.name.value
+            ),
+            "delete `headers` and pass credentials in `env`, or reach the server by `url`",
+        ),
+        _ => without_effect(Some(place), "headers", "stdio", problems),
+    }
 }
 
 /// The folder of the file, where the format means it; a text without a file has none.

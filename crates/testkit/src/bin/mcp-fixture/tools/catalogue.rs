@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::lists::{ToolEntry, object};
 
 /// Names and one line each. Arguments and schemas of output are added below.
-const TOOLS: [(&str, &str); 47] = [
+const TOOLS: [(&str, &str); 50] = [
     ("echo", "Returns its arguments."),
     ("text", "Returns a text."),
     ("every_content", "Returns content of every kind."),
@@ -26,6 +26,9 @@ const TOOLS: [(&str, &str); 47] = [
     ("crash", "Ends the server in the middle of the call."),
     ("hang", "Never answers."),
     ("wrong_id", "Answers a request nobody made."),
+    ("text_id", "Answers with the id as a string."),
+    ("plain_text", "Answers with a line that is not a message."),
+    ("wide", "Answers in UTF-16."),
     ("duplicate", "Answers twice."),
     ("stray", "Answers a request nobody made, then the one that was."),
     ("late", "Speaks of its call while `overtake` runs, after it has ended."),

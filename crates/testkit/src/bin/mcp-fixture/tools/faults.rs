@@ -22,6 +22,27 @@ pub fn wrong_id(call: &Call) -> Outcome {
     Outcome::Silence
 }
 
+/// Answers with the id as a string.
+pub fn text_id(call: &Call) -> Outcome {
+    call.out.message(json!({ "jsonrpc": "2.0", "id": call.id.to_string(),
+        "result": { "content": [{ "type": "text", "text": "for you" }] } }));
+    Outcome::Said
+}
+
+/// Writes its answer as a plain line, which is not a message.
+pub fn plain_text(call: &Call) -> Outcome {
+    call.raw("the answer is 42\n");
+    Outcome::Silence
+}
+
+/// Writes its answer in UTF-16.
+pub fn wide(call: &Call) -> Outcome {
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}\n", call.id);
+    call.raw(line.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+    Outcome::Silence
+}
+
 /// Answers a request nobody made, then the one that was.
 pub fn stray(call: &Call) -> Outcome {
     answer_nobody(call);

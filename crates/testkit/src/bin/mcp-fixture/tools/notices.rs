@@ -98,11 +98,13 @@ pub async fn flood(call: &Call) -> Outcome {
     Outcome::text(format!("{count} notifications"))
 }
 
-/// Adds a tool and says so.
+/// Adds a tool and, unless `quiet`, announces it.
 pub fn add_tool(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
     lock(&call.server.tools).push(ToolEntry::named(name));
-    call.server.announce(TOOLS_CHANGED, &json!({}));
+    if call.argument("quiet") != true {
+        call.server.announce(TOOLS_CHANGED, &json!({}));
+    }
     Outcome::text(format!("added {name}"))
 }
 
