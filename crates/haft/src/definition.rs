@@ -57,8 +57,12 @@ impl ToolDefinition {
         if let Some(schema) = output_schema {
             redactor.mask_value(schema);
         }
-        annotations.iter_mut().for_each(|it| redactor.mask_fields(it.fields_mut()));
-        icons.iter_mut().flatten().for_each(|it| redactor.mask_fields(it.fields_mut()));
+        if let Some(annotations) = annotations {
+            redactor.mask_fields(annotations.fields_mut());
+        }
+        for icon in icons.iter_mut().flatten() {
+            redactor.mask_fields(icon.fields_mut());
+        }
         masked
     }
 }

@@ -241,6 +241,7 @@ pub(super) struct ToolEntrySchema {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolEntryAnnotations)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "MCP has four independent hints")]
 struct ToolEntryAnnotationsSchema {
     /// The tool changes nothing.
     #[schema(required = false)]
