@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::calibrate::{self, Evidence};
+use super::calibrate::Evidence;
+use super::index::Index;
 use super::meaning::Known;
 use super::missing::{self, Missing};
 use super::rank::Scores;
@@ -65,11 +66,11 @@ pub(super) fn decide(
     if scores.named.is_empty() && !says_something {
         return Decision::NoTool;
     }
-    if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {
+    if scores.named.is_empty() && confidence(index, request, &scores, best) < 0.0 {
         return Decision::NoTool;
     }
     let ranked = selector.ranked(&scores, count.max(1));
-    let missing = missing::missing(&index.entries[best], request, &index.words);
+    let missing = missing::missing(index, best, request);
     if missing.is_empty() {
         Decision::UseTool { ranked }
     } else {
@@ -78,10 +79,6 @@ pub(super) fn decide(
 }
 
 /// Above zero, a tool fits.
-pub(super) fn confidence(selector: &Selector, request: &str, scores: &Scores, best: usize) -> f32 {
-    let (no_tool, some_tool) = calibrate::nearness(request);
-    // The table's cosines, also where a service knows better ones: the calibration is the table's.
-    let semantic = scores.semantic.iter().copied().fold(0.0, f32::max);
-    let evidence = Evidence { semantic, lexical: scores.lexical[best], no_tool, some_tool };
-    selector.index.calibration().confidence(&evidence)
+pub(super) fn confidence(index: &Index, request: &str, scores: &Scores, best: usize) -> f32 {
+    index.calibration().confidence(&Evidence::new(index, request, scores, best))
 }

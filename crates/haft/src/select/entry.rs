@@ -1,11 +1,14 @@
 //! One tool as the index keeps it. Made once for each text, and shared by every later state of the toolbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::arguments::Accepted;
+use super::operation::{self, Operations};
 use super::text::{Words, split_name};
+use super::values;
 use super::vector::Vector;
 use super::weights::Weights;
 use crate::text::beginning;
@@ -49,6 +52,12 @@ pub(super) struct Entry {
     /// One for each example.
     examples: Box<[Vector]>,
     pub(super) required: Box<[Parameter]>,
+    pub(super) operations: Operations,
+    pub(super) accepted: Accepted,
+    /// What ids in its descriptions begin with, and the noun whose ids they are.
+    pub(super) sample_ids: Box<[(String, String)]>,
+    /// The stems around the ids that it takes.
+    id_words: Box<[String]>,
 }
 
 /// A parameter that a call must have.
@@ -58,8 +67,8 @@ pub(super) struct Parameter {
     pub(super) description: String,
     /// `string`, `number`, `integer`, `array` and so on.
     pub(super) kind: String,
-    /// What it may be, where that is a list.
-    pub(super) choices: Vec<String>,
+    /// Whether the schema lists what it may be.
+    pub(super) has_choices: bool,
 }
 
 impl ToolText {
@@ -106,8 +115,7 @@ impl Entry {
         add(tool.server.as_deref().unwrap_or_default(), weights.server, true);
         add(tool.title.as_deref().unwrap_or_default(), 1.0, true);
         add(description, 1.0, true);
-        let properties = tool.input_schema.get("properties").and_then(Value::as_object);
-        for (name, schema) in properties.into_iter().flatten().take(PARAMETERS_MAX) {
+        for (name, schema) in properties(&tool.input_schema) {
             add(name, weights.parameter, true);
             add(text_of(schema, "description"), weights.parameter_text, false);
         }
@@ -127,7 +135,16 @@ impl Entry {
             direction: direction(tool, description, weights),
             examples: examples.iter().map(|text| Vector::of_request(text, weights)).collect(),
             required: required(&tool.input_schema),
+            operations: operation::of_tool(&tool.name, description),
+            accepted: Accepted::new(&all_parameters(&tool.input_schema)),
+            sample_ids: sample_ids(&tool.input_schema, words),
+            id_words: id_words(&tool.name, &tool.input_schema, words),
         }
+    }
+
+    /// Whether the tool takes ids of a noun.
+    pub(super) fn takes_ids_of(&self, noun: &str) -> bool {
+        self.id_words.iter().any(|word| word == noun)
     }
 
     /// How near a direction is to the tool: to what is said of it, and to its two nearest examples.
@@ -183,22 +200,59 @@ fn direction(tool: &ToolText, description: &str, weights: &Weights) -> Vector {
 fn required(schema: &Value) -> Box<[Parameter]> {
     let names = schema.get("required").and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str).take(PARAMETERS_MAX);
-    let parameter = |name: &str| {
+    let of = |name: &str| {
         let nothing = Value::Null;
         let schema = schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&nothing);
-        if schema.get("default").is_some() {
-            return None;
-        }
-        let choices = schema.get("enum").and_then(Value::as_array);
-        let choices = choices.into_iter().flatten().filter_map(Value::as_str);
-        Some(Parameter {
-            name: name.to_owned(),
-            description: text_of(schema, "description").to_owned(),
-            kind: text_of(schema, "type").to_owned(),
-            choices: choices.map(ToOwned::to_owned).collect(),
-        })
+        schema.get("default").is_none().then(|| parameter(name, schema))
     };
-    names.filter_map(parameter).collect()
+    names.filter_map(of).collect()
+}
+
+fn parameter(name: &str, schema: &Value) -> Parameter {
+    Parameter {
+        name: name.to_owned(),
+        description: text_of(schema, "description").to_owned(),
+        kind: text_of(schema, "type").to_owned(),
+        has_choices: schema.get("enum").is_some(),
+    }
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().take(PARAMETERS_MAX)
+}
+
+fn all_parameters(schema: &Value) -> Vec<Parameter> {
+    properties(schema).map(|(name, schema)| parameter(name, schema)).collect()
+}
+
+fn sample_ids(schema: &Value, words: &Words) -> Box<[(String, String)]> {
+    let mut samples = Vec::new();
+    for (name, schema) in properties(schema) {
+        let noun = words.of(name).into_iter().find(|word| !is_id(&word.text));
+        let Some(noun) = noun else { continue };
+        let said = text_of(schema, "description").split_whitespace();
+        let prefixes = said.filter_map(values::id_prefix);
+        samples.extend(prefixes.map(|prefix| (prefix, noun.stem.clone())));
+    }
+    samples.into()
+}
+
+/// The stems of the tool's name and of every parameter that is an id.
+fn id_words(name: &str, schema: &Value, words: &Words) -> Box<[String]> {
+    let mut found = BTreeSet::new();
+    for (parameter, schema) in properties(schema) {
+        let mut said = words.of(parameter);
+        said.extend(words.of(text_of(schema, "description")));
+        if said.iter().any(|word| is_id(&word.text)) {
+            found.extend(said.into_iter().chain(words.of(name)).map(|word| word.stem));
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn is_id(word: &str) -> bool {
+    matches!(word, "id" | "ids" | "uuid" | "identifier" | "number" | "key")
 }
 
 fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {

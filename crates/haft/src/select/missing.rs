@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::entry::{Entry, Parameter};
+use super::entry::Parameter;
 use super::facts::Facts;
-use super::text::{Words, split_name};
+use super::index::Index;
+use super::text::split_name;
 
 /// An argument that nobody has said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +18,8 @@ pub struct Missing {
 }
 
 /// What is missing for a call of a tool. Nothing, where the request has something for each required argument.
-pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missing> {
+pub(super) fn missing(index: &Index, tool: usize, request: &str) -> Vec<Missing> {
+    let (entry, words) = (&index.entries[tool], &index.words);
     if entry.required.is_empty() {
         return Vec::new();
     }
@@ -27,7 +29,8 @@ pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missin
     };
     let facts = Facts::new(request, own);
     let mut used = Used::default();
-    let missing = entry.required.iter().filter(|it| !has(it, &facts, request, &mut used));
+    let asked = entry.required.iter().filter(|it| !index.is_context(tool, &it.name));
+    let missing = asked.filter(|it| !has(it, &facts, request, &mut used));
     missing
         .map(|it| Missing { name: it.name.clone(), description: it.description.clone() })
         .collect()
@@ -35,7 +38,10 @@ pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missin
 
 /// What kind of value a parameter wants, told from its name.
 const KINDS: [(Wants, &[&str]); 12] = [
-    (Wants::Wording, &["question", "code", "sql", "script", "program"]),
+    (
+        Wants::Wording,
+        &["question", "code", "sql", "script", "program", "query", "topic", "prompt", "keywords"],
+    ),
     (Wants::Url, &["url", "uri", "link", "website"]),
     (Wants::Path, &["path", "file", "filename", "filepath", "folder", "directory"]),
     (
@@ -88,7 +94,7 @@ const KINDS: [(Wants, &[&str]); 12] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wants {
+pub(super) enum Wants {
     Url,
     Path,
     Date,
@@ -127,11 +133,8 @@ struct Used {
 const LIST_COMMAS_MIN: usize = 2;
 
 fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> bool {
-    if parameter.kind == "boolean" {
-        return true;
-    }
-    let lower = request.to_lowercase();
-    if parameter.choices.iter().any(|choice| lower.contains(&choice.to_lowercase())) {
+    // One of a few is chosen by the caller, who sees them.
+    if parameter.kind == "boolean" || parameter.has_choices {
         return true;
     }
     let said = facts.substance || facts.names > 0;
@@ -169,7 +172,7 @@ fn is_end(name: &str) -> bool {
     split_name(name).to_lowercase().split_whitespace().any(|word| ENDS.contains(&word))
 }
 
-fn wants(parameter: &Parameter) -> Wants {
+pub(super) fn wants(parameter: &Parameter) -> Wants {
     let name = split_name(&parameter.name).to_lowercase();
     let mut words = name.split_whitespace().rev();
     // The last word is what it is: `start_date` is a date, `file_name` is a name of a file.

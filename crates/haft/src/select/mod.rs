@@ -1,5 +1,6 @@
 //! Choosing the right tool for a request in plain words: offline, fast, measured. `docs/tool-choice.md` says how.
 
+mod arguments;
 mod calibrate;
 mod decide;
 mod entry;
@@ -9,12 +10,14 @@ mod index;
 mod meaning;
 mod missing;
 mod names;
+mod operation;
 mod places;
 mod propose;
 mod rank;
 mod segment;
 mod table;
 mod text;
+mod values;
 mod vector;
 mod weights;
 
