@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::calibrate::Evidence;
-use super::index::Index;
 use super::meaning::Known;
 use super::missing::{self, Missing};
 use super::rank::Scores;
@@ -66,7 +65,7 @@ pub(super) fn decide(
     if scores.named.is_empty() && !says_something {
         return Decision::NoTool;
     }
-    if scores.named.is_empty() && confidence(index, request, &scores, best) < 0.0 {
+    if scores.named.is_empty() && confidence(selector, request, &scores, best) < 0.0 {
         return Decision::NoTool;
     }
     let ranked = selector.ranked(&scores, count.max(1));
@@ -79,6 +78,7 @@ pub(super) fn decide(
 }
 
 /// Above zero, a tool fits.
-pub(super) fn confidence(index: &Index, request: &str, scores: &Scores, best: usize) -> f32 {
-    index.calibration().confidence(&Evidence::new(index, request, scores, best))
+pub(super) fn confidence(selector: &Selector, request: &str, scores: &Scores, best: usize) -> f32 {
+    let evidence = Evidence::new(&selector.index, request, scores, best);
+    selector.calibration().confidence(&evidence)
 }

@@ -1,14 +1,14 @@
 //! One tool as the index keeps it. Made once for each text, and shared by every later state of the toolbox.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::arguments::Accepted;
+use super::accepted::Accepted;
 use super::operation::{self, Operations};
+use super::parameter::{self, Parameter};
 use super::text::{Words, split_name};
-use super::values;
 use super::vector::Vector;
 use super::weights::Weights;
 use crate::text::beginning;
@@ -34,8 +34,6 @@ pub struct ToolText {
 const DESCRIPTION_CHARS_MAX: usize = 4000;
 /// More examples than this are not looked at.
 const EXAMPLES_MAX: usize = 64;
-/// More parameters than this are not looked at.
-const PARAMETERS_MAX: usize = 100;
 
 pub(super) struct Entry {
     pub(super) name: String,
@@ -58,17 +56,6 @@ pub(super) struct Entry {
     pub(super) sample_ids: Box<[(String, String)]>,
     /// The stems around the ids that it takes.
     id_words: Box<[String]>,
-}
-
-/// A parameter that a call must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parameter {
-    pub(super) name: String,
-    pub(super) description: String,
-    /// `string`, `number`, `integer`, `array` and so on.
-    pub(super) kind: String,
-    /// Whether the schema lists what it may be.
-    pub(super) has_choices: bool,
 }
 
 impl ToolText {
@@ -115,9 +102,9 @@ impl Entry {
         add(tool.server.as_deref().unwrap_or_default(), weights.server, true);
         add(tool.title.as_deref().unwrap_or_default(), 1.0, true);
         add(description, 1.0, true);
-        for (name, schema) in properties(&tool.input_schema) {
+        for (name, schema) in parameter::properties(&tool.input_schema) {
             add(name, weights.parameter, true);
-            add(text_of(schema, "description"), weights.parameter_text, false);
+            add(parameter::text_of(schema, "description"), weights.parameter_text, false);
         }
         let examples = tool.looked_at();
         for example in examples {
@@ -134,11 +121,11 @@ impl Entry {
             weights: terms.into_values().map(|(weight, _)| weight).collect(),
             direction: direction(tool, description, weights),
             examples: examples.iter().map(|text| Vector::of_request(text, weights)).collect(),
-            required: required(&tool.input_schema),
+            required: parameter::required(&tool.input_schema),
             operations: operation::of_tool(&tool.name, description),
-            accepted: Accepted::new(&all_parameters(&tool.input_schema)),
-            sample_ids: sample_ids(&tool.input_schema, words),
-            id_words: id_words(&tool.name, &tool.input_schema, words),
+            accepted: Accepted::new(&parameter::all(&tool.input_schema)),
+            sample_ids: parameter::sample_ids(&tool.input_schema, words),
+            id_words: parameter::id_words(&tool.name, &tool.input_schema, words),
         }
     }
 
@@ -195,66 +182,4 @@ fn direction(tool: &ToolText, description: &str, weights: &Weights) -> Vector {
         (&Vector::of(first), weights.first_sentence),
         (&Vector::of(&name), weights.name_direction),
     ])
-}
-
-fn required(schema: &Value) -> Box<[Parameter]> {
-    let names = schema.get("required").and_then(Value::as_array);
-    let names = names.into_iter().flatten().filter_map(Value::as_str).take(PARAMETERS_MAX);
-    let of = |name: &str| {
-        let nothing = Value::Null;
-        let schema = schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&nothing);
-        schema.get("default").is_none().then(|| parameter(name, schema))
-    };
-    names.filter_map(of).collect()
-}
-
-fn parameter(name: &str, schema: &Value) -> Parameter {
-    Parameter {
-        name: name.to_owned(),
-        description: text_of(schema, "description").to_owned(),
-        kind: text_of(schema, "type").to_owned(),
-        has_choices: schema.get("enum").is_some(),
-    }
-}
-
-fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten().take(PARAMETERS_MAX)
-}
-
-fn all_parameters(schema: &Value) -> Vec<Parameter> {
-    properties(schema).map(|(name, schema)| parameter(name, schema)).collect()
-}
-
-fn sample_ids(schema: &Value, words: &Words) -> Box<[(String, String)]> {
-    let mut samples = Vec::new();
-    for (name, schema) in properties(schema) {
-        let noun = words.of(name).into_iter().find(|word| !is_id(&word.text));
-        let Some(noun) = noun else { continue };
-        let said = text_of(schema, "description").split_whitespace();
-        let prefixes = said.filter_map(values::id_prefix);
-        samples.extend(prefixes.map(|prefix| (prefix, noun.stem.clone())));
-    }
-    samples.into()
-}
-
-/// The stems of the tool's name and of every parameter that is an id.
-fn id_words(name: &str, schema: &Value, words: &Words) -> Box<[String]> {
-    let mut found = BTreeSet::new();
-    for (parameter, schema) in properties(schema) {
-        let mut said = words.of(parameter);
-        said.extend(words.of(text_of(schema, "description")));
-        if said.iter().any(|word| is_id(&word.text)) {
-            found.extend(said.into_iter().chain(words.of(name)).map(|word| word.stem));
-        }
-    }
-    found.into_iter().collect()
-}
-
-fn is_id(word: &str) -> bool {
-    matches!(word, "id" | "ids" | "uuid" | "identifier" | "number" | "key")
-}
-
-fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {
-    schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,9 +1,8 @@
 //! The tools of one state of a toolbox, ready to be searched.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::calibrate::Calibration;
 use super::entry::{Entry, ToolText};
 use super::names;
 use super::text::Words;
@@ -20,7 +19,6 @@ pub(super) struct Index {
     context: HashMap<u32, Vec<String>>,
     pub(super) words: Words,
     pub(super) weights: Weights,
-    calibration: OnceLock<Calibration>,
 }
 
 /// A stem, and the tools that have it.
@@ -56,13 +54,7 @@ impl Index {
         let servers = servers(&entries);
         let context = context(&entries, &servers);
         let terms = terms(&entries, &weights);
-        let calibration = OnceLock::new();
-        Self { entries, names, terms, servers, context, words, weights, calibration }
-    }
-
-    /// What "no tool fits" looks like here. Computed when it is first asked for.
-    pub(super) fn calibration(&self) -> &Calibration {
-        self.calibration.get_or_init(|| Calibration::new(self))
+        Self { entries, names, terms, servers, context, words, weights }
     }
 
     /// Adds `weight` times what a stem says for each tool to `scores`. Returns what a perfect tool would get.

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::entry::Parameter;
 use super::facts::Facts;
 use super::index::Index;
+use super::parameter::{Parameter, Wants};
 use super::text::split_name;
 
 /// An argument that nobody has said.
@@ -36,85 +36,6 @@ pub(super) fn missing(index: &Index, tool: usize, request: &str) -> Vec<Missing>
         .collect()
 }
 
-/// What kind of value a parameter wants, told from its name.
-const KINDS: [(Wants, &[&str]); 12] = [
-    (
-        Wants::Wording,
-        &["question", "code", "sql", "script", "program", "query", "topic", "prompt", "keywords"],
-    ),
-    (Wants::Url, &["url", "uri", "link", "website"]),
-    (Wants::Path, &["path", "file", "filename", "filepath", "folder", "directory"]),
-    (
-        Wants::Date,
-        &[
-            "date",
-            "dates",
-            "time",
-            "start",
-            "begin",
-            "end",
-            "when",
-            "deadline",
-            "check",
-            "day",
-            "datetime",
-            "period",
-            "frame",
-            "timeframe",
-            "month",
-            "year",
-        ],
-    ),
-    (Wants::Language, &["language", "lang", "locale"]),
-    (
-        Wants::Person,
-        &[
-            "recipient",
-            "recipients",
-            "receiver",
-            "attendee",
-            "attendees",
-            "email",
-            "channel",
-            "phone",
-        ],
-    ),
-    (
-        Wants::Place,
-        &["location", "city", "place", "country", "origin", "destination", "address", "region"],
-    ),
-    (Wants::Text, &["text", "body", "content", "contents", "message", "note", "fields"]),
-    (
-        Wants::Thing,
-        &["key", "symbol", "ticker", "ticket", "container", "service", "username", "selector"],
-    ),
-    (Wants::Chosen, &["limit", "page", "offset"]),
-    (Wants::Id, &["id", "ids", "uuid", "identifier", "isbn"]),
-    (Wants::Number, &["amount", "quantity", "price", "latitude", "longitude", "numbers"]),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
-    Url,
-    Path,
-    Date,
-    Language,
-    Person,
-    Place,
-    Text,
-    Thing,
-    /// Several values, in a list or under names.
-    Details,
-    /// How much to show: whoever calls chooses it.
-    Chosen,
-    /// What nobody guesses: a number, a name, a code.
-    Id,
-    Number,
-    /// Made from the request itself.
-    Wording,
-    Anything,
-}
-
 /// A request of this many words says what to do.
 const WORDING_WORDS_MIN: usize = 4;
 
@@ -138,7 +59,7 @@ fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> 
         return true;
     }
     let said = facts.substance || facts.names > 0;
-    match wants(parameter) {
+    match parameter.wants() {
         Wants::Url => facts.url || facts.path || facts.quoted,
         Wants::Path => facts.path || facts.quoted || said,
         Wants::Date => facts.date || facts.numbers > 0,
@@ -162,30 +83,6 @@ fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> 
     }
 }
 
-fn says_place(description: &str) -> bool {
-    let lower = description.to_lowercase();
-    ["location", "address", "city"].iter().any(|word| lower.contains(word))
-        && !lower.contains("date")
-}
-
 fn is_end(name: &str) -> bool {
     split_name(name).to_lowercase().split_whitespace().any(|word| ENDS.contains(&word))
-}
-
-pub(super) fn wants(parameter: &Parameter) -> Wants {
-    let name = split_name(&parameter.name).to_lowercase();
-    let mut words = name.split_whitespace().rev();
-    // The last word is what it is: `start_date` is a date, `file_name` is a name of a file.
-    let known =
-        |word: &str| KINDS.iter().find(|(_, names)| names.contains(&word)).map(|(kind, _)| *kind);
-    let by_name = words.find_map(known);
-    let is_number = matches!(parameter.kind.as_str(), "number" | "integer" | "float");
-    match by_name {
-        // `start` may be the start of a day or of a way.
-        Some(Wants::Date) if says_place(&parameter.description) => Wants::Place,
-        Some(kind) => kind,
-        None if matches!(parameter.kind.as_str(), "object" | "dict" | "array") => Wants::Details,
-        None if is_number => Wants::Number,
-        None => Wants::Anything,
-    }
 }

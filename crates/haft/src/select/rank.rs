@@ -27,7 +27,7 @@ pub(super) struct Scores {
     pub(super) lexical: Vec<f32>,
     /// The cosine of the request and the tool or its nearest example.
     pub(super) semantic: Vec<f32>,
-    /// The cosines of a service, where one was asked. They count in place of the table's.
+    /// The cosines of a service, where one was asked. They count beside the table's.
     pub(super) known: Option<Vec<f32>>,
     pub(super) words: Vec<Word>,
     /// Tools that the request names.
@@ -180,8 +180,12 @@ fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let known = known.and_then(|known| known.cosines(request, weights));
     // Meanings of other tools say nothing here.
     let known = known.filter(|cosines| cosines.len() == index.entries.len());
-    let scaled = known.as_ref().map(|known| on_the_scale_of(known, &semantic));
-    let meant = scaled.as_ref().unwrap_or(&semantic);
+    let meant = known.as_ref().map(|known| {
+        let known = on_the_scale_of(known, &semantic);
+        let both = known.iter().zip(&semantic);
+        both.map(|(known, table)| weights.known * known + weights.table * table).collect()
+    });
+    let meant: &Vec<f32> = meant.as_ref().unwrap_or(&semantic);
     let total = meant.iter().zip(&lexical).map(|(cosine, shared)| cosine + factor * shared);
     let mut total: Vec<f32> = total.collect();
     add_fit(index, &chunks, 1.0 - ramp, &mut total);

@@ -35,6 +35,9 @@ pub(super) struct Weights {
     pub(super) accepted: f32,
     /// How much an id counts that looks like one the tool takes.
     pub(super) id: f32,
+    /// The cosines of a service, where there are some, and the table's beside them.
+    pub(super) known: f32,
+    pub(super) table: f32,
     /// Shared words, against what a perfect match would share.
     pub(super) lexical: f32,
     /// Shared words, against the best tool; grows with the length of the request.
@@ -76,6 +79,8 @@ pub(super) const WEIGHTS: Weights = Weights {
     operation: 0.16,
     accepted: 0.12,
     id: 0.25,
+    known: 0.8,
+    table: 0.65,
     lexical: 1.0,
     relative: 1.0,
     ramp_begin: 6.0,

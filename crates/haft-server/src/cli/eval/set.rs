@@ -110,8 +110,10 @@ impl Set {
         Ok(tools.into_iter().map(RawTool::text).collect())
     }
 
+    /// A set of requests may have the name of the toolset it is about.
     fn has(&self, toolset: &str) -> bool {
-        self.file(toolset).is_file()
+        let file = self.file(toolset);
+        file.is_file() && !is_set(&file)
     }
 
     fn file(&self, toolset: &str) -> PathBuf {
