@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Workspace;
 
-use crate::run;
+use crate::{haft, run};
 
 const TOOLS: &str = r#"{"tools": [
   {"name": "get_weather", "type": "local", "description": "Current weather and forecast for a place.",
@@ -44,12 +44,13 @@ fn tools_are_ranked_for_a_request() {
 fn the_requests_that_the_docs_show_are_decided_as_they_say() {
     let workspace = Workspace::with(&[("haft.yaml", "")]);
     let first = |request: &str| {
-        let finished = run(&workspace, &["select", "--json", "-k", "1", request]);
+        let args = ["select", "--json", "-k", "1", request];
+        let finished = haft(&workspace, &args).with_builtins().run();
         let ranked: Value = serde_json::from_str(&finished.stdout).unwrap();
         ranked[0]["tool"].as_str().unwrap().to_owned()
     };
     let decided = |request: &str| {
-        let finished = run(&workspace, &["select", "--decide", request]);
+        let finished = haft(&workspace, &["select", "--decide", request]).with_builtins().run();
         finished.stdout.lines().next().unwrap_or_default().to_owned()
     };
     let umbrella = "do I need an umbrella in Oslo?";
