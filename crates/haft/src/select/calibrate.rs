@@ -15,8 +15,9 @@ static NO_TOOL: LazyLock<Vec<Vector>> =
 
 /// How many of the nearest bundled requests are looked at.
 const NEAREST: usize = 3;
-/// Requests with more words than this are equally long.
+/// Requests with more words than this are equally long, with fewer than the other equally short.
 const WORDS_MAX: usize = 12;
+const WORDS_MIN: usize = 7;
 /// More kinds of values than this say no more.
 const KINDS_MAX: f32 = 2.0;
 
@@ -42,7 +43,7 @@ pub(super) struct Evidence {
     /// Whether the request has an id of the kind that the best tool takes.
     pub(super) has_id: bool,
     pub(super) is_question: bool,
-    /// How long the request is: 0 to 1.
+    /// How long the request is, up to 1.
     pub(super) length: f32,
 }
 
@@ -59,7 +60,7 @@ impl Evidence {
             accepted: given.taken_by(entry).clamp(-KINDS_MAX, KINDS_MAX),
             has_id: given.has_id_for(entry),
             is_question: request.trim_end().ends_with('?'),
-            length: rank::content(&scores.words).min(WORDS_MAX) as f32 / WORDS_MAX as f32,
+            length: rank::content(&scores.words).clamp(WORDS_MIN, WORDS_MAX) as f32 / WORDS_MAX as f32,
         }
     }
 }
@@ -90,7 +91,7 @@ impl Calibration {
             + 0.4 * one(is_question)
             + 1.1 * length
             - 0.1 * self.tools
-            - 2.2
+            - 2.3
     }
 }
 
