@@ -60,7 +60,8 @@ impl Evidence {
             accepted: given.taken_by(entry).clamp(-KINDS_MAX, KINDS_MAX),
             has_id: given.has_id_for(entry),
             is_question: request.trim_end().ends_with('?'),
-            length: rank::content(&scores.words).clamp(WORDS_MIN, WORDS_MAX) as f32 / WORDS_MAX as f32,
+            length: rank::content(&scores.words).clamp(WORDS_MIN, WORDS_MAX) as f32
+                / WORDS_MAX as f32,
         }
     }
 }
