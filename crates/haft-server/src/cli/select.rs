@@ -11,8 +11,8 @@ use crate::console::{self, Paint};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  haft select \"is it going to rain in Oslo\"
-  haft select -k 3 --decide \"send an email\"
+  haft select \"do I need an umbrella in Oslo?\"
+  haft select -k 3 --decide \"what is the standard deviation of 3, 7, 7 and 19?\"
 
 Works offline and asks no model. Descriptions decide, and `examples` of a tool help most.")]
 pub(super) struct SelectArgs {

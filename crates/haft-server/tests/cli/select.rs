@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Workspace;
 
-use crate::run;
+use crate::{haft, run};
 
 const TOOLS: &str = r#"{"tools": [
   {"name": "get_weather", "type": "local", "description": "Current weather and forecast for a place.",
@@ -37,6 +37,30 @@ fn tools_are_ranked_for_a_request() {
     assert_eq!(ranked.as_array().unwrap().len(), 1);
     assert_eq!(ranked[0]["tool"], json!("hr"), "the example decides");
     assert_eq!(ranked[0]["why"]["words"], json!(["holiday", "left"]));
+}
+
+/// Proves S2-SC-001 for the requests that README, docs and `--help` show, with the tools that Haft brings itself.
+#[test]
+fn the_requests_that_the_docs_show_are_decided_as_they_say() {
+    let workspace = Workspace::with(&[("haft.yaml", "")]);
+    let first = |request: &str| {
+        let args = ["select", "--json", "-k", "1", request];
+        let finished = haft(&workspace, &args).with_builtins().run();
+        let ranked: Value = serde_json::from_str(&finished.stdout).unwrap();
+        ranked[0]["tool"].as_str().unwrap().to_owned()
+    };
+    let decided = |request: &str| {
+        let finished = haft(&workspace, &["select", "--decide", request]).with_builtins().run();
+        finished.stdout.lines().next().unwrap_or_default().to_owned()
+    };
+    let umbrella = "do I need an umbrella in Oslo?";
+    assert_eq!(first(umbrella), "web_search");
+    assert_eq!(decided(umbrella), "decision use `web_search`");
+    let deviation = "what is the standard deviation of 3, 7, 7 and 19?";
+    assert_eq!(decided(deviation), "decision use `code_execution`");
+    assert_eq!(decided("ask me before you book"), "decision use `request_human_input`");
+    assert_eq!(decided("send an email"), "decision no tool is needed");
+    assert_eq!(decided("hello"), "decision no tool is needed");
 }
 
 /// What cannot be chosen for is refused.
@@ -76,6 +100,11 @@ fn sets_are_scored() {
     assert!(scores["sets"][0]["requests"].as_u64().unwrap() >= 80);
     assert!(scores["sets"][0]["decisions"].as_f64().unwrap() >= 0.9);
     assert!(scores["sets"][0]["none"]["f1"].as_f64().unwrap() >= 0.8);
+    let tune = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft/tests/data/decide/tune");
+    let finished = run(&workspace, &["eval", tune, "--json"]);
+    let scores: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(scores["sets"][0]["set"], json!("builtins"), "{}", finished.stderr);
+    assert!(scores["means"]["none_f1"].as_f64().unwrap() > 0.5);
     let finished = run(&workspace, &["eval", gold]);
     assert!(finished.stdout.starts_with("SET "), "{}", finished.stdout);
     assert!(finished.stdout.contains("right decisions"));

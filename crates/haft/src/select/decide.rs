@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::calibrate::{self, Evidence};
+use super::calibrate::Evidence;
 use super::meaning::Known;
 use super::missing::{self, Missing};
 use super::rank::Scores;
@@ -69,7 +69,7 @@ pub(super) fn decide(
         return Decision::NoTool;
     }
     let ranked = selector.ranked(&scores, count.max(1));
-    let missing = missing::missing(&index.entries[best], request, &index.words);
+    let missing = missing::missing(index, best, request);
     if missing.is_empty() {
         Decision::UseTool { ranked }
     } else {
@@ -79,9 +79,6 @@ pub(super) fn decide(
 
 /// Above zero, a tool fits.
 pub(super) fn confidence(selector: &Selector, request: &str, scores: &Scores, best: usize) -> f32 {
-    let (no_tool, some_tool) = calibrate::nearness(request);
-    // The table's cosines, also where a service knows better ones: the calibration is the table's.
-    let semantic = scores.semantic.iter().copied().fold(0.0, f32::max);
-    let evidence = Evidence { semantic, lexical: scores.lexical[best], no_tool, some_tool };
-    selector.index.calibration().confidence(&evidence)
+    let evidence = Evidence::new(&selector.index, request, scores, best);
+    selector.calibration().confidence(&evidence)
 }

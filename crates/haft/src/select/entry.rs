@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::accepted::Accepted;
+use super::operation::{self, Operations};
+use super::parameter::{self, Parameter};
 use super::text::{Words, split_name};
 use super::vector::Vector;
 use super::weights::Weights;
@@ -31,8 +34,6 @@ pub struct ToolText {
 const DESCRIPTION_CHARS_MAX: usize = 4000;
 /// More examples than this are not looked at.
 const EXAMPLES_MAX: usize = 64;
-/// More parameters than this are not looked at.
-const PARAMETERS_MAX: usize = 100;
 
 pub(super) struct Entry {
     pub(super) name: String,
@@ -49,17 +50,12 @@ pub(super) struct Entry {
     /// One for each example.
     examples: Box<[Vector]>,
     pub(super) required: Box<[Parameter]>,
-}
-
-/// A parameter that a call must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parameter {
-    pub(super) name: String,
-    pub(super) description: String,
-    /// `string`, `number`, `integer`, `array` and so on.
-    pub(super) kind: String,
-    /// What it may be, where that is a list.
-    pub(super) choices: Vec<String>,
+    pub(super) operations: Operations,
+    pub(super) accepted: Accepted,
+    /// What ids in its descriptions begin with, and the noun whose ids they are.
+    pub(super) sample_ids: Box<[(String, String)]>,
+    /// The stems around the ids that it takes.
+    id_words: Box<[String]>,
 }
 
 impl ToolText {
@@ -106,10 +102,9 @@ impl Entry {
         add(tool.server.as_deref().unwrap_or_default(), weights.server, true);
         add(tool.title.as_deref().unwrap_or_default(), 1.0, true);
         add(description, 1.0, true);
-        let properties = tool.input_schema.get("properties").and_then(Value::as_object);
-        for (name, schema) in properties.into_iter().flatten().take(PARAMETERS_MAX) {
+        for (name, schema) in parameter::properties(&tool.input_schema) {
             add(name, weights.parameter, true);
-            add(text_of(schema, "description"), weights.parameter_text, false);
+            add(parameter::text_of(schema, "description"), weights.parameter_text, false);
         }
         let examples = tool.looked_at();
         for example in examples {
@@ -126,8 +121,17 @@ impl Entry {
             weights: terms.into_values().map(|(weight, _)| weight).collect(),
             direction: direction(tool, description, weights),
             examples: examples.iter().map(|text| Vector::of_request(text, weights)).collect(),
-            required: required(&tool.input_schema),
+            required: parameter::required(&tool.input_schema),
+            operations: operation::of_tool(&tool.name, description),
+            accepted: Accepted::new(&parameter::all(&tool.input_schema)),
+            sample_ids: parameter::sample_ids(&tool.input_schema, words),
+            id_words: parameter::id_words(&tool.name, &tool.input_schema, words),
         }
+    }
+
+    /// Whether the tool takes ids of a noun.
+    pub(super) fn takes_ids_of(&self, noun: &str) -> bool {
+        self.id_words.iter().any(|word| word == noun)
     }
 
     /// How near a direction is to the tool: to what is said of it, and to its two nearest examples.
@@ -178,29 +182,4 @@ fn direction(tool: &ToolText, description: &str, weights: &Weights) -> Vector {
         (&Vector::of(first), weights.first_sentence),
         (&Vector::of(&name), weights.name_direction),
     ])
-}
-
-fn required(schema: &Value) -> Box<[Parameter]> {
-    let names = schema.get("required").and_then(Value::as_array);
-    let names = names.into_iter().flatten().filter_map(Value::as_str).take(PARAMETERS_MAX);
-    let parameter = |name: &str| {
-        let nothing = Value::Null;
-        let schema = schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&nothing);
-        if schema.get("default").is_some() {
-            return None;
-        }
-        let choices = schema.get("enum").and_then(Value::as_array);
-        let choices = choices.into_iter().flatten().filter_map(Value::as_str);
-        Some(Parameter {
-            name: name.to_owned(),
-            description: text_of(schema, "description").to_owned(),
-            kind: text_of(schema, "type").to_owned(),
-            choices: choices.map(ToOwned::to_owned).collect(),
-        })
-    };
-    names.filter_map(parameter).collect()
-}
-
-fn text_of<'a>(schema: &'a Value, key: &str) -> &'a str {
-    schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }

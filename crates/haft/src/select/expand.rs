@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::text::{Word, Words};
+use super::values;
 
 const SAYINGS: &str = include_str!("../../assets/synonyms.txt");
 /// How many words a saying may have.
@@ -94,6 +95,13 @@ fn shape(word: &str) -> Option<&'static str> {
     }
     if word.starts_with(['$', '€', '£']) {
         return Some("price money");
+    }
+    if values::is_path(word) && word.starts_with(['/', '.', '~']) {
+        let last = word.rsplit('/').next().unwrap_or(word);
+        return Some(if last.contains('.') { "file contents" } else { "directory" });
+    }
+    if values::is_time(word) {
+        return Some("time");
     }
     if let Some(kind) =
         word.trim_end_matches('.').rsplit_once('.').and_then(|(_, ending)| file_kind(ending))

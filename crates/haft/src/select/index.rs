@@ -1,9 +1,8 @@
 //! The tools of one state of a toolbox, ready to be searched.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::calibrate::Calibration;
 use super::entry::{Entry, ToolText};
 use super::names;
 use super::text::Words;
@@ -16,9 +15,10 @@ pub(super) struct Index {
     terms: HashMap<Box<str>, Term>,
     /// For each tool the first tool of its server.
     pub(super) servers: Vec<u32>,
+    /// By the first tool of a server: parameters that all its tools need.
+    context: HashMap<u32, Vec<String>>,
     pub(super) words: Words,
     pub(super) weights: Weights,
-    calibration: OnceLock<Calibration>,
 }
 
 /// A stem, and the tools that have it.
@@ -52,14 +52,9 @@ impl Index {
         let entries: Vec<Arc<Entry>> = tools.iter().map(entry).collect();
         let names = entries.iter().map(|entry| names::key(&entry.name)).collect();
         let servers = servers(&entries);
+        let context = context(&entries, &servers);
         let terms = terms(&entries, &weights);
-        let calibration = OnceLock::new();
-        Self { entries, names, terms, servers, words, weights, calibration }
-    }
-
-    /// What "no tool fits" looks like here. Computed when it is first asked for.
-    pub(super) fn calibration(&self) -> &Calibration {
-        self.calibration.get_or_init(|| Calibration::new(self))
+        Self { entries, names, terms, servers, context, words, weights }
     }
 
     /// Adds `weight` times what a stem says for each tool to `scores`. Returns what a perfect tool would get.
@@ -71,6 +66,19 @@ impl Index {
             scores[*tool as usize] += weight * score;
         }
         weight * term.rarity * (self.weights.k1 + 1.0)
+    }
+
+    /// The nouns of which descriptions show ids that begin with `prefix`.
+    pub(super) fn nouns_of_ids(&self, prefix: &str) -> Vec<String> {
+        let samples = self.entries.iter().flat_map(|entry| &entry.sample_ids);
+        samples.filter(|(known, _)| known == prefix).map(|(_, noun)| noun.clone()).collect()
+    }
+
+    /// Whether every tool of a tool's server needs a parameter: what the server works on, such as a repository, which
+    /// the caller knows without being told each time.
+    pub(super) fn is_context(&self, tool: usize, parameter: &str) -> bool {
+        let context = self.context.get(&self.servers[tool]);
+        context.is_some_and(|names| names.iter().any(|name| name == parameter))
     }
 
     /// Whether a tool has a stem.
@@ -89,6 +97,23 @@ fn servers(entries: &[Arc<Entry>]) -> Vec<u32> {
         servers.push(server.map_or(tool, |server| *first.entry(server).or_insert(tool)));
     }
     servers
+}
+
+/// With fewer tools, that all need a parameter says nothing.
+const CONTEXT_TOOLS_MIN: usize = 3;
+
+fn context(entries: &[Arc<Entry>], servers: &[u32]) -> HashMap<u32, Vec<String>> {
+    let mut by_server: HashMap<u32, Vec<&Arc<Entry>>> = HashMap::new();
+    for (entry, server) in entries.iter().zip(servers) {
+        by_server.entry(*server).or_default().push(entry);
+    }
+    by_server.retain(|_, tools| tools.len() >= CONTEXT_TOOLS_MIN);
+    let shared = |tools: Vec<&Arc<Entry>>| -> Vec<String> {
+        let needs = |tool: &Arc<Entry>, name: &str| tool.required.iter().any(|it| it.name == name);
+        let names = tools[0].required.iter().map(|it| it.name.clone());
+        names.filter(|name| tools.iter().all(|tool| needs(tool, name))).collect()
+    };
+    by_server.into_iter().map(|(server, tools)| (server, shared(tools))).collect()
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a toolbox has thousands of tools, not millions")]

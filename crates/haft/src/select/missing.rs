@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::entry::{Entry, Parameter};
 use super::facts::Facts;
-use super::text::{Words, split_name};
+use super::index::Index;
+use super::parameter::{Parameter, Wants};
+use super::text::split_name;
 
 /// An argument that nobody has said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +18,8 @@ pub struct Missing {
 }
 
 /// What is missing for a call of a tool. Nothing, where the request has something for each required argument.
-pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missing> {
+pub(super) fn missing(index: &Index, tool: usize, request: &str) -> Vec<Missing> {
+    let (entry, words) = (&index.entries[tool], &index.words);
     if entry.required.is_empty() {
         return Vec::new();
     }
@@ -27,86 +29,11 @@ pub(super) fn missing(entry: &Entry, request: &str, words: &Words) -> Vec<Missin
     };
     let facts = Facts::new(request, own);
     let mut used = Used::default();
-    let missing = entry.required.iter().filter(|it| !has(it, &facts, request, &mut used));
+    let asked = entry.required.iter().filter(|it| !index.is_context(tool, &it.name));
+    let missing = asked.filter(|it| !has(it, &facts, request, &mut used));
     missing
         .map(|it| Missing { name: it.name.clone(), description: it.description.clone() })
         .collect()
-}
-
-/// What kind of value a parameter wants, told from its name.
-const KINDS: [(Wants, &[&str]); 12] = [
-    (Wants::Wording, &["question", "code", "sql", "script", "program"]),
-    (Wants::Url, &["url", "uri", "link", "website"]),
-    (Wants::Path, &["path", "file", "filename", "filepath", "folder", "directory"]),
-    (
-        Wants::Date,
-        &[
-            "date",
-            "dates",
-            "time",
-            "start",
-            "begin",
-            "end",
-            "when",
-            "deadline",
-            "check",
-            "day",
-            "datetime",
-            "period",
-            "frame",
-            "timeframe",
-            "month",
-            "year",
-        ],
-    ),
-    (Wants::Language, &["language", "lang", "locale"]),
-    (
-        Wants::Person,
-        &[
-            "recipient",
-            "recipients",
-            "receiver",
-            "attendee",
-            "attendees",
-            "email",
-            "channel",
-            "phone",
-        ],
-    ),
-    (
-        Wants::Place,
-        &["location", "city", "place", "country", "origin", "destination", "address", "region"],
-    ),
-    (Wants::Text, &["text", "body", "content", "contents", "message", "note", "fields"]),
-    (
-        Wants::Thing,
-        &["key", "symbol", "ticker", "ticket", "container", "service", "username", "selector"],
-    ),
-    (Wants::Chosen, &["limit", "page", "offset"]),
-    (Wants::Id, &["id", "ids", "uuid", "identifier", "isbn"]),
-    (Wants::Number, &["amount", "quantity", "price", "latitude", "longitude", "numbers"]),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    Url,
-    Path,
-    Date,
-    Language,
-    Person,
-    Place,
-    Text,
-    Thing,
-    /// Several values, in a list or under names.
-    Details,
-    /// How much to show: whoever calls chooses it.
-    Chosen,
-    /// What nobody guesses: a number, a name, a code.
-    Id,
-    Number,
-    /// Made from the request itself.
-    Wording,
-    Anything,
 }
 
 /// A request of this many words says what to do.
@@ -127,15 +54,12 @@ struct Used {
 const LIST_COMMAS_MIN: usize = 2;
 
 fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> bool {
-    if parameter.kind == "boolean" {
-        return true;
-    }
-    let lower = request.to_lowercase();
-    if parameter.choices.iter().any(|choice| lower.contains(&choice.to_lowercase())) {
+    // One of a few is chosen by the caller, who sees them.
+    if parameter.kind == "boolean" || parameter.has_choices {
         return true;
     }
     let said = facts.substance || facts.names > 0;
-    match wants(parameter) {
+    match parameter.wants() {
         Wants::Url => facts.url || facts.path || facts.quoted,
         Wants::Path => facts.path || facts.quoted || said,
         Wants::Date => facts.date || facts.numbers > 0,
@@ -159,30 +83,6 @@ fn has(parameter: &Parameter, facts: &Facts, request: &str, used: &mut Used) -> 
     }
 }
 
-fn says_place(description: &str) -> bool {
-    let lower = description.to_lowercase();
-    ["location", "address", "city"].iter().any(|word| lower.contains(word))
-        && !lower.contains("date")
-}
-
 fn is_end(name: &str) -> bool {
     split_name(name).to_lowercase().split_whitespace().any(|word| ENDS.contains(&word))
-}
-
-fn wants(parameter: &Parameter) -> Wants {
-    let name = split_name(&parameter.name).to_lowercase();
-    let mut words = name.split_whitespace().rev();
-    // The last word is what it is: `start_date` is a date, `file_name` is a name of a file.
-    let known =
-        |word: &str| KINDS.iter().find(|(_, names)| names.contains(&word)).map(|(kind, _)| *kind);
-    let by_name = words.find_map(known);
-    let is_number = matches!(parameter.kind.as_str(), "number" | "integer" | "float");
-    match by_name {
-        // `start` may be the start of a day or of a way.
-        Some(Wants::Date) if says_place(&parameter.description) => Wants::Place,
-        Some(kind) => kind,
-        None if matches!(parameter.kind.as_str(), "object" | "dict" | "array") => Wants::Details,
-        None if is_number => Wants::Number,
-        None => Wants::Anything,
-    }
 }

@@ -1,5 +1,7 @@
 //! Choosing the right tool for a request in plain words: offline, fast, measured. `docs/tool-choice.md` says how.
 
+mod accepted;
+mod arguments;
 mod calibrate;
 mod decide;
 mod entry;
@@ -9,14 +11,19 @@ mod index;
 mod meaning;
 mod missing;
 mod names;
+mod operation;
+mod parameter;
 mod places;
 mod propose;
 mod rank;
 mod segment;
 mod table;
 mod text;
+mod values;
 mod vector;
 mod weights;
+
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -28,6 +35,7 @@ pub use meaning::{Direction, Meanings};
 pub use missing::Missing;
 pub use propose::{Proposal, ProposedExample};
 
+use calibrate::Calibration;
 use index::Index;
 use meaning::Known;
 use rank::Scores;
@@ -35,6 +43,8 @@ use rank::Scores;
 /// The tools of a toolbox, ready to be searched. Never changes; a changed toolbox gets a new one.
 pub struct Selector {
     index: Index,
+    /// Computed at the first decision.
+    calibration: OnceLock<Calibration>,
 }
 
 /// A tool and how well it fits.
@@ -65,13 +75,13 @@ pub struct Why {
 impl Selector {
     /// An index of tools.
     pub fn new(tools: &[ToolText]) -> Self {
-        Self { index: Index::new(tools, None) }
+        Self { index: Index::new(tools, None), calibration: OnceLock::new() }
     }
 
     /// An index of other tools. What was computed for tools that did not change is used again.
     #[must_use]
     pub fn updated(&self, tools: &[ToolText]) -> Self {
-        Self { index: Index::new(tools, Some(&self.index)) }
+        Self { index: Index::new(tools, Some(&self.index)), calibration: OnceLock::new() }
     }
 
     /// The best `count` tools for a request, best first. A tool that the request names stands before all others.
@@ -111,6 +121,11 @@ impl Selector {
     ) -> Decision {
         let text = request.first().map_or("", |(text, _)| text);
         decide::decide(self, text, Some(Known { tools, request }), count)
+    }
+
+    /// What "no tool fits" looks like here.
+    fn calibration(&self) -> &Calibration {
+        self.calibration.get_or_init(|| Calibration::new(&self.index))
     }
 
     fn ranked(&self, scores: &Scores, count: usize) -> Vec<Ranked> {

@@ -4,14 +4,17 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::arguments::Given;
 use super::entry::Entry;
 use super::expand;
 use super::index::Index;
 use super::meaning::{Known, on_the_scale_of};
 use super::names::{self, Named};
+use super::operation;
 use super::places;
 use super::segment;
 use super::text::{self, Word};
+use super::values::{self, Chunk};
 use super::vector::Vector;
 use crate::text::beginning;
 
@@ -24,7 +27,7 @@ pub(super) struct Scores {
     pub(super) lexical: Vec<f32>,
     /// The cosine of the request and the tool or its nearest example.
     pub(super) semantic: Vec<f32>,
-    /// The cosines of a service, where one was asked. They count in place of the table's.
+    /// The cosines of a service, where one was asked. They count beside the table's.
     pub(super) known: Option<Vec<f32>>,
     pub(super) words: Vec<Word>,
     /// Tools that the request names.
@@ -117,18 +120,48 @@ fn add_siblings(index: &Index, total: &mut [f32]) {
     }
 }
 
+/// Adds what the verb and the values of a request say for each tool. `say` is how much the verb counts: long requests
+/// have many verbs.
+fn add_fit(index: &Index, chunks: &[Chunk<'_>], say: f32, total: &mut [f32]) {
+    let weights = &index.weights;
+    let wanted = operation::of_request(chunks);
+    let given = Given::new(index, chunks);
+    let agreement = |entry: &Arc<Entry>| operation::agreement(wanted, entry.operations);
+    let agreements: Vec<f32> = index.entries.iter().map(agreement).collect();
+    // The verb tells the tools of one server apart. It does not tell which server is meant.
+    let mut best = vec![f32::MIN; total.len()];
+    for (agreement, server) in agreements.iter().zip(&index.servers) {
+        let best = &mut best[*server as usize];
+        *best = best.max(*agreement);
+    }
+    for (tool, entry) in index.entries.iter().enumerate() {
+        let behind = agreements[tool] - best[index.servers[tool] as usize];
+        let id = if given.has_id_for(entry) { weights.id } else { 0.0 };
+        total[tool] +=
+            say * weights.operation * behind + weights.accepted * given.taken_by(entry) + id;
+    }
+}
+
 fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let weights = &index.weights;
-    let mut words = index.words.of(request);
+    let chunks = values::chunks(request);
+    let mut words = Vec::new();
+    for chunk in &chunks {
+        let weight = weights.in_words(chunk);
+        words.extend(index.words.of(chunk.text).into_iter().map(|word| Word { weight, ..word }));
+    }
     let expanded = expand::expand(request, &words);
     let mut seen: HashSet<String> = HashSet::new();
+    // A word that is said twice counts as much as its weightier place.
+    words.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     words.retain(|word| seen.insert(word.stem.clone()));
     #[allow(clippy::cast_precision_loss, reason = "a request has at most thousands of words")]
     let content = content(&words) as f32;
     // Long requests share words by chance with many tools, and with the right one most of all.
     let ramp = ((content - weights.ramp_begin) / weights.ramp_words).clamp(0.0, 1.0);
     let mut lexical = vec![0.0; index.entries.len()];
-    let ideal: f32 = words.iter().map(|word| index.add(&word.stem, 1.0, &mut lexical)).sum();
+    let shared = words.iter().map(|word| index.add(&word.stem, word.weight, &mut lexical));
+    let ideal: f32 = shared.sum();
     for word in index.words.of(&expanded) {
         if seen.insert(word.stem.clone()) {
             index.add(&word.stem, weights.expanded * (1.0 - ramp), &mut lexical);
@@ -147,10 +180,15 @@ fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
     let known = known.and_then(|known| known.cosines(request, weights));
     // Meanings of other tools say nothing here.
     let known = known.filter(|cosines| cosines.len() == index.entries.len());
-    let scaled = known.as_ref().map(|known| on_the_scale_of(known, &semantic));
-    let meant = scaled.as_ref().unwrap_or(&semantic);
+    let meant = known.as_ref().map(|known| {
+        let known = on_the_scale_of(known, &semantic);
+        let both = known.iter().zip(&semantic);
+        both.map(|(known, table)| weights.known * known + weights.table * table).collect()
+    });
+    let meant: &Vec<f32> = meant.as_ref().unwrap_or(&semantic);
     let total = meant.iter().zip(&lexical).map(|(cosine, shared)| cosine + factor * shared);
-    let total = total.collect();
+    let mut total: Vec<f32> = total.collect();
+    add_fit(index, &chunks, 1.0 - ramp, &mut total);
     for shared in &mut lexical {
         *shared /= ideal;
     }
@@ -158,6 +196,6 @@ fn one(index: &Index, request: &str, known: Option<Known<'_>>) -> Scores {
 }
 
 /// How many words say something.
-fn content(words: &[Word]) -> usize {
+pub(super) fn content(words: &[Word]) -> usize {
     words.iter().filter(|word| !text::is_stop_word(&word.text)).count()
 }

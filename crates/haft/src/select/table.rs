@@ -4,6 +4,8 @@
 use std::sync::LazyLock;
 
 use super::text;
+use super::values;
+use super::weights::Weights;
 
 /// How many numbers a vector has.
 pub(super) const DIMENSIONS: usize = 256;
@@ -20,31 +22,34 @@ static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::new);
 
 /// The sum of the rows of a text's pieces, not normalised. Nothing for a text without known words.
 pub(super) fn embed(text: &str) -> [f32; DIMENSIONS] {
-    embed_request(text, 1.0, 1.0)
+    let mut sum = [0.0; DIMENSIONS];
+    add_text(&mut sum, text, 1.0);
+    sum
 }
 
-/// The same for a request. What stands in quotes is what to work on and not what to do, and counts `quoted`.
-pub(super) fn embed_request(text: &str, quoted: f32, number: f32) -> [f32; DIMENSIONS] {
+/// The same for a request. Quoted texts and values tell what to work on and not what to do, and count less.
+pub(super) fn embed_request(text: &str, weights: &Weights) -> [f32; DIMENSIONS] {
     let mut sum = [0.0; DIMENSIONS];
+    for chunk in values::chunks(text) {
+        add_text(&mut sum, chunk.text, weights.in_direction(&chunk));
+    }
+    sum
+}
+
+fn add_text(sum: &mut [f32; DIMENSIONS], text: &str, weight: f32) {
     let mut folded = String::new();
     let mut ids = Vec::new();
-    let mut is_quoted = false;
     for token in text::tokens(text) {
-        let is_quote = matches!(token, "\"" | "“" | "”");
-        is_quoted ^= is_quote;
         text::fold(token, &mut folded);
         ids.clear();
         // A word that is not made of known pieces is left out.
         if folded.chars().count() > WORD_CHARS_MAX || !VOCABULARY.split(&folded, &mut ids) {
             continue;
         }
-        let is_number = token.starts_with(|char: char| char.is_ascii_digit());
-        let weight = if is_quoted { quoted } else { 1.0 } * if is_number { number } else { 1.0 };
         for id in &ids {
-            add_row(&mut sum, *id, weight);
+            add_row(sum, *id, weight);
         }
     }
-    sum
 }
 
 fn add_row(sum: &mut [f32; DIMENSIONS], id: u32, weight: f32) {

@@ -96,12 +96,14 @@ pub(super) struct Words {
 }
 
 /// A word of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
     /// Small letters.
     pub(super) text: String,
     /// What is compared.
     pub(super) stem: String,
+    /// How much it counts.
+    pub(super) weight: f32,
 }
 
 impl Words {
@@ -118,7 +120,7 @@ impl Words {
                 let mut text = String::new();
                 fold(token, &mut text);
                 let stem = self.stemmer.stem(&text).into_owned();
-                Word { text, stem }
+                Word { text, stem, weight: 1.0 }
             })
             .collect()
     }

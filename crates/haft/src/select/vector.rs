@@ -28,9 +28,9 @@ impl Vector {
         Self::new(&table::embed(text))
     }
 
-    /// The direction of a request, in which quotes and numbers count less.
+    /// The direction of a request, in which quotes and values count less.
     pub(super) fn of_request(request: &str, weights: &Weights) -> Self {
-        Self::new(&table::embed_request(request, weights.quoted, weights.number))
+        Self::new(&table::embed_request(request, weights))
     }
 
     /// The direction of a weighted sum of directions.

@@ -1,4 +1,6 @@
-//! How much each thing counts. `docs/tool-choice.md` says what was tried.
+//! How much each thing counts. `docs/research/tool-choice.md` tells what was tried.
+
+use super::values::{Chunk, Value};
 
 /// The numbers of the ranking.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +21,23 @@ pub(super) struct Weights {
     pub(super) name_direction: f32,
     /// How much quoted text counts in the direction of a request.
     pub(super) quoted: f32,
-    /// How much numbers count in it.
+    /// How much numbers and clock times count in it.
     pub(super) number: f32,
+    /// How much paths, addresses and ids count in it.
+    pub(super) value: f32,
+    /// How much quoted words count as shared words.
+    pub(super) quoted_words: f32,
+    /// How much the words of paths, addresses and ids count as shared words.
+    pub(super) value_words: f32,
+    /// How much a verb counts that another tool of the server has and this one has not.
+    pub(super) operation: f32,
+    /// How much each kind of value counts that a tool takes, or does not take.
+    pub(super) accepted: f32,
+    /// How much an id counts that looks like one the tool takes.
+    pub(super) id: f32,
+    /// The cosines of a service, where there are some, and the table's beside them.
+    pub(super) known: f32,
+    pub(super) table: f32,
     /// Shared words, against what a perfect match would share.
     pub(super) lexical: f32,
     /// Shared words, against the best tool; grows with the length of the request.
@@ -56,6 +73,14 @@ pub(super) const WEIGHTS: Weights = Weights {
     name_direction: 0.1,
     quoted: 0.5,
     number: 0.7,
+    value: 0.2,
+    quoted_words: 0.5,
+    value_words: 0.1,
+    operation: 0.16,
+    accepted: 0.12,
+    id: 0.25,
+    known: 0.8,
+    table: 0.65,
     lexical: 1.0,
     relative: 1.0,
     ramp_begin: 6.0,
@@ -68,3 +93,26 @@ pub(super) const WEIGHTS: Weights = Weights {
     second_example: 0.3,
     said_and_shown: 0.6,
 };
+
+impl Weights {
+    /// How much a piece of a request counts in its direction.
+    pub(super) fn in_direction(&self, chunk: &Chunk<'_>) -> f32 {
+        let quoted = if chunk.is_quoted { self.quoted } else { 1.0 };
+        quoted
+            * match chunk.value {
+                None => 1.0,
+                Some(Value::Number | Value::Time) => self.number,
+                Some(_) => self.value,
+            }
+    }
+
+    /// How much the words of a piece of a request count as shared words.
+    pub(super) fn in_words(&self, chunk: &Chunk<'_>) -> f32 {
+        let quoted = if chunk.is_quoted { self.quoted_words } else { 1.0 };
+        quoted
+            * match chunk.value {
+                None | Some(Value::Number | Value::Time) => 1.0,
+                Some(_) => self.value_words,
+            }
+    }
+}

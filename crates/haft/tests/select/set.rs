@@ -9,6 +9,8 @@ struct Tool {
     name: String,
     description: String,
     parameters: Value,
+    server: Option<String>,
+    #[serde(default)]
     examples: Vec<String>,
 }
 
@@ -28,7 +30,7 @@ pub struct Row {
 pub fn tools(text: &str) -> Vec<ToolText> {
     let tool = |tool: Tool| ToolText {
         name: tool.name,
-        server: None,
+        server: tool.server,
         title: None,
         description: tool.description,
         input_schema: tool.parameters,

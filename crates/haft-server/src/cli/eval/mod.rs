@@ -16,10 +16,11 @@ use set::Set;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A set is a file of JSON lines: {\"query\", \"action\": \"tool\"|\"none\"|\"ask_human\", \"gold\": [tools], \"toolset\",
-\"candidates\"?: [tools]}. The toolset is a file of JSON lines {\"name\", \"description\", \"parameters\", \"id\"?,
-\"server\"?, \"examples\"?}, beside the set or in `toolsets` beside its folder. Where a request names candidates, the
-decision is made among them, and the ranking among all tools.")]
+A set is a file of JSON lines: {\"query\", \"action\": \"tool\"|\"none\"|\"ask_human\",
+\"gold\": [tools], \"toolset\", \"candidates\"?: [tools]}. The toolset is a file of JSON lines
+{\"name\", \"description\", \"parameters\", \"id\"?, \"server\"?, \"examples\"?}, beside the set or in
+`toolsets` beside its folder. Without such a file, `builtins` are the tools that Haft brings itself.
+Where a request names candidates, the decision is made among them, and the ranking among all tools.")]
 pub(super) struct EvalArgs {
     /// A set, or a folder of sets
     #[arg(required = true)]
@@ -92,7 +93,7 @@ fn show(paint: Paint, scores: &[Score], means: &score::Means) {
     console::table(paint, &head, &rows);
     console::line(&format!(
         "\nmeans over select_* and multi_*: top-1 {}, recall@5 {} (of all right tools {}), hit@5 {}; over their \
-         requests: top-1 {}, recall@5 {}; over all sets: right decisions {}",
+         requests: top-1 {}, recall@5 {}; over all sets: right decisions {}, no-tool F1 {}",
         percent(means.top_1),
         percent(means.recall_at_5),
         percent(means.recall_at_5_of_all),
@@ -100,5 +101,6 @@ fn show(paint: Paint, scores: &[Score], means: &score::Means) {
         percent(means.top_1_over_requests),
         percent(means.recall_at_5_over_requests),
         percent(means.decisions),
+        percent(means.none_f1),
     ));
 }

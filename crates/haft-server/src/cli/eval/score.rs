@@ -39,6 +39,16 @@ pub(super) struct Told {
     pub(super) precision: f64,
     pub(super) recall: f64,
     pub(super) f1: f64,
+    /// How often it was said rightly, how often at all, and how often it was right.
+    #[serde(skip)]
+    counts: Counts,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    both: usize,
+    said: usize,
+    is: usize,
 }
 
 /// Means over sets, in which a small set counts as much as a large one, and over their requests.
@@ -51,6 +61,8 @@ pub(super) struct Means {
     pub(super) top_1_over_requests: Option<f64>,
     pub(super) recall_at_5_over_requests: Option<f64>,
     pub(super) decisions: Option<f64>,
+    /// The F1 of "no tool" over the requests of all sets that have some which need none.
+    pub(super) none_f1: Option<f64>,
 }
 
 /// A toolbox, its tools and their ids.
@@ -192,6 +204,8 @@ impl Score {
             top_1_over_requests: over_requests(|it| it.top_1),
             recall_at_5_over_requests: over_requests(|it| it.recall_at_5),
             decisions: mean(scores.iter().map(|it| it.decisions)),
+            none_f1: Told::together(scores.iter().filter_map(|it| it.none.as_ref()))
+                .map(|it| it.f1),
         }
     }
 }
@@ -204,10 +218,26 @@ impl Told {
         }
         let said = outcomes.iter().filter(|it| it.decided == action).count();
         let both = outcomes.iter().filter(|it| it.decided == action && it.action == action).count();
+        Some(Self::of(Counts { both, said, is }))
+    }
+
+    fn of(counts: Counts) -> Self {
+        let Counts { both, said, is } = counts;
         let (precision, recall) = (share(both, said), share(both, is));
         let sum = precision + recall;
         let f1 = if sum > 0.0 { 2.0 * precision * recall / sum } else { 0.0 };
-        Some(Self { precision, recall, f1 })
+        Self { precision, recall, f1, counts }
+    }
+
+    /// Of the requests of several sets.
+    fn together<'a>(sets: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        let add = |a: Counts, b: &Self| Counts {
+            both: a.both + b.counts.both,
+            said: a.said + b.counts.said,
+            is: a.is + b.counts.is,
+        };
+        let counts = sets.fold(Counts::default(), add);
+        (counts.is > 0).then(|| Self::of(counts))
     }
 }
 

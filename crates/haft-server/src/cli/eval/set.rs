@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::cli::{EXIT_RUNTIME, Failure};
 
+/// The toolset of the tools that Haft brings itself.
+const BUILTINS: &str = "builtins";
+
 /// Requests and what is right for each.
 pub(super) struct Set {
     pub(super) name: String,
@@ -100,13 +103,27 @@ impl Set {
 
     /// The tools of a toolset, each with its id.
     pub(super) fn tools(&self, toolset: &str) -> anyhow::Result<Vec<(String, ToolText)>> {
+        if toolset == BUILTINS && !self.has(toolset) {
+            let tools = haft::backend::builtin::texts();
+            return Ok(tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect());
+        }
+        let tools: Vec<RawTool> = lines(&self.file(toolset))?;
+        Ok(tools.into_iter().map(RawTool::text).collect())
+    }
+
+    /// A set of requests may have the name of the toolset it is about.
+    fn has(&self, toolset: &str) -> bool {
+        let file = self.file(toolset);
+        file.is_file() && !is_set(&file)
+    }
+
+    fn file(&self, toolset: &str) -> PathBuf {
         // What a file says must not lead out of its folder.
         let file = Path::new(toolset).file_name().unwrap_or_default();
         let file = Path::new(file).with_extension("jsonl");
         let places = [self.folder.join("../toolsets").join(&file), self.folder.join(&file)];
-        let place = places.iter().find(|place| place.is_file()).unwrap_or(&places[1]);
-        let tools: Vec<RawTool> = lines(place)?;
-        Ok(tools.into_iter().map(RawTool::text).collect())
+        let [beside, here] = places;
+        if beside.is_file() { beside } else { here }
     }
 }
 

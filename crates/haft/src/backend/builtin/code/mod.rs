@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use self::folder::WorkFolder;
 use self::request::Request;
 use self::run::Ended;
+use super::example_lines;
 use crate::backend::process::Household;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -33,6 +34,9 @@ const DESCRIPTION: &str = "Runs Python or shell code and returns what it prints:
     text) that you pass in `files`, and whenever a computed answer is safer than a guessed one. Print what you want to \
     see: the value of the last expression is not returned. Every call starts in a new, empty working directory that is \
     removed afterwards. Not for looking things up on the web, and not for what you can answer without computing.";
+
+/// Requests that the tool is meant for.
+pub(super) const EXAMPLES: &str = include_str!("../../../../assets/examples/code_execution.txt");
 
 /// What keeps the code from the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,19 +71,6 @@ impl CodeTool {
         let CodeSettings { python, confinement } = settings;
         let python = from_anywhere(python);
         Self { settings: CodeSettings { python, confinement: *confinement }, household }
-    }
-
-    /// Code in a sandbox changes nothing that stays, and reaches others only with a network.
-    fn annotations(&self) -> ToolAnnotations {
-        let (destructive, open_world) = match self.settings.confinement {
-            Confinement::Nothing => (true, true),
-            Confinement::Bubblewrap { network } => (false, network),
-        };
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(destructive)
-            .idempotent(false)
-            .open_world(open_world)
     }
 
     /// Runs the code once. Dropping the future kills it with everything it started, and then removes
@@ -121,40 +112,49 @@ fn from_anywhere(program: &str) -> String {
     absolute.to_string_lossy().into_owned()
 }
 
+/// The tool's definition.
+pub(super) fn definition(confinement: Confinement) -> ToolDefinition {
+    let confined = match confinement {
+        Confinement::Nothing => "",
+        Confinement::Bubblewrap { network: true } => {
+            " The code runs in a sandbox: it can write only into its working directory and /tmp."
+        }
+        Confinement::Bubblewrap { network: false } => {
+            " The code runs in a sandbox: it has no network and can write only into its working directory \
+             and /tmp."
+        }
+    };
+    ToolDefinition {
+        name: NAME.into(),
+        title: Some("Run code".into()),
+        description: format!("{DESCRIPTION}{confined}"),
+        input_schema: request::schema(),
+        output_schema: Some(output_schema()),
+        annotations: Some(annotations(confinement)),
+        icons: None,
+    }
+}
+
+/// Code in a sandbox changes nothing that stays, and reaches others only with a network.
+fn annotations(confinement: Confinement) -> ToolAnnotations {
+    let (destructive, open_world) = match confinement {
+        Confinement::Nothing => (true, true),
+        Confinement::Bubblewrap { network } => (false, network),
+    };
+    ToolAnnotations::new()
+        .read_only(false)
+        .destructive(destructive)
+        .idempotent(false)
+        .open_world(open_world)
+}
+
 impl Tool for CodeTool {
     fn definition(&self) -> ToolDefinition {
-        let confined = match self.settings.confinement {
-            Confinement::Nothing => "",
-            Confinement::Bubblewrap { network: true } => {
-                " The code runs in a sandbox: it can write only into its working directory and /tmp."
-            }
-            Confinement::Bubblewrap { network: false } => {
-                " The code runs in a sandbox: it has no network and can write only into its working directory \
-                 and /tmp."
-            }
-        };
-        ToolDefinition {
-            name: NAME.into(),
-            title: Some("Run code".into()),
-            description: format!("{DESCRIPTION}{confined}"),
-            input_schema: request::schema(),
-            output_schema: Some(output_schema()),
-            annotations: Some(self.annotations()),
-            icons: None,
-        }
+        definition(self.settings.confinement)
     }
 
     fn examples(&self) -> Vec<String> {
-        let examples = [
-            "calculate the sum of all primes below 10000 with a script",
-            "what is 17% of 2,345.80 compounded over 12 years",
-            "run this python code and show me the output",
-            "summarize this CSV file: average and maximum of each column",
-            "execute a shell script that counts the lines of a text",
-            "compute the 50th number of this sequence",
-            "convert this list of dates and sort it",
-        ];
-        examples.map(ToOwned::to_owned).to_vec()
+        example_lines(EXAMPLES)
     }
 
     fn invoke<'a>(

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
+use super::example_lines;
 use crate::content::{Content, ToolOutput};
 use crate::error::{ToolFailure, millis};
 use crate::inbox::{Ask, Inbox, Kind, NoAnswer};
@@ -24,12 +25,16 @@ use client::Client;
 /// The tool's name.
 pub const NAME: &str = "request_human_input";
 
-const DESCRIPTION: &str = "Asks a person and waits for the answer. Use it when information is missing that \
-    only a person has, such as a preference, a name or a password hint, or when a decision is theirs, such as \
-    whether to send, buy or delete something. Do not use it for what another tool can find out, or to report \
-    progress. Ask one clear question; give `options` when the answer is one of a few, or `schema` when it must \
+const DESCRIPTION: &str = "Asks a person a question and waits for the answer. Use it when a person has to \
+    confirm, approve, choose or decide, or when only a person knows what is missing, such as a preference. It asks \
+    and does nothing else. Do not use it for what another tool can find out, or to report progress. Ask one clear \
+    question; give `options` when the answer is one of a few, or `schema` when it must \
     have a certain form. The person may refuse or not answer in time; then go on without the answer or say what \
     is missing.";
+
+/// Requests that the tool is meant for.
+pub(super) const EXAMPLES: &str =
+    include_str!("../../../../assets/examples/request_human_input.txt");
 
 /// Asks people through an inbox.
 pub(crate) struct HumanInput {
@@ -88,57 +93,55 @@ impl HumanInput {
     }
 }
 
+/// The tool's definition.
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
+        name: NAME.to_owned(),
+        title: Some("Ask a person".to_owned()),
+        description: DESCRIPTION.to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "question": {
+                    "type": "string", "minLength": 1, "maxLength": 10_000,
+                    "description": "What the person is asked, with what they need to know to answer.",
+                },
+                "options": {
+                    "type": "array", "maxItems": 100,
+                    "items": {"type": "string", "minLength": 1, "maxLength": 1000},
+                    "description": "The possible answers, where the answer is one of a few.",
+                },
+                "schema": {
+                    "type": "object",
+                    "description": "JSON Schema of the answer, where it must have a certain form.",
+                },
+                "timeout": {
+                    "type": "number", "exclusiveMinimum": 0,
+                    "description": "How many seconds to wait for the answer at most.",
+                },
+            },
+            "required": ["question"],
+            "additionalProperties": false,
+        }),
+        output_schema: Some(json!({
+            "type": "object",
+            "properties": {"answer": {"description": "What the person answered."}},
+            "required": ["answer"],
+        })),
+        annotations: Some(
+            ToolAnnotations::new().read_only(true).idempotent(false).open_world(false),
+        ),
+        icons: None,
+    }
+}
+
 impl Tool for HumanInput {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: NAME.to_owned(),
-            title: Some("Ask a person".to_owned()),
-            description: DESCRIPTION.to_owned(),
-            input_schema: json!({
-                "type": "object",
-                "properties": {
-                    "question": {
-                        "type": "string", "minLength": 1, "maxLength": 10_000,
-                        "description": "What the person is asked, with what they need to know to answer.",
-                    },
-                    "options": {
-                        "type": "array", "maxItems": 100,
-                        "items": {"type": "string", "minLength": 1, "maxLength": 1000},
-                        "description": "The possible answers, where the answer is one of a few.",
-                    },
-                    "schema": {
-                        "type": "object",
-                        "description": "JSON Schema of the answer, where it must have a certain form.",
-                    },
-                    "timeout": {
-                        "type": "number", "exclusiveMinimum": 0,
-                        "description": "How many seconds to wait for the answer at most.",
-                    },
-                },
-                "required": ["question"],
-                "additionalProperties": false,
-            }),
-            output_schema: Some(json!({
-                "type": "object",
-                "properties": {"answer": {"description": "What the person answered."}},
-                "required": ["answer"],
-            })),
-            annotations: Some(
-                ToolAnnotations::new().read_only(true).idempotent(false).open_world(false),
-            ),
-            icons: None,
-        }
+        definition()
     }
 
     fn examples(&self) -> Vec<String> {
-        [
-            "ask me before you send the email",
-            "ask a person which of the two options to take",
-            "check with me whether this may be deleted",
-            "I need somebody to confirm the amount",
-        ]
-        .map(ToOwned::to_owned)
-        .to_vec()
+        example_lines(EXAMPLES)
     }
 
     fn waits_for_people(&self) -> bool {

@@ -21,6 +21,7 @@ use self::cache::Cache;
 use self::engine::Engine;
 use self::http::Http;
 use self::question::Question;
+use super::example_lines;
 use crate::config::agent::WebSearchConfig;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -37,6 +38,9 @@ const DESCRIPTION: &str = "Searches the web and returns titles, addresses and sh
     for what is recent or changes: news, prices, weather, releases, opening hours, people and companies today, and for \
     facts that need a source. Not for general knowledge, definitions, translations or mathematics, and not for reading \
     a page whose address is known.";
+
+/// Requests that the tool is meant for.
+pub(super) const EXAMPLES: &str = include_str!("../../../../assets/examples/web_search.txt");
 
 /// `web_search`.
 pub struct SearchTool {
@@ -84,30 +88,26 @@ impl SearchTool {
     }
 }
 
+/// The tool's definition.
+pub(super) fn definition() -> ToolDefinition {
+    ToolDefinition {
+        name: NAME.into(),
+        title: Some("Search the web".into()),
+        description: DESCRIPTION.into(),
+        input_schema: question::schema(),
+        output_schema: Some(answer::schema()),
+        annotations: Some(ToolAnnotations::new().read_only(true).open_world(true)),
+        icons: None,
+    }
+}
+
 impl Tool for SearchTool {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: NAME.into(),
-            title: Some("Search the web".into()),
-            description: DESCRIPTION.into(),
-            input_schema: question::schema(),
-            output_schema: Some(answer::schema()),
-            annotations: Some(ToolAnnotations::new().read_only(true).open_world(true)),
-            icons: None,
-        }
+        definition()
     }
 
     fn examples(&self) -> Vec<String> {
-        let examples = [
-            "search the web for the latest news about the election",
-            "what happened in the world today",
-            "look up the current price of copper online",
-            "find articles about the new Rust release",
-            "google who won the game last night",
-            "which hotels in Busan are recommended this year",
-            "find the official website of the city library",
-        ];
-        examples.map(ToOwned::to_owned).to_vec()
+        example_lines(EXAMPLES)
     }
 
     fn invoke<'a>(
