@@ -23,13 +23,13 @@ fn profiles_come_change_and_go_with_the_configuration() {
         &workspace,
         &json!({"profiles": {"a": {"tools": ["send_*"]}, "new": {"servers": ["local"]}}}),
     );
-    // The client of the changed one hears of it, and sees the new part in its old session.
+    // The client of the changed profile is notified, and sees the new part in its old session. An earlier
+    // notification may still be about the servers, which connect while the service runs already.
     let mut line = String::new();
-    while !line.contains("notifications/tools/list_changed") {
+    while !(line.contains("notifications/tools/list_changed") && changed.tools() == ["send_mail"]) {
         line.clear();
         assert_ne!(news.read_line(&mut line).unwrap(), 0, "the stream ended");
     }
-    assert_eq!(changed.tools(), ["send_mail"]);
     // The removed one is gone, with its sessions and their streams, without anybody asking for it.
     last_words.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(removed.request("ping", &json!({})).status, 404);
