@@ -13,9 +13,9 @@ use crate::served::Served;
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 
-/// Needs a call or a run that is under way, or a question that is open just then. `calls.rs`, `runs.rs` and
-/// `inbox.rs` have one.
-const NEVER_SUCCEEDS: [&str; 4] = [
+/// Needs a call or a run that is in flight, or a question that is open just then, which is a matter of chance.
+/// `calls.rs`, `runs.rs` and `inbox.rs` have one.
+const MAY_NEVER_SUCCEED: [&str; 4] = [
     "DELETE /api/v1/calls/{execution_id}",
     "DELETE /api/v1/runs/{id}",
     "GET /api/v1/inbox/{id}",
@@ -76,8 +76,9 @@ async fn the_api_is_what_its_document_says() {
         .filter(|(_, answers)| !answers.iter().any(|status| (200..300).contains(status)))
         .map(|(operation, _)| operation.as_str())
         .filter(|operation| !LEFT_OUT.iter().any(|path| operation.ends_with(&format!(" {path}"))))
+        .filter(|operation| !MAY_NEVER_SUCCEED.contains(operation))
         .collect();
-    assert_eq!(failed, NEVER_SUCCEEDS, "{answers:?}");
+    assert_eq!(failed, [""; 0], "{answers:?}");
 }
 
 /// Tools and a model that answer at once, whatever they are asked.
