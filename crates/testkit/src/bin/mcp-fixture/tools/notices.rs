@@ -91,9 +91,15 @@ pub async fn flood(call: &Call) -> Outcome {
     let count = call.number("count", 1000);
     for n in 0..count {
         call.notify("notifications/fixture/noise", json!({ "n": n }));
-        if n % BURST == 0 && !call.out.flushed().await {
-            return Outcome::Said;
+        if n % BURST == 0 {
+            if !call.out.flushed().await {
+                return Outcome::Said;
+            }
+            tokio::time::sleep(Duration::from_millis(call.number("every_ms", 0))).await;
         }
+    }
+    if call.argument("hang") == &json!(true) {
+        std::future::pending::<()>().await;
     }
     Outcome::text(format!("{count} notifications"))
 }
