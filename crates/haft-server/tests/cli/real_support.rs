@@ -200,11 +200,19 @@ fn as_content(block: &Value) -> Value {
     };
     let bytes = [("data", "data"), ("mimeType", "mime_type")];
     let resource = [("uri", "uri"), ("mimeType", "mime_type"), ("text", "text"), ("blob", "data")];
+    let link = [
+        ("uri", "uri"),
+        ("mimeType", "mime_type"),
+        ("name", "name"),
+        ("title", "title"),
+        ("description", "description"),
+        ("size", "size"),
+    ];
     match block["type"].as_str().unwrap() {
         "text" => content("text", block, &[("text", "text")]),
         "image" => content("image", block, &bytes),
         "audio" => content("audio", block, &bytes),
-        "resource_link" => content("resource", block, &resource[..2]),
+        "resource_link" => content("resource", block, &link),
         "resource" => content("resource", &block["resource"], &resource),
         other => panic!("no real server sends content of kind {other}"),
     }

@@ -97,7 +97,8 @@ async fn a_failure_says_what_the_code_said() {
     let text = answer.model_text();
     let error = failure(answer);
     assert_eq!(error.code, Code::ToolExecutionError);
-    let begins = "the code ended with exit code 1; stdout:\nbefore; stderr:\nTraceback";
+    let begins =
+        "ToolExecutionError: the code ended with exit code 1; stdout:\nbefore; stderr:\nTraceback";
     assert!(text.starts_with(begins), "{text}");
     assert!(text.ends_with("ValueError: the cause") && text.contains("main.py"), "{text}");
     assert_eq!(error.details["exit_code"], 1);

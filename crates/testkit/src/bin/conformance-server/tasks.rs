@@ -16,8 +16,11 @@ use crate::input;
 const POLL_MS: u64 = 100;
 const FAILS_AFTER: Duration = Duration::from_secs(1);
 
-/// Names, what each does, and its arguments.
-const TOOLS: [(&str, &str, &[(&str, &str)]); 7] = [
+/// Names and types of arguments.
+type Arguments = &'static [(&'static str, &'static str)];
+
+/// The name, the description and the arguments of each tool.
+const TOOLS: [(&str, &str, Arguments); 7] = [
     ("greet", "Greets at once.", &[("name", "string")]),
     ("slow_compute", "Takes its time.", &[("seconds", "number"), ("label", "string")]),
     ("failing_job", "Runs as a task only, and fails as a tool.", &[]),
