@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// The setting that limits everything in flight.
 pub const SETTING: &str = "limits.in_flight_bytes_max";
 
-/// One caller or one server may take at most one part in so many of the budget.
+/// One caller or one server may take at most one part in this many of the budget, and less while others take
+/// theirs.
 pub const SHARE: usize = 2;
 
 /// How many counters the owners share. Two owners with one counter share its part; the hash decides which, and
@@ -151,7 +152,13 @@ impl MemoryBudget {
         let limit = limit.load(Ordering::Relaxed);
         if let Some(owner) = owner {
             let share = limit / SHARE;
-            if !take_up_to(&owners[owner], bytes, share) {
+            // An owner never has more than what stays free: alone it gets half, and of n greedy owners
+            // each gets one part in n + 1, which leaves one part to everyone else.
+            let free = limit.saturating_sub(in_flight.load(Ordering::Relaxed));
+            if bytes > free && bytes <= share {
+                return Err(self.refuse(bytes, limit, false));
+            }
+            if !take_up_to(&owners[owner], bytes, share.min(free.saturating_sub(bytes))) {
                 return Err(self.refuse(bytes, share, true));
             }
         }
@@ -280,6 +287,23 @@ mod tests {
             (0..LIMIT / 10, 0..3_usize).prop_map(|(bytes, owner)| Step::Charge(bytes, owner)),
             any::<usize>().prop_map(Step::Drop),
         ]
+    }
+
+    /// Greedy owners cannot take the whole budget together.
+    #[test]
+    fn greedy_owners_leave_room_for_others() {
+        let budget = MemoryBudget::new(LIMIT);
+        let piece = 2 * UNSHARED_BYTES;
+        let mut held = Vec::new();
+        for round in 0..2 * LIMIT / piece {
+            let name = ["a", "b", "c"][round % 3];
+            held.extend(budget.reserve(piece, Owner::Caller(Some(name))));
+        }
+        let free = LIMIT - budget.figures().in_flight;
+        assert!(free >= LIMIT / 4 - piece, "{free} of {LIMIT} bytes are free");
+        assert!(budget.reserve(piece, Owner::Caller(Some("honest"))).is_ok());
+        // Those who took first do not keep what they would have alone.
+        assert!(budget.reserve(piece, Owner::Caller(Some("a"))).is_err());
     }
 
     proptest! {
