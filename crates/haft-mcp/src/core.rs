@@ -283,7 +283,7 @@ impl<W> Core<W> {
         Step::Broken(waiters, why)
     }
 
-    /// A response that nobody waits for: late, repeated, or with an id that was never given.
+    /// A response without a waiting request: late, repeated, or with an id that was never given.
     fn unmatched<'a>(&mut self, id: Option<&'a RawValue>, now: Instant) -> Step<'a, W> {
         self.counts.unmatched += 1;
         let is_ours = |id: &RawValue| id.get().parse().is_ok_and(|id: u64| id < self.next_id);

@@ -59,7 +59,7 @@ pub trait Transport: Send + Sync + 'static {
         false
     }
 
-    /// Whether dropping a delivery is what tells the server that nobody waits any more.
+    /// Whether dropping a delivery cancels the request at the server.
     fn cancels_by_closing(&self) -> bool {
         false
     }

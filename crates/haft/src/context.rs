@@ -28,7 +28,7 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// Says how far the call is, to whoever asked to hear it. Does nothing once the call has ended.
+    /// Reports progress to the caller's listener. Does nothing once the call has ended.
     pub fn progress(&self, progress: Progress) {
         self.reporter.report(progress);
     }

@@ -16,7 +16,7 @@ pub const SETTING: &str = "limits.in_flight_bytes_max";
 pub const SHARE: usize = 2;
 
 /// How many counters the owners share. Two owners with one counter share its part; the hash decides which, and
-/// nobody can choose it.
+/// no caller can choose it.
 const COUNTERS: usize = 1024;
 
 /// The memory that one value or key of a parsed JSON document takes, measured with room for growth: 72 bytes for a

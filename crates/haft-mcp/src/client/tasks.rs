@@ -33,7 +33,7 @@ const LEGACY_TTL_MS: u64 = 60 * 60 * 1000;
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The longest id of a task.
 const TASK_ID_BYTES_MAX: usize = 1024;
-/// How long it may take to cancel a task that nobody waits for.
+/// The time limit for cancelling an abandoned task.
 const CANCEL_WAIT_MAX: Duration = Duration::from_secs(5);
 /// JSON-RPC: the request was cancelled.
 const CANCELLED: i64 = -32800;
@@ -225,7 +225,7 @@ impl Client {
     }
 }
 
-/// Removes the server's own id of the task from a result (legacy era). It is of no use to whoever made the call. All else
+/// Removes the server's own id of the task from a result (legacy era). It is of no use to the caller. All else
 /// stays as it was sent.
 fn without_related_task(result: Box<RawValue>) -> Box<RawValue> {
     #[derive(Deserialize)]

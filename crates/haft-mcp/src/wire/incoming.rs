@@ -68,7 +68,7 @@ pub fn parse(bytes: &[u8], budget: Budget) -> Result<Incoming<'_>, Malformed> {
     parse_unchecked(bytes)
 }
 
-/// The id of a request that is refused for its size, so that the refusal reaches whoever waits.
+/// The id of a request that is refused for its size, so that the refusal reaches the waiting request.
 pub(crate) fn request_id(bytes: &[u8]) -> Option<&RawValue> {
     match parse_unchecked(bytes) {
         Ok(Incoming::Request { id, .. }) => Some(id),

@@ -180,7 +180,7 @@ async fn a_call_becomes_a_task_and_its_result_is_kept() {
     let able = json!({"extensions": {TASKS: {}}});
     let text = setup.text(&me, "tasks/get", json!({"taskId": id}), able).await;
     assert!(text.contains(r#""result":{"long":12345678901234567890123}"#), "{text}");
-    // A task that has ended cannot be cancelled, and says so to nobody.
+    // Cancelling a task that has ended changes nothing and is not an error.
     let ack = setup.post(&me, "tasks/cancel", json!({"taskId": id})).await;
     assert_eq!(ack["result"], json!({"resultType": "complete"}));
     setup.state(&me, id, "completed").await;

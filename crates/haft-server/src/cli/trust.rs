@@ -62,7 +62,7 @@ impl Trusted {
     }
 }
 
-/// Checks the files again when they change while the toolbox runs, where nobody can be asked.
+/// Checks the files again when they change while the toolbox runs, where no person can be asked.
 pub(super) fn guard(global: &Global, options: LoadOptions<'static>) -> LoadOptions<'static> {
     let Some(file) = asked_about(global) else { return options };
     let accept: Arc<Accept> = Arc::new(move |config| {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// the gateway.
 const PASSED_ON: [&str; 3] = ["sampling", "elicitation", "roots"];
 
-/// Makes numbers of principals that nobody can choose to be another client's.
+/// Hashes principals with a random key, so that no client can choose the number of another one.
 static PRINCIPALS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// A client, as the servers behind the gateway meet it.

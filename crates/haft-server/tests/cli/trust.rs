@@ -38,7 +38,7 @@ impl Visit {
         self.workspace.write("haft.yaml", config.to_string());
     }
 
-    /// Haft as somebody runs it who trusts nothing yet.
+    /// Haft for a user who has trusted nothing yet.
     fn haft(&self, args: &[&str]) -> Program {
         let state = self.state.path().display().to_string();
         haft(&self.workspace, args).env("HAFT_TRUST", "").env("XDG_STATE_HOME", &state)

@@ -106,7 +106,7 @@ async fn the_log_is_for_admins() {
     assert_eq!(open.get("/api/v1/status").await.status, 200);
 }
 
-/// A request that may not read the log is told what reading it needs, also where no key exists yet.
+/// A request that may not read the log learns from the error what reading it needs, also where no key exists yet.
 #[tokio::test]
 async fn reading_the_log_without_an_admin_key_says_what_it_needs() {
     let told = async |request| {

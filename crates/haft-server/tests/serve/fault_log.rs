@@ -1,4 +1,4 @@
-//! The device of the log hangs. A pipe that nobody reads takes the place of the file: a write to it
+//! The device of the log hangs. A pipe without a reader takes the place of the file: a write to it
 //! blocks in the kernel, as a write to a dead network mount does.
 
 use std::fs::{self, OpenOptions};
@@ -118,7 +118,7 @@ async fn a_log_that_hangs_with_degrade_lets_calls_run() {
     assert!((1..=calls).contains(&entries), "{entries} of {calls}: {text}");
 }
 
-/// Calls that run when the process is told to end are over with it, whatever the log does.
+/// Calls that run when the process receives SIGTERM end with it, whatever the log does.
 #[tokio::test]
 async fn a_log_that_hangs_during_the_shutdown_does_not_hold_it() {
     let served = Served::with_admin(workspace("refuse"));

@@ -100,7 +100,7 @@ impl Agent {
         &self.settings
     }
 
-    /// What the model is told before everything else: the operator's text, then how the servers want to be used.
+    /// The system prompt: the operator's text, then how the servers want to be used.
     fn system(&self) -> String {
         let own = self.own_system();
         // A token has about four bytes, so the servers' texts take at most a quarter of the context.

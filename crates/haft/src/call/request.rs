@@ -29,13 +29,13 @@ pub struct ToolCall {
     pub(crate) approval: CallApproval,
     /// What to do where that is missing.
     pub(crate) how_to_agree: &'static str,
-    /// Nothing where nobody outside may end the call.
+    /// None if the call cannot be ended from outside.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) listeners: Listeners,
     pub(crate) requester: Behind,
     pub(crate) sight: Sight,
-    /// The memory of the arguments, where whoever read them has reserved it.
+    /// The memory of the arguments, if it was reserved when they were read.
     pub(crate) memory: Held,
     /// A tool that comes with the call.
     #[cfg(feature = "agent")]
@@ -79,7 +79,7 @@ impl ToolCall {
         self
     }
 
-    /// Says whose the call is, where a caller's name may pass on to somebody else. An agreement for good holds for
+    /// Says whose the call is, if a caller's name may pass on to another one. An agreement for good holds for
     /// them.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
@@ -108,7 +108,7 @@ impl ToolCall {
         self
     }
 
-    /// Asks a person in the [inbox](crate::inbox) to agree, where the tool has `approval: ask` and nobody said
+    /// Asks a person in the [inbox](crate::inbox) to agree, if the tool has `approval: ask` and no person said
     /// that they did. The call waits for the answer before anything else, and takes no slot meanwhile.
     #[must_use]
     pub fn asking_people(mut self) -> Self {
@@ -118,7 +118,7 @@ impl ToolCall {
         self
     }
 
-    /// Says how this caller can have a tool with `approval: ask` run, for the remedy where nobody agreed.
+    /// Says how this caller can have a tool with `approval: ask` run, for the remedy of a missing approval.
     #[must_use]
     pub fn how_to_agree(mut self, how: &'static str) -> Self {
         self.how_to_agree = how;

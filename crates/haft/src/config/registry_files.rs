@@ -1,7 +1,7 @@
 //! The two files of a registry as one state, also while or after a change of both was interrupted.
 //!
 //! A rename replaces one file at once, never two. So a change of both files is written to a journal
-//! first: from then on it holds, and whoever reads the files takes the journal into account. The journal
+//! first: from then on it holds, and every reader of the files takes the journal into account. The journal
 //! is removed when both files are replaced.
 
 use haft_bounds::parse_error::describe;

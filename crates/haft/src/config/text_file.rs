@@ -7,7 +7,7 @@ use super::parse::FILE_BYTES_MAX;
 
 /// The text of a file that is no longer than a configuration can be.
 pub(crate) fn read_file(path: &Path) -> Result<String, String> {
-    // Opening a pipe waits for whoever writes to it, which may be nobody. What a shell hands over in
+    // Opening a pipe waits for a writer, and there may be none. What a shell hands over in
     // `/dev/fd` has a writer.
     let kind = std::fs::metadata(path).map_err(|error| error.to_string())?.file_type();
     if !kind.is_file() && !path.starts_with("/dev") && !path.starts_with("/proc/self/fd") {

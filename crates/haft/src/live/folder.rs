@@ -199,7 +199,7 @@ impl Draft {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        // Nobody else may read it before it has the permissions of the file it replaces.
+        // No other user may read it before it has the permissions of the file it replaces.
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&draft)?;
         let this = Self { draft, path };

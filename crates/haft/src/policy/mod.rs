@@ -42,15 +42,15 @@ impl Admitted<'_> {
     }
 }
 
-/// Whether a person agreed to the call.
+/// The approval that a call has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CallApproval {
-    /// Nobody did.
+    /// No approval.
     #[default]
     Missing,
-    /// Nobody did; who can be asked is asked.
+    /// No approval yet; the inbox asks for it.
     AskPeople,
-    /// Somebody did.
+    /// A person approved the call.
     Given,
 }
 

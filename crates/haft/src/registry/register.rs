@@ -79,7 +79,7 @@ struct Run<'a> {
     log: Vec<Record>,
     /// Entries of `tools` that some tool answered to.
     used: Vec<&'a ToolEntry>,
-    /// What the schemas of whoever is being registered may cost.
+    /// The budget for the schemas of the source that is being registered.
     schemas: SchemaBudget,
     /// Masks known secrets in what entries declare, if any declares something.
     redactor: OnceCell<Redactor>,

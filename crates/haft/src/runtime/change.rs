@@ -25,7 +25,7 @@ impl Runtime {
         let inner = Arc::clone(&self.inner);
         let one_at_a_time = Arc::clone(&inner.applying).lock_owned().await;
         let old = inner.snapshot.load_full();
-        // Rare, and large: whoever prepares a change need not carry it.
+        // Rare, and large: the future of a prepared change need not carry it.
         let new = Box::pin(start::rebuild(config, &inner.parts, &old)).await?;
         // What the old state had to bear, the new one may have too.
         let is_new = |it: &&String| !old.violations.contains(it);

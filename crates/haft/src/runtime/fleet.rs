@@ -59,7 +59,7 @@ impl Fleet {
     }
 
     /// Waits until every server that starts with the toolbox is connected, all at the same time.
-    /// One that must be there and is not stops the start, except where somebody wants to see what is
+    /// One that must be there and is not stops the start, except where the caller wants to see what is
     /// wrong with all of them. Others that fail at about the same time are named too.
     ///
     /// Where only one tool is wanted and earlier runs know which servers have it, nobody waits for
@@ -255,7 +255,7 @@ impl Fleet {
         refreshing.join_all().await;
     }
 
-    /// Connects those that start late and were never listed, without waiting for whoever is being tried again.
+    /// Connects those that start late and were never listed, without waiting for servers that are being retried.
     pub(super) async fn ask_late(&self) -> bool {
         let mut asking = JoinSet::new();
         let is_late = |it: &&Arc<Connection>| it.config().start.value == Start::Lazy;

@@ -346,7 +346,7 @@ impl Runtime {
         self.inner.snapshot.load().said.clone()
     }
 
-    /// Connects the servers with `start: lazy` whose tools nobody knows yet and reads lists again that are
+    /// Connects the servers with `start: lazy` whose tools are not known yet and reads lists again that are
     /// too old, so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover_unlisted().await;
@@ -370,7 +370,7 @@ impl Runtime {
         self.inner.snapshot.load().toolbox.log.as_ref().map(ExecutionLog::health)
     }
 
-    /// The memory for everything in flight, which whoever reads requests for the toolbox takes from too.
+    /// The memory for everything in flight, shared with the readers of requests.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.parts.memory
     }

@@ -32,7 +32,7 @@ impl Schema {
     }
 
     /// The same for a schema whose text is `key`, with a limit for the automaton of each pattern. One
-    /// that somebody has already is in memory anyway, whatever its limit was.
+    /// that is in use already is in memory anyway, whatever its limit was.
     pub(super) fn shared_as(
         key: String,
         schema: &Value,

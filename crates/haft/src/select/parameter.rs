@@ -90,9 +90,9 @@ pub(super) enum Wants {
     Thing,
     /// Several values, in a list or under names.
     Details,
-    /// How much to show: whoever calls chooses it.
+    /// How much to show: the caller chooses it.
     Chosen,
-    /// What nobody guesses: a number, a name, a code.
+    /// A value that cannot be guessed: a number, a name, a code.
     Id,
     Number,
     /// Made from the request itself.

@@ -54,7 +54,7 @@ faults! {
             })
     };
 
-    /// Many small messages that nobody asked for are not a heartbeat.
+    /// Many small unsolicited messages are not a heartbeat.
     // The flood lasts longer than the call's time, and two calls together stay below the limit of the next
     // test: a connection that is cut off there brings no cancellation to the server.
     a_flood_of_notices over [stdio, http_json, http_sse, sse, websocket]

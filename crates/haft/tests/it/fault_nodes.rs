@@ -29,7 +29,7 @@ fn flat_memory() -> impl Fn(&Scene) {
 }
 
 faults! {
-    /// Blocks of a kind nobody knows once became a placeholder each: 20 s and 800 MB for one answer.
+    /// Blocks of an unknown kind once became a placeholder each: 20 s and 800 MB for one answer.
     very_many_blocks over [stdio, http_json, http_sse, sse, websocket]
         Fault::fails(scenario(), "many", Code::ProtocolError, OVER_BUDGET)
             .with(many("blocks"))

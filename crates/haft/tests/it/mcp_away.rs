@@ -16,7 +16,7 @@ async fn toolbox(stage: &Stage, settings: Value, rest: Value) -> Runtime {
     stage.start([("far", super::mcp_support::with(gone, settings))], rest).await
 }
 
-/// What the caller is told, without what differs from call to call.
+/// What the caller receives, without what differs from call to call.
 fn told(envelope: &Envelope, name: &str) -> String {
     let error = envelope.error.as_ref().unwrap();
     format!("{:?} {} {:?} {}", error.code, error.message, error.remedy, error.details)

@@ -1,4 +1,4 @@
-//! Calls that servers run as tasks, and results of kinds that nobody negotiated.
+//! Calls that servers run as tasks, and results of kinds that were not negotiated.
 
 use std::sync::{Arc, Mutex};
 

@@ -32,7 +32,7 @@ impl TrustStore {
         self.0.as_ref().is_some_and(|folder| folder.join(digest).is_file())
     }
 
-    /// Keeps the answer, with what was agreed to for whoever looks at the file.
+    /// Keeps the answer, with what was agreed to, for people who read the file.
     pub(super) fn remember(&self, starts: &Starts) -> io::Result<()> {
         let folder = self.0.as_ref().ok_or_else(|| io::Error::other("HOME is not set"))?;
         DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;

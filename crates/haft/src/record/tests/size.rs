@@ -101,7 +101,7 @@ async fn an_entry_that_is_larger_than_a_part_is_cut() {
     );
 }
 
-/// Processes that share a directory leave a part when it is full, whoever filled it.
+/// Processes that share a directory leave a part when it is full, whichever process filled it.
 #[tokio::test]
 async fn two_processes_share_the_limit() {
     let dir = tempfile::tempdir().unwrap();

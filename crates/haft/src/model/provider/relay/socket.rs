@@ -25,7 +25,7 @@ impl Socket {
     }
 
     /// The next connection of this process. Those of other processes are closed at once: the relay adds no
-    /// credentials, but nobody else is to use this process's way to the service.
+    /// credentials, but no other process is to use this process's way to the service.
     pub(super) async fn accept(&self) -> io::Result<UnixStream> {
         loop {
             let (stream, _) = self.listener.accept().await?;

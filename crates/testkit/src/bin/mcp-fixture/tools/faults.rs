@@ -176,7 +176,7 @@ pub async fn flood(call: &Call) -> Outcome {
     Outcome::text(format!("after {bytes} bytes of noise"))
 }
 
-/// Fills standard error, then answers. Blocks while nobody reads it, as `eprintln!` of a real server does.
+/// Fills standard error, then answers. Blocks while it is not read, as `eprintln!` of a real server does.
 pub fn stderr_flood(call: &Call) -> Outcome {
     let bytes = size(call, "bytes", 4 * 1024 * 1024);
     let mut line = vec![b'e'; LINE_BYTES - 1];
