@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = haft::config::fuzz::yaml(bytes);
+    let _ = haft_config::config::fuzz::yaml(bytes);
 });

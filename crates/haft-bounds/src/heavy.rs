@@ -39,8 +39,8 @@ pub async fn run<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs `work` here and now, on borrowed data. Before work on much data, the other tasks of this worker move to another
-/// thread.
+/// Runs `work` inline, on borrowed data. For large data, the other tasks of this worker move to
+/// another thread first.
 pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let is_worker =
         || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -1,8 +1,8 @@
-//! Counts the values of a JSON text and how deep they nest, in one pass and without building anything.
+//! Counts the values of a JSON text and their nesting depth, in one pass and without allocation.
 
 use std::fmt;
 
-/// Values and keys that one message may have where no setting says otherwise.
+/// Default maximum number of values and keys of one message.
 pub const NODES_MAX: usize = 100_000;
 
 /// Limits on what one JSON text may hold.
@@ -10,13 +10,14 @@ pub const NODES_MAX: usize = 100_000;
 /// A parsed value takes up to 40 times the bytes of its text, so a limit on bytes alone does not bound memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The most values and keys. A container counts as one value beside what it holds.
+    /// Maximum number of values and keys. A container counts as one value in addition to its
+    /// contents.
     pub nodes_max: usize,
     /// The most levels of objects and lists.
     pub depth_max: usize,
 }
 
-/// The limit that a text exceeds.
+/// The exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// It has more values and keys than this.
@@ -25,7 +26,7 @@ pub enum Excess {
     Depth(usize),
 }
 
-/// What a JSON text holds.
+/// The measured size of a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
     /// Values and keys.
@@ -58,11 +59,11 @@ impl Budget {
     }
 }
 
-/// Measures a text.
+/// Measures JSON text.
 pub fn measure(json: &[u8]) -> Shape {
     match scan(json, Budget { nodes_max: usize::MAX, depth_max: usize::MAX }) {
         Ok(shape) => shape,
-        // No text has as many bytes.
+        // No text has that many bytes.
         Err(Excess::Nodes(nodes)) => Shape { nodes, depth: 0 },
         Err(Excess::Depth(depth)) => Shape { nodes: 0, depth },
     }
@@ -95,7 +96,7 @@ fn scan(json: &[u8], budget: Budget) -> Result<Shape, Excess> {
                 false
             }
             b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => false,
-            // Configuration files may have comments. JSON that is read strictly is refused for them later.
+            // Configuration files may have comments. A strict parser rejects them later.
             b'/' if matches!(json.get(next), Some(b'/' | b'*')) => {
                 next = end_of_comment(json, next);
                 false
@@ -203,7 +204,7 @@ mod tests {
             let text = if pretty { format!("{value:#}") } else { value.to_string() };
             let shape = counted(&value);
             prop_assert_eq!(measure(text.as_bytes()), shape);
-            // The shortcut for short texts decides as the scan does.
+            // The shortcut for short input decides as the scan does.
             let fits = |nodes_max, depth_max| Budget { nodes_max, depth_max }.check(text.as_bytes()).is_ok();
             prop_assert!(fits(shape.nodes, shape.depth));
             prop_assert!(!fits(shape.nodes - 1, shape.depth));

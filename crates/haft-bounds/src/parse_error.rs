@@ -1,16 +1,18 @@
-//! Parse errors in the words of JSON.
+//! Parse errors in the terms of JSON.
 //!
-//! The errors of `serde` name the Rust type that was expected. A person who sent the document does not know it.
+//! The errors of `serde` name the expected Rust type, which the sender of the document does not
+//! know.
 
 use std::fmt::Display;
 
-/// The text that stands before what was expected.
+/// Precedes the expected value.
 const EXPECTED: &str = ", expected ";
-/// The text that stands before the position.
+/// Precedes the position.
 const POSITION: &str = " at line ";
 
-/// An error of `serde_json`, or of another format of `serde`, without the names of Rust types: what was expected, what was
-/// found, and where. Every error of `serde` that a person, a model or another program reads goes through here.
+/// Describes an error of `serde_json`, or of another format of `serde`, without the names of Rust
+/// types: the expected value, the value found, and the position. Every error of `serde` that a
+/// person, a model or another program reads goes through here.
 pub fn describe(error: &impl Display) -> String {
     let text = error.to_string();
     let (problem, position) = match text.rfind(POSITION) {
@@ -39,7 +41,7 @@ fn reworded(problem: &str) -> String {
     format!("expected {}, found {}", json_word(expected), json_word(found))
 }
 
-/// What JSON calls a kind of value that `serde` calls `word`.
+/// Returns JSON's name for a kind of value that `serde` calls `word`.
 fn json_word(word: &str) -> &str {
     match word {
         "map" | "a map" => "an object",
@@ -55,7 +57,7 @@ fn json_word(word: &str) -> &str {
     }
 }
 
-/// The kind of value that stands for a Rust type, whose name comes last: `struct CallResult`.
+/// Returns the JSON kind of a Rust type, whose name comes last: `struct CallResult`.
 fn kind_of_type(word: &str) -> Option<&'static str> {
     const KINDS: [(&str, &str); 12] = [
         ("struct variant ", "an object"),
@@ -122,7 +124,7 @@ mod tests {
         }
     }
 
-    /// A text that a peer sent is not taken for the words of the error.
+    /// Text that a peer sent is not mistaken for the error's own words.
     #[test]
     fn what_was_found_stays_as_it_is() {
         let error =

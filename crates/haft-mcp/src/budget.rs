@@ -13,10 +13,10 @@ const STEP_BYTES: usize = 256 * 1024;
 /// Memory that is in use until it is dropped.
 pub type HeldBytes = Box<dyn Send + Sync>;
 
-/// How much a server's messages may take. What does not fit is not read: its request fails, and the connection
+/// The memory budget of a server's messages. A message beyond it is not read: its request fails, and the connection
 /// stays.
 pub trait ByteBudget: Debug + Send + Sync + 'static {
-    /// Reserves so many bytes, or says why not.
+    /// Reserves `bytes`, or returns the reason of a refusal.
     fn reserve(&self, bytes: usize) -> Result<HeldBytes, String>;
 }
 

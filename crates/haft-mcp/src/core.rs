@@ -23,34 +23,34 @@ pub struct Core<W> {
     ended: Option<TransportError>,
 }
 
-/// What was set aside, counted so that it is not silent.
+/// Counters of ignored input, so that it is not silent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes that were no message: prints and colours.
+    /// Bytes that were not a message: prints and colours.
     pub noise_bytes: u64,
     /// Messages that could not be read.
     pub malformed: u64,
-    /// Answers that nobody waits for: late, repeated, or with a foreign id.
+    /// Answers without a pending request: late, repeated, or with a foreign id.
     pub unmatched: u64,
 }
 
-/// What a message means.
+/// The meaning of a message.
 #[derive(Debug)]
 pub enum Step<'a, W> {
-    /// The answer somebody waits for.
+    /// The answer to a pending request.
     Answer(W, Result<&'a RawValue, RequestError>),
     /// The server asks.
     Request {
         /// The server's own id.
         id: &'a RawValue,
-        /// What it asks for.
+        /// The requested method.
         method: std::borrow::Cow<'a, str>,
         /// With what.
         params: Option<&'a RawValue>,
     },
-    /// The server tells.
+    /// A notification of the server.
     Notification {
-        /// What happened.
+        /// The notification's method.
         method: std::borrow::Cow<'a, str>,
         /// To what.
         params: Option<&'a RawValue>,
@@ -59,7 +59,7 @@ pub enum Step<'a, W> {
     Broken(Vec<W>, RequestError),
     /// A response with an id that no request ever had; counted.
     Foreign(&'a RawValue),
-    /// Nothing that concerns anybody; counted.
+    /// Input without an effect; counted.
     Ignored(Ignored),
     /// The server went beyond a limit and has to be cut off.
     End(TransportError),
@@ -70,7 +70,7 @@ pub enum Step<'a, W> {
 pub enum Ignored {
     /// A print on the message channel.
     Noise,
-    /// An answer that nobody waits for.
+    /// An answer without a pending request.
     Unmatched,
 }
 
@@ -105,27 +105,27 @@ impl<W> Core<W> {
         Ok(())
     }
 
-    /// Nobody waits for `id` any more. Gives the waiter back if the answer had not come.
+    /// Removes the waiter of `id`. Returns it if the answer had not come.
     pub fn abandon(&mut self, id: u64) -> Option<W> {
         self.pending.remove(&id)
     }
 
-    /// Who waits for `id`.
+    /// The waiter of `id`.
     pub fn waiter(&self, id: u64) -> Option<&W> {
         self.pending.get(&id)
     }
 
-    /// Who waits for `id`, to note a sign of life.
+    /// The waiter of `id`, to record activity.
     pub fn waiter_mut(&mut self, id: u64) -> Option<&mut W> {
         self.pending.get_mut(&id)
     }
 
-    /// How many wait.
+    /// Number of pending requests.
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// What was set aside so far.
+    /// Counters of ignored input.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -161,7 +161,7 @@ impl<W> Core<W> {
     ) -> Step<'a, W> {
         let Parsed { bytes, content } = message;
         let is_noise = match &content {
-            // A JSON log line with a field `error` is a print, and no reason to fail anybody.
+            // A JSON log line with a field `error` is a print, and fails no request.
             Content::Error { is_print, .. } => *is_print && exchange.is_none(),
             Content::Malformed { is_print, .. } => {
                 *is_print && !exchange.is_some_and(|id| self.pending.contains_key(&id))
@@ -225,10 +225,10 @@ impl<W> Core<W> {
                 Taken::Nobody => None,
             },
             (None, Some(exchange)) => self.pending.remove(&exchange),
-            // The server could not read one of our messages and cannot say which.
+            // The server could not read one of our messages and does not name it.
             (None, None) => {
                 return self.unasked(now).unwrap_or_else(|| {
-                    let why = format!("the server answered nobody: {error}");
+                    let why = format!("the server sent an error without a request id: {error}");
                     self.broken(None, RequestError::protocol(why))
                 });
             }
@@ -269,12 +269,12 @@ impl<W> Core<W> {
         let max = self.limits.noise_bytes_max;
         TransportError::after_sending(
             Failure::Protocol,
-            format!("the server sent more than {max} bytes that are no messages"),
+            format!("the server sent more than {max} bytes that are not messages"),
         )
     }
 
-    /// Fails the one request a broken message belongs to, if it still waits, or everyone where
-    /// nobody can tell which it is.
+    /// Fails the request that a broken message belongs to, if it is pending, or all requests if the message cannot be
+    /// attributed.
     fn broken<'a>(&mut self, id: Option<u64>, why: RequestError) -> Step<'a, W> {
         let waiters = match id {
             Some(id) => self.pending.remove(&id).into_iter().collect(),
@@ -305,7 +305,7 @@ impl<W> Core<W> {
         waiter.map_or(Taken::Nobody, Taken::OtherType)
     }
 
-    /// Counts a message nobody asked for.
+    /// Counts an unsolicited message.
     fn unasked<'a>(&mut self, now: Instant) -> Option<Step<'a, W>> {
         let since = *self.unasked_since.get_or_insert(now);
         if now.saturating_duration_since(since) >= RATE_SPAN {
@@ -317,15 +317,13 @@ impl<W> Core<W> {
         (self.unasked > max).then(|| {
             Step::End(TransportError::after_sending(
                 Failure::Protocol,
-                format!(
-                    "the server sent more than {max} messages nobody asked for in {RATE_SPAN:?}"
-                ),
+                format!("the server sent more than {max} unsolicited messages in {RATE_SPAN:?}"),
             ))
         })
     }
 }
 
-/// Whom a response is for.
+/// The receiver of a response.
 enum Taken<W> {
     /// The request that waits for it.
     Waiter(W),

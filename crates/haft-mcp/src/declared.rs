@@ -1,5 +1,5 @@
-//! What a peer says about itself, as far as it is kept. It stays in memory as long as the session or connection, so every
-//! part of it is bounded.
+//! A peer's description of itself, as far as it is kept. It stays in memory as long as the session or connection, so
+//! every part of it is bounded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub(crate) fn name(name: &str) -> String {
     cut(name, NAME_BYTES_MAX)
 }
 
-/// Returns the beginning of a text.
+/// Returns the beginning of a string.
 pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     text[..text.floor_char_boundary(bytes_max)].to_owned()
 }

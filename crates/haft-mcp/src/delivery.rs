@@ -7,14 +7,14 @@ use crate::trace::Trace;
 /// One message for the server.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// What kind of message it is.
+    /// The kind of message.
     pub kind: Kind,
     /// The method; empty for an answer.
     pub method: String,
-    /// What the method is about: a tool's or prompt's name, a resource's URI.
+    /// The subject of the method: a tool's or prompt's name, a resource's URI.
     pub name: Option<String>,
     /// Arguments that travel as headers too, where the transport has headers: name and value.
-    pub mirrored: Vec<(String, String)>,
+    pub param_headers: Vec<(String, String)>,
     /// The trace it belongs to, which travels as headers too.
     pub trace: Option<Trace>,
     /// The message as JSON, on one line.
@@ -47,19 +47,19 @@ pub trait Transport: Send + Sync + 'static {
     /// Delivers one message.
     ///
     /// Where the answer comes back in the same exchange (streamable HTTP), the future puts all of
-    /// it into the inbox and ends with the exchange; dropping it closes the exchange. Elsewhere it
-    /// ends when the message is on its way, and the answer comes to the inbox by itself.
+    /// it into the router and ends with the exchange; dropping it closes the exchange. Elsewhere it
+    /// ends when the message is on its way, and the answer comes to the router by itself.
     fn deliver<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), TransportError>>;
 
     /// The handshake is done. `version` and what follows from it hold from now on.
     fn negotiated(&self, _version: &str, _era: Era) {}
 
-    /// Whether the answer to a request comes back in the same exchange (streamable HTTP).
+    /// Returns true if the answer to a request comes back in the same exchange (streamable HTTP).
     fn answers_in_exchange(&self) -> bool {
         false
     }
 
-    /// Whether dropping a delivery cancels the request at the server.
+    /// Returns true if dropping a delivery cancels the request at the server.
     fn cancels_by_closing(&self) -> bool {
         false
     }

@@ -11,10 +11,10 @@ pub struct PromptDescription {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the prompt is for.
+    /// The prompt's purpose.
     #[serde(default)]
     pub description: String,
-    /// What can be filled in.
+    /// The prompt's arguments.
     #[serde(default)]
     pub arguments: Vec<PromptArgument>,
     /// Every other field, untouched.
@@ -27,10 +27,10 @@ pub struct PromptDescription {
 pub struct PromptArgument {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     pub description: String,
-    /// Whether the prompt needs it.
+    /// True if the prompt needs it.
     #[serde(default)]
     pub required: bool,
     /// Every other field, untouched.
@@ -47,10 +47,10 @@ pub struct ResourceDescription {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// What it is.
+    /// Its description.
     #[serde(default)]
     pub description: String,
-    /// Its media type, where the server says.
+    /// Its media type, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Every other field, untouched.
@@ -67,10 +67,10 @@ pub struct ResourceTemplate {
     /// Its name.
     #[serde(default)]
     pub name: String,
-    /// What it is.
+    /// Its description.
     #[serde(default)]
     pub description: String,
-    /// The media type of its resources, where the server says.
+    /// The media type of its resources, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Every other field, untouched.

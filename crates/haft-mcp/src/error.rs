@@ -12,7 +12,7 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 /// JSON-RPC: the receiver failed.
 pub const INTERNAL_ERROR: i64 = -32603;
-/// 2026-07-28: a header and the body say different things.
+/// 2026-07-28: a header contradicts the body.
 pub const HEADER_MISMATCH: i64 = -32020;
 /// 2026-07-28: the client lacks a capability that the request needs.
 pub const MISSING_CAPABILITY: i64 = -32021;
@@ -24,7 +24,7 @@ pub const UNSUPPORTED_VERSION: i64 = -32022;
 pub struct RpcError {
     /// The JSON-RPC code.
     pub code: i64,
-    /// What the other side says about it.
+    /// The other side's message.
     #[serde(default)]
     pub message: String,
     /// Whatever else it sent.
@@ -51,13 +51,13 @@ impl std::error::Error for RpcError {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransportError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: Failure,
-    /// What happened to which thing, and why.
+    /// The failure, the item it concerns, and the cause.
     pub message: String,
-    /// Whether the server can have seen the message.
+    /// True if the server can have seen the message.
     pub sent: Sent,
-    /// How long the server asks to be left alone.
+    /// The server's `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ pub struct TransportError {
 pub enum Failure {
     /// The program or address does not exist, or may not be used. Trying again changes nothing.
     NotFound,
-    /// Nobody listens, the name does not resolve, the network is away.
+    /// No listener, an unknown host name, no network.
     Unreachable,
     /// The certificate or the handshake is wrong. Trying again changes nothing.
     Tls,
@@ -84,13 +84,13 @@ pub enum Failure {
     Status(u16),
     /// A redirect that must not be followed.
     Redirect,
-    /// What came is no MCP: too long, too deep, not UTF-8, not JSON.
+    /// Received bytes that are not MCP: too long, too deep, not UTF-8, not JSON.
     Protocol,
     /// There is no memory for what the server sends.
     OverBudget,
 }
 
-/// Whether the server can have acted on a message.
+/// True if the server can have acted on a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sent {
     /// Surely not: it never left, or was refused before anything was done with it.
@@ -110,7 +110,7 @@ impl TransportError {
         Self { kind, message: message.into(), sent: Sent::Maybe, retry_after: None }
     }
 
-    /// Whether trying again may help.
+    /// Returns true if trying again may help.
     pub fn is_transient(&self) -> bool {
         match self.kind {
             Failure::Unreachable
@@ -128,7 +128,7 @@ impl TransportError {
         }
     }
 
-    /// Whether the connection as a whole is of no more use.
+    /// Returns true if the connection as a whole is of no more use.
     pub fn ends_connection(&self) -> bool {
         match self.kind {
             Failure::NotFound
@@ -159,15 +159,15 @@ pub enum RequestError {
     /// The answer cannot be understood.
     #[error("{message}")]
     Protocol {
-        /// What is wrong with which message.
+        /// The problem, and the message it concerns.
         message: String,
         /// The kind of fault, which decides what can be done about it.
         fault: Fault,
     },
-    /// No answer in time. The server was told that nobody waits any more.
+    /// No answer in time. The server was sent a cancellation.
     #[error("`{method}` was not answered within {after:?}")]
     Timeout {
-        /// What was asked.
+        /// The requested method.
         method: String,
         /// The limit that ended the wait.
         after: Duration,
@@ -196,7 +196,7 @@ impl RequestError {
         Self::Protocol { message: message.into(), fault }
     }
 
-    /// Whether the server can have acted on the request.
+    /// Returns true if the server can have acted on the request.
     pub fn sent(&self) -> Sent {
         match self {
             Self::Transport(error) => error.sent,

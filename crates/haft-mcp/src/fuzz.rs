@@ -1,5 +1,5 @@
-//! Any bytes into the readers of the wire. Each function says what was understood, and panics where
-//! a promise is broken; the fuzz targets and the test of their corpus call the same ones.
+//! Feeds any bytes into the readers of the wire. Each function returns the parsed result, and panics if a promise is
+//! broken; the fuzz targets and the test of their corpus call the same ones.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::error::TransportError;
 use crate::transport::lines::Lines;
 use crate::transport::read_events;
 use crate::wire::{self, Incoming};
-use crate::{Handler, Inbox, Limits};
+use crate::{Handler, Limits, MessageRouter};
 
 /// Small enough that inputs reach every one of them.
 const LIMITS: Limits = Limits {
@@ -28,24 +28,24 @@ const LIMITS: Limits = Limits {
     items_max: 1,
 };
 
-/// What a stdio server's output comes to, read in these pieces.
+/// The parsed output of a stdio server, read in these pieces.
 pub fn framing(pieces: &[&[u8]]) -> String {
     let notes = Arc::new(Notes::default());
-    let inbox = Inbox::new(Arc::clone(&notes) as Arc<dyn Handler>, LIMITS);
-    let mut lines = Lines::new(inbox.clone());
+    let router = MessageRouter::new(Arc::clone(&notes) as Arc<dyn Handler>, LIMITS);
+    let mut lines = Lines::new(router.clone());
     // Whether a line is cut off while it is read or when it is whole makes no difference.
     let is_whole = pieces.iter().all(|piece| lines.push(piece));
-    assert!(is_whole || inbox.ended().is_some(), "cut off, and nobody knows");
-    let heard = notes.0.lock().unwrap_or_else(PoisonError::into_inner);
-    format!("{heard}{:?}", inbox.ended().map(|reason| reason.message))
+    assert!(is_whole || router.ended().is_some(), "cut off without an error");
+    let received = notes.0.lock().unwrap_or_else(PoisonError::into_inner);
+    format!("{received}{:?}", router.ended().map(|reason| reason.message))
 }
 
-/// What a stream of events comes to, read in these pieces.
+/// The parsed stream of events, read in these pieces.
 pub fn event_stream(pieces: &[&[u8]]) -> String {
     read_events(pieces, LIMITS.message_bytes_max)
 }
 
-/// Counts what a text holds, and compares that with what a parser finds in it.
+/// Counts the nodes of a document, and compares them with a parser's count.
 pub fn nodes(bytes: &[u8]) -> String {
     let shape = json::measure(bytes);
     let budget = Budget { nodes_max: 16, depth_max: 4 };
@@ -68,7 +68,7 @@ fn nodes_of(value: &Value) -> usize {
     1 + inner
 }
 
-/// What one message comes to.
+/// The parsed form of one message.
 pub fn envelope(bytes: &[u8]) -> String {
     let parsed = wire::parse(bytes, LIMITS.budget());
     if let Ok(message) = &parsed {
@@ -92,7 +92,7 @@ pub fn envelope(bytes: &[u8]) -> String {
     format!("{parsed:?}")
 }
 
-/// Nobody is handed out who did not wait, and nobody twice.
+/// Each waiter is handed out at most once, and only if it was pending.
 fn hand_out(bytes: &[u8]) {
     let mut core = Core::new(LIMITS);
     for waiter in 1..=3 {
@@ -115,10 +115,10 @@ fn hand_out(bytes: &[u8]) {
     handed_out.sort_unstable();
     handed_out.dedup();
     assert_eq!(handed_out.len(), count, "handed out twice");
-    assert_eq!(count + core.pending(), 3, "somebody was lost");
+    assert_eq!(count + core.pending(), 3, "a waiter was lost");
 }
 
-/// Everything a handler hears, in order.
+/// Everything that a handler receives, in order.
 #[derive(Default)]
 struct Notes(Mutex<String>);
 
@@ -135,7 +135,7 @@ impl Handler for Notes {
         self.add(format_args!("notification {method:?} {:?}", params.map(RawValue::get)));
     }
 
-    fn trouble(&self, what: &str) {
+    fn report_anomaly(&self, what: &str) {
         self.add(format_args!("trouble {what:?}"));
     }
 

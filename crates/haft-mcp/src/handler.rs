@@ -1,20 +1,17 @@
-//! What a server may ask of and tell its client.
-
-use std::pin::Pin;
+//! Requests and notifications of a server to its client.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::error::{METHOD_NOT_FOUND, RpcError, TransportError};
 
-/// A boxed future, because handlers and transports are used behind `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// A request of the server: sampling, elicitation, roots. In the era without such requests, the
 /// same ones arrive inside input-required results and come through here too.
 #[derive(Debug, Clone)]
 pub struct ServerRequest {
-    /// What the server calls it, where it stands inside a result that asks back.
+    /// The server's name for it, if it is part of an input-required result.
     pub name: Option<String>,
     /// Such as `sampling/createMessage`.
     pub method: String,
@@ -31,19 +28,19 @@ pub enum Anomaly<'a> {
     ForeignId(&'a str),
 }
 
-/// Answers a server's requests and hears its notifications.
+/// Answers a server's requests and receives its notifications.
 pub trait Handler: Send + Sync + 'static {
     /// The client capabilities to declare. What is not declared is not asked by a decent server.
     fn capabilities(&self) -> Value {
         json!({})
     }
 
-    /// From which level on log messages are wanted, where that is not for the connection to say.
+    /// Lowest level of wanted log messages, if the connection does not decide it.
     fn log_level(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether a call may become a task at the server (2026-07-28). The client follows the task to its end.
+    /// Returns true if a call may become a task at the server (2026-07-28). The client follows the task to its end.
     fn takes_tasks(&self) -> bool {
         true
     }
@@ -61,21 +58,21 @@ pub trait Handler: Send + Sync + 'static {
         })
     }
 
-    /// Hears a notification. Called in the order of arrival, between two messages: return soon, and
-    /// never wait for the same server in here.
+    /// Receives a notification. Called in the order of arrival, between two messages: return soon, and never wait for
+    /// the same server in here.
     fn notification(&self, _method: &str, _params: Option<&RawValue>) {}
 
-    /// Hears what was wrong with something the server sent, apart from failed requests.
-    fn trouble(&self, _what: &str) {}
+    /// Receives problems with the server's messages, apart from failed requests.
+    fn report_anomaly(&self, _what: &str) {}
 
     /// Receives what no request could use. Called between two messages, as often as the server sends such things.
     fn anomaly(&self, _anomaly: Anomaly<'_>) {}
 
-    /// Hears that the connection ended, once.
+    /// Notified once when the connection ends.
     fn ended(&self, _reason: &TransportError) {}
 }
 
-/// Refuses every request and hears nothing.
+/// Refuses every request and ignores notifications.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RefuseAll;
 

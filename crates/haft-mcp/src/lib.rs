@@ -1,11 +1,11 @@
 //! The MCP wire. Knows no configuration file, no registry and no policy.
 //!
 //! Bytes become messages in [`wire`], pure functions; [`core`] keeps the books of one connection,
-//! also without I/O; [`Inbox`] and [`Session`] put tasks and clocks around it; a [`transport`]
+//! also without I/O; [`MessageRouter`] and [`Session`] put tasks and clocks around it; a [`transport`]
 //! carries messages; [`Client`] speaks the protocol, both eras of it.
 //!
-//! Typed structs exist only for what Haft looks at; everything else a server sends is kept as it
-//! came, so that nothing is lost between a server and whoever asked for it.
+//! Typed structs exist only for fields that Haft reads; everything else that a server sends is kept unmodified, so
+//! that nothing is lost between a server and its caller.
 
 mod budget;
 pub mod client;
@@ -19,8 +19,8 @@ pub mod extension;
 pub mod fuzz;
 mod handler;
 mod http_client;
-mod inbox;
 mod limits;
+mod message_router;
 pub mod oauth;
 pub mod server;
 mod session;
@@ -38,8 +38,8 @@ pub use handler::{Anomaly, BoxFuture, Handler, RefuseAll, ServerRequest};
 pub use http_client::{
     HEAD_BYTES_MAX, HttpClient, HttpClientOptions, HttpError, Response as HttpResponse,
 };
-pub use inbox::{Inbox, ProgressFn};
 pub use limits::Limits;
+pub use message_router::{MessageRouter, ProgressFn};
 pub use session::{RequestOptions, Session};
 pub use tls::http_client_builder;
 pub use tool::ToolDescription;

@@ -1,4 +1,4 @@
-//! How much a server may send before it is cut off.
+//! Limits on a server's messages before it is cut off.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use haft_bounds::json::{Budget, NODES_MAX};
 pub struct Limits {
     /// One message: a line of stdio, a body, an event, a frame.
     pub message_bytes_max: usize,
-    /// How deep a message may nest.
+    /// Deepest nesting of a message.
     pub depth_max: usize,
     /// Values and keys of one message.
     pub nodes_max: usize,
-    /// Output that is no message at all (prints, colours), since the last message.
+    /// Output that is not a message (prints, colours), since the last message.
     pub noise_bytes_max: u64,
-    /// Messages nobody asked for (notifications, requests, strange answers) within `RATE_SPAN`.
+    /// Unsolicited messages (notifications, requests, strange answers) within `RATE_SPAN`.
     pub unasked_max: u32,
-    /// Requests of the server that may be under way at once.
+    /// Requests of the server that may be in flight at once.
     pub server_requests_max: usize,
     /// Pages of one list.
     pub pages_max: usize,
@@ -29,7 +29,7 @@ pub struct Limits {
 pub const RATE_SPAN: Duration = Duration::from_secs(10);
 
 impl Limits {
-    /// What one message may hold.
+    /// The budget of one message.
     pub fn budget(&self) -> Budget {
         Budget { nodes_max: self.nodes_max, depth_max: self.depth_max }
     }

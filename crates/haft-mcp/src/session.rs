@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use crate::budget::AnswerBytes;
 use crate::error::{Failure, RequestError, TransportError};
 use crate::handler::Handler;
-use crate::inbox::{Inbox, ProgressFn, Waiter};
+use crate::message_router::{MessageRouter, ProgressFn, Waiter};
 use crate::trace::Trace;
 use crate::transport::{Kind, Outgoing, Transport};
 use crate::wire;
 
-/// How long it may take to tell a server that nobody waits any more.
+/// Time limit for sending a cancellation.
 const TELL_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long a connection that is being closed waits for cancellations that are on their way.
+/// Time that a closing connection waits for cancellations in flight.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(250);
 
 /// A connection. Answers find their requests whatever the order; nothing waits for ever.
@@ -27,32 +27,31 @@ pub struct Session(Arc<Connection>);
 /// Dropped with the last session, it ends the connection and with it every task that serves it.
 struct Connection {
     transport: Arc<dyn Transport>,
-    inbox: Inbox,
+    router: MessageRouter,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let reason = TransportError::unsent(Failure::Closed, "nobody uses the connection");
-        self.inbox.end_unheard(&reason);
+        let reason = TransportError::unsent(Failure::Closed, "the connection is not used");
+        self.router.end_unreported(&reason);
     }
 }
 
 /// The limits of one request.
 #[derive(Clone, Default)]
 pub struct RequestOptions {
-    /// How long the server may be silent. Progress starts it anew. None: the caller sets the limit
-    /// by dropping the future.
+    /// Time limit without progress. Progress restarts it. None: the caller sets the limit by dropping the future.
     pub timeout: Option<Duration>,
-    /// How long the request may take, progress or not.
+    /// Time limit of the request, progress or not.
     pub timeout_max: Option<Duration>,
-    /// Hears progress.
+    /// Receives progress.
     pub progress: Option<ProgressFn>,
-    /// What the method is about: a tool's or prompt's name, a resource's URI.
+    /// The subject of the method: a tool's or prompt's name, a resource's URI.
     pub name: Option<String>,
     /// Arguments that travel as headers too.
-    pub mirrored: Vec<(String, String)>,
-    /// Answers and hears what the server says in the exchange of this very request, where the transport
-    /// has such a thing, in place of the connection's handler.
+    pub param_headers: Vec<(String, String)>,
+    /// Handles the server's messages in the exchange of this very request, if the transport has one, in place of the
+    /// connection's handler.
     pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to, for transports that have headers. `params` hold it too.
     pub trace: Option<Trace>,
@@ -61,30 +60,30 @@ pub struct RequestOptions {
 }
 
 impl Session {
-    /// A session over a transport that delivers to `inbox`.
-    pub fn new(transport: Arc<dyn Transport>, inbox: Inbox) -> Self {
-        inbox.answer_through(&transport);
-        Self(Arc::new(Connection { transport, inbox }))
+    /// A session over a transport that delivers to `router`.
+    pub fn new(transport: Arc<dyn Transport>, router: MessageRouter) -> Self {
+        router.answer_through(&transport);
+        Self(Arc::new(Connection { transport, router }))
     }
 
-    /// What carries it.
+    /// The transport.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.0.transport
     }
 
     /// Where the server's messages go.
-    pub fn inbox(&self) -> &Inbox {
-        &self.0.inbox
+    pub fn router(&self) -> &MessageRouter {
+        &self.0.router
     }
 
     /// An id for a request that is about to be sent; also its progress token.
     pub fn next_id(&self) -> u64 {
-        self.inbox().core().next_id()
+        self.router().core().next_id()
     }
 
     /// Sends a request and waits for its answer. `params` is JSON text.
     ///
-    /// Dropping the future tells the server that nobody waits any more.
+    /// Dropping the future sends a cancellation to the server.
     pub async fn request(
         &self,
         id: u64,
@@ -92,27 +91,38 @@ impl Session {
         params: &str,
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
+        self.request_message(id, method, wire::request(id, method, params), options).await
+    }
+
+    /// Sends a whole message that is the request `id` and waits for its answer.
+    pub(crate) async fn request_message(
+        &self,
+        id: u64,
+        method: &str,
+        body: String,
+        options: RequestOptions,
+    ) -> Result<Box<RawValue>, RequestError> {
         let RequestOptions {
             timeout,
             timeout_max,
             progress,
             name,
-            mirrored,
+            param_headers,
             handler,
             trace,
             answer_bytes,
         } = options;
         let (answer, mut answered) = oneshot::channel();
         let waiter = Waiter { answer, progress, handler, answer_bytes, last_sign: Instant::now() };
-        self.inbox().core().wait(id, waiter)?;
+        self.router().core().wait(id, waiter)?;
         let mut abandon = Abandon { session: self, id, method, is_sent: false };
         let message = Outgoing {
             kind: Kind::Request(id),
             method: method.to_owned(),
             name,
-            mirrored,
+            param_headers,
             trace,
-            body: wire::request(id, method, params),
+            body,
         };
         abandon.is_sent = true;
         let exchange = async {
@@ -121,7 +131,7 @@ impl Session {
                 biased;
                 answer = &mut answered => return answer,
                 delivered = delivery => if let Err(error) = delivered {
-                    self.inbox().fail(id, error);
+                    self.router().fail(id, error);
                 },
             }
             answered.await
@@ -140,23 +150,23 @@ impl Session {
             kind: Kind::Notification,
             method: method.to_owned(),
             name: None,
-            mirrored: Vec::new(),
+            param_headers: Vec::new(),
             trace: None,
             body: wire::notification(method, params),
         };
         self.transport().deliver(&message).await
     }
 
-    /// Ends the connection: says goodbye, fails what waits, waits for its tasks.
+    /// Ends the connection: sends the last messages, fails pending requests, waits for its tasks.
     pub async fn close(&self, reason: TransportError) {
-        self.inbox().closing();
-        // Whoever is told last that nobody waits shall hear it, unless it does not listen.
-        self.inbox().tellings().close();
-        drop(tokio::time::timeout(LAST_WORDS_MAX, self.inbox().tellings().wait()).await);
+        self.router().closing();
+        // The last cancellation shall reach the server, unless it does not read.
+        self.router().tellings().close();
+        drop(tokio::time::timeout(LAST_WORDS_MAX, self.router().tellings().wait()).await);
         self.transport().close().await;
-        self.inbox().end(&reason);
-        self.inbox().tasks().close();
-        self.inbox().tasks().wait().await;
+        self.router().end(&reason);
+        self.router().tasks().close();
+        self.router().tasks().wait().await;
     }
 
     /// Runs `exchange` until the server was silent too long, or took too long altogether.
@@ -184,14 +194,14 @@ impl Session {
             if let Some(max) = timeout_max.filter(|max| started.elapsed() >= *max) {
                 return Err(max);
             }
-            let seen = self.inbox().core().waiter(id).map(|waiter| waiter.last_sign);
+            let seen = self.router().core().waiter(id).map(|waiter| waiter.last_sign);
             last_sign = seen.filter(|seen| *seen > last_sign).ok_or(idle)?;
         }
     }
 }
 
-/// Tidies up after a request, however it ends: nobody waits in the core, and a server that still
-/// works on it hears that it need not.
+/// Cleans up after a request, however it ends: the core drops its waiter, and a server that still works on it
+/// receives a cancellation.
 struct Abandon<'a> {
     session: &'a Session,
     id: u64,
@@ -201,7 +211,7 @@ struct Abandon<'a> {
 
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        let was_waiting = self.session.inbox().core().abandon(self.id).is_some();
+        let was_waiting = self.session.router().core().abandon(self.id).is_some();
         // The handshake must not be cancelled.
         let must_tell = was_waiting
             && self.is_sent
@@ -211,15 +221,15 @@ impl Drop for Abandon<'_> {
             return;
         }
         let (session, id) = (self.session.clone(), self.id);
-        let telling = self.session.inbox().tellings().token();
-        self.session.inbox().spawn(async move {
+        let telling = self.session.router().tellings().token();
+        self.session.router().spawn(async move {
             let _telling = telling;
-            let params = format!(r#"{{"requestId":{id},"reason":"nobody waits any more"}}"#);
+            let params = format!(r#"{{"requestId":{id},"reason":"the request was abandoned"}}"#);
             let telling = session.notify("notifications/cancelled", &params);
             // A server that takes no messages keeps nothing of ours alive.
             let told = tokio::time::timeout(TELL_WAIT_MAX, telling).await;
             if !matches!(told, Ok(Ok(()))) {
-                session.inbox().trouble("a cancellation did not reach the server");
+                session.router().report_anomaly("a cancellation did not reach the server");
             }
         });
     }

@@ -1,4 +1,4 @@
-//! What `tools/list` answers.
+//! The entries of `tools/list`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ pub struct ToolDescription {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the tool does; servers may leave it out, which reads as the empty string.
+    /// The tool's purpose; servers may leave it out, which reads as the empty string.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of the arguments; a server that sends none takes an object with anything in it.

@@ -6,13 +6,14 @@ mod console;
 pub mod gateway;
 pub mod keys;
 mod logging;
-mod moment;
 mod progress;
+mod quota;
 mod runs;
 pub mod serve;
-mod shares;
 mod stderr;
 pub mod telemetry;
+mod terminal;
+mod timestamp;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use haft::text::{printable_block, printable_json};
+use haft_text::{printable_block, printable_json};
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -16,10 +16,11 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::console::Paint;
+use crate::serve::with_current_request;
 use crate::stderr::AboveLast;
+use crate::terminal::Paint;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// `LEVEL: message`
@@ -33,11 +34,11 @@ pub(crate) enum LogFormat {
 pub(crate) enum LogLevel {
     /// Everything
     Debug,
-    /// What happens
+    /// Normal operation
     Info,
-    /// What may be wrong
+    /// Possible problems
     Warning,
-    /// What is wrong
+    /// Problems
     Error,
 }
 
@@ -55,11 +56,11 @@ pub(crate) fn start(format: LogFormat, level: LogLevel, paint: Paint) {
         .with_ansi(false)
         .fmt_fields(SpanFields)
         .event_format(Lines { format, paint });
-    // What libraries tell of their insides is for those who write them.
+    // Internal messages of libraries are for their authors.
     let libraries = filter.min(LevelFilter::WARN);
     let targets = Targets::new()
         .with_default(libraries)
-        // It warns of every empty piece of an answer, and its errors are told by those who asked.
+        // It warns of every empty chunk of an answer, and its errors are reported by the callers.
         .with_target("genai", LevelFilter::OFF)
         .with_target("haft", filter);
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
@@ -88,6 +89,9 @@ where
                 parts.add_missing(fields);
             }
         }
+        with_current_request(|id| {
+            parts.fields.entry("request_id").or_insert_with(|| id.into());
+        });
         let level = word(*event.metadata().level());
         match self.format {
             LogFormat::Plain => {
@@ -173,7 +177,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::console::Color;
+    use crate::terminal::Color;
 
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);

@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+/// A call makes about a hundred small allocations, many of them freed by another thread. This allocator needs
+/// fewer instructions for them than the system's.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     haft_server::main()
 }

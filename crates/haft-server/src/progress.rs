@@ -1,16 +1,16 @@
-//! One line on a terminal that says which servers are being waited for. Nothing elsewhere.
+//! A progress line on a terminal with the servers that are still connecting. Prints nothing if stderr is redirected.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haft::ServerState;
-use haft::text::printable;
+use haft_text::printable;
 
-use crate::console;
 use crate::stderr::show_progress;
+use crate::terminal;
 
-/// Who is being connected. Clones share it.
+/// The servers that are connecting. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Progress(Option<Arc<Mutex<Waiting>>>);
 
@@ -67,6 +67,6 @@ impl Waiting {
         let (left, all) = (self.connecting.len(), self.seen.len());
         let line = format!("connecting {left} of {all}: {}", printable(&names));
         // A line that reaches the edge would become two, and only one is taken back.
-        console::fit(&line, console::stderr_width().saturating_sub(1))
+        terminal::fit(&line, terminal::stderr_width().saturating_sub(1))
     }
 }

@@ -7,15 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// Goes to the start of the line and empties it.
 const ERASE: &str = "\r\u{1b}[K";
 
-/// How many lines wait for an editor to show them.
+/// Lines that may wait for an editor to show them.
 const WAITING_MAX: usize = 1000;
 
-/// What stands on the last line.
+/// Content of the last line.
 static LAST: Mutex<Last> = Mutex::new(Last { progress: String::new(), editor: None });
 
 struct Last {
     progress: String,
-    /// Takes lines while somebody types, and shows them above.
+    /// Takes lines while the user types, and shows them above.
     editor: Option<Arc<Waiting>>,
 }
 
@@ -36,7 +36,7 @@ impl Waiting {
         lines.pop_front().unwrap_or_default()
     }
 
-    /// Whether there was room.
+    /// Returns true if there was room.
     fn add(&self, line: &[u8]) -> bool {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = lines.len() < WAITING_MAX;
@@ -68,7 +68,7 @@ pub(crate) fn while_editing(editor: Arc<Waiting>) -> Editing {
     Editing
 }
 
-/// Somebody types.
+/// The user is typing.
 pub(crate) struct Editing;
 
 impl Drop for Editing {
@@ -88,7 +88,7 @@ pub(crate) fn end_editing() {
     }
 }
 
-/// Prints a line to stderr as `eprintln!` does, which panics where stderr is gone: nobody loses an answer because of that.
+/// Prints a line to stderr. `eprintln!` panics if stderr is closed, which would lose an answer.
 macro_rules! say {
     ($($text:tt)*) => { $crate::stderr::line(&format!($($text)*)) };
 }
@@ -96,7 +96,7 @@ pub(crate) use say;
 
 /// Writes a line.
 pub(crate) fn line(text: &str) {
-    // Whoever closed stderr wants to know nothing.
+    // A closed stderr has no reader.
     let _ = writeln!(AboveLast, "{text}");
 }
 

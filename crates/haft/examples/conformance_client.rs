@@ -92,7 +92,7 @@ async fn use_everything(
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {failures:?}").into()) }
 }
 
-/// The arguments the suite wants, else the simplest that fit the tool's schema.
+/// The suite's arguments, otherwise the simplest that match the tool's schema.
 fn arguments_for(tool: &ToolInfo, context: &Value) -> Vec<Value> {
     let wanted: Vec<Value> = context["toolCalls"]
         .as_array()
@@ -112,7 +112,7 @@ fn arguments_for(tool: &ToolInfo, context: &Value) -> Vec<Value> {
 }
 
 /// Haft refuses a null where the tool's schema wants a boolean, as the suite's own example has it.
-/// Leaving the argument out says the same.
+/// An omitted argument means the same.
 fn without_nulls(arguments: &Value) -> Value {
     let given = arguments.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -195,7 +195,7 @@ fn load(
     Ok(Config::load(&options)?)
 }
 
-/// Signs in with what the suite says about the client.
+/// Signs in with the suite's client settings.
 fn sign_in(
     url: Url,
     context: &Value,

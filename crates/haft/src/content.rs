@@ -1,4 +1,4 @@
-//! What a tool answers, in the kinds a model can be shown.
+//! The output of a tool, in content types that a model accepts.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::memory::Held;
 
-/// One block of a tool's answer.
+/// One content block of a tool's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
@@ -16,14 +16,14 @@ pub enum Content {
         /// The text itself.
         text: String,
     },
-    /// A picture.
+    /// An image.
     Image {
         /// The bytes, base64.
         data: String,
         /// Its media type, such as `image/png`.
         mime_type: String,
     },
-    /// A sound.
+    /// Audio.
     Audio {
         /// The bytes, base64.
         data: String,
@@ -32,33 +32,33 @@ pub enum Content {
     },
     /// A resource, embedded or linked.
     Resource {
-        /// Where the resource lives.
+        /// The URI of the resource.
         uri: String,
-        /// Its media type, where the tool says.
+        /// Its media type, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
-        /// Its text, where it is a text.
+        /// Its text, if it is textual.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// Its bytes in base64, where it is not.
+        /// Its bytes in base64, for a binary resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<String>,
-        /// What a link says about the resource behind it.
+        /// Metadata of a linked resource.
         #[serde(flatten, default)]
         about: ResourceAbout,
     },
 }
 
-/// What a server says about a resource it links to.
+/// Metadata of a linked resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceAbout {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A name for people.
+    /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it contains.
+    /// A description of its content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its size in bytes.
@@ -67,13 +67,13 @@ pub struct ResourceAbout {
 }
 
 impl ResourceAbout {
-    /// About how much memory its texts take.
+    /// Approximate memory use of its strings.
     fn bytes(&self) -> usize {
         let Self { name, title, description, size: _ } = self;
         [name, title, description].into_iter().flatten().map(String::len).sum()
     }
 
-    /// Title or name, and the description, for a text that stands for the resource.
+    /// Title or name with the description, for a note that represents the resource.
     fn phrase(&self) -> String {
         let Self { name, title, description, size: _ } = self;
         let texts = [title.as_ref().or(name.as_ref()), description.as_ref()];
@@ -83,14 +83,13 @@ impl ResourceAbout {
 }
 
 impl Content {
-    /// A block of plain text.
+    /// Creates a block of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 
-    /// Whether it is a picture, be it as a resource.
-    #[cfg(feature = "agent")]
-    pub(crate) fn is_picture(&self) -> bool {
+    /// Returns true for an image, also as a resource.
+    pub fn is_image(&self) -> bool {
         match self {
             Self::Image { .. } => true,
             Self::Resource { mime_type: Some(kind), data: Some(_), text: None, .. } => {
@@ -100,15 +99,14 @@ impl Content {
         }
     }
 
-    /// What stands in its place where a model is not shown it.
-    #[cfg(feature = "agent")]
-    pub(crate) fn left_out(&self, why: &str) -> String {
+    /// The placeholder for a block that a model does not receive.
+    pub fn left_out(&self, why: &str) -> String {
         let what = self.as_text();
         let what = what.trim_start_matches('[').trim_end_matches(']');
         format!("[left out, {why}: {what}]")
     }
 
-    /// The block as a text: its own, or one that says what it is.
+    /// The block as text: its own text, or a description of it.
     pub fn as_text(&self) -> Cow<'_, str> {
         let bytes = |base64: &str| base64.trim_end_matches('=').len() * 3 / 4;
         match self {
@@ -126,34 +124,34 @@ impl Content {
     }
 }
 
-/// One message of a prompt: who speaks, and what.
+/// One message of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// The content of the message.
     pub content: Vec<Content>,
 }
 
-/// What a backend hands back when the tool ran.
+/// The output of a backend.
 #[derive(Debug, Clone, Default)]
 pub struct ToolOutput {
-    /// What a model is shown, in order.
+    /// Content for the model, in order.
     pub content: Vec<Content>,
-    /// The structured answer, as the tool wrote it: key order and large numbers survive.
+    /// The structured output, unmodified: key order and large numbers survive.
     pub data: Option<Box<RawValue>>,
-    /// The tool itself says that it failed. Its content then explains why.
+    /// True if the tool reports its own failure. Its content then explains the reason.
     pub is_error: bool,
-    /// The whole answer as an MCP server wrote it, for those who hand it on untouched.
+    /// The unmodified result of an MCP server, for gateways.
     pub raw: Option<Box<RawValue>>,
-    /// Some of `raw` could not be turned into `content`, so the log keeps `raw` as well.
+    /// True if some of `raw` has no equivalent in `content`, so the log keeps `raw` as well.
     pub is_partial: bool,
-    /// The memory of all that.
+    /// The memory reservation for all of it.
     pub memory: Held,
 }
 
 impl ToolOutput {
-    /// About how much memory its texts take.
+    /// Approximate memory use of its strings.
     pub(crate) fn bytes(&self) -> usize {
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let raw = |json: &Option<Box<RawValue>>| json.as_ref().map_or(0, |json| json.get().len());
@@ -167,17 +165,28 @@ impl ToolOutput {
         self.content.iter().map(block).sum::<usize>() + raw(&self.data) + raw(&self.raw)
     }
 
-    /// An answer that is only text.
+    /// Creates an output of plain text.
+    ///
+    /// ```
+    /// let output = haft::ToolOutput::from_text("done");
+    /// assert_eq!(output.content[0].as_text(), "done");
+    /// ```
     pub fn from_text(text: impl Into<String>) -> Self {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
-    /// A structured answer; a model is shown its JSON.
+    /// Creates a structured output; a model receives its JSON.
     pub fn from_raw(data: Box<RawValue>) -> Self {
         Self { content: vec![Content::text(data.get())], data: Some(data), ..Self::default() }
     }
 
-    /// A structured answer from anything that serializes.
+    /// Creates a structured output from any serializable value.
+    ///
+    /// ```
+    /// let output = haft::ToolOutput::from_json(&serde_json::json!({"temp": 12.5}))?;
+    /// assert!(output.data.is_some());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn from_json(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self::from_raw)
     }

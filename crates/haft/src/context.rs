@@ -5,26 +5,26 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
+use crate::caller_handle::{CallOrigin, CallerRef};
 use crate::progress::{Progress, Reporter};
-use crate::requester::{Behind, Origin};
 use crate::trace::TraceContext;
 
-/// Who calls, on whose behalf, under which id. Travels with the call into its log entry.
+/// The caller, the session and the execution id of a call. Also written to its log entry.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
     /// The id of this execution and of its log entry.
     pub execution_id: String,
-    /// Who asked: a key's name, `cli`, a program's own name.
+    /// The caller's name: a key's name, `cli`, or a program's own name.
     pub caller: Option<String>,
     pub(crate) owner: Option<String>,
     /// The session or run the call belongs to.
     pub session: Option<String>,
-    /// What tools of one session share.
+    /// State shared by the tools of one session.
     pub state: SessionState,
     /// The trace the call belongs to.
     pub trace: Option<TraceContext>,
     pub(crate) reporter: Reporter,
-    pub(crate) requester: Behind,
+    pub(crate) caller_handle: CallerRef,
 }
 
 impl CallContext {
@@ -34,23 +34,23 @@ impl CallContext {
     }
 }
 
-/// Values that the tools of one session share. Lives as long as the session does.
+/// Values that the tools of one session share, for the lifetime of the session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionState(Arc<Mutex<HashMap<String, Value>>>);
 
 impl SessionState {
-    /// The value kept under `key`.
+    /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<Value> {
         self.0.lock().ok()?.get(key).cloned()
     }
 
-    /// Keeps `value` under `key` and hands back what was there.
+    /// Stores `value` under `key` and returns the previous value.
     pub fn set(&self, key: impl Into<String>, value: Value) -> Option<Value> {
         self.0.lock().ok()?.insert(key.into(), value)
     }
 }
 
-impl From<&CallContext> for Origin {
+impl From<&CallContext> for CallOrigin {
     fn from(context: &CallContext) -> Self {
         Self {
             execution_id: Some(context.execution_id.clone()),

@@ -1,45 +1,55 @@
-//! The one shape every call is answered in, whatever ran and however it ended.
+//! The result of a call: one shape for every tool and every outcome.
 
 use std::borrow::Cow;
 
+use haft_bounds::parse_error::describe;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::content::Content;
-use crate::error::{CallError, Code, MCP_ERROR};
+use crate::error::{CallError, Code, MCP_ERROR, RpcFailure, Stage};
 use crate::memory::Held;
 
-/// The answer to one call. `execution_id` is also the id of its log entry.
+/// The result of one call. `execution_id` is also the id of its log entry.
+///
+/// ```
+/// let json = r#"{"execution_id": "1", "tool": "add", "status": "success", "data": {"sum": 5}, "content": [],
+///                "message": null, "error": null, "queued_ms": 0, "duration_ms": 1}"#;
+/// let envelope: haft::Envelope = serde_json::from_str(json)?;
+/// assert_eq!(envelope.parse::<serde_json::Value>()?["sum"], 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Envelope {
     /// Identifies this execution; its log entry carries the same id.
     pub execution_id: String,
-    /// The tool that was asked for.
+    /// The requested tool.
     pub tool: String,
-    /// How the call ended.
+    /// Success or error.
     pub status: Status,
-    /// The structured answer, as the tool wrote it.
+    /// The structured output, unmodified.
     pub data: Option<Box<RawValue>>,
-    /// The answer as blocks a model can be shown.
+    /// The output as content blocks for a model.
     pub content: Vec<Content>,
-    /// One sentence for a person: why the call failed, or what there is to say beyond the answer.
+    /// One sentence for people: the reason of a failure, or a note besides the output.
     pub message: Option<String>,
-    /// Why the call failed and what to do about it.
+    /// The error and its remedy, if the call failed.
     pub error: Option<ErrorBody>,
-    /// How long the call waited for its turn.
+    /// Time the call waited for a slot.
     pub queued_ms: u64,
-    /// How long it took from request to answer, without the wait for its turn.
+    /// Time from request to answer, without the wait for a slot.
     pub duration_ms: u64,
-    /// The memory of a long answer.
+    /// The memory reservation for a long answer.
     #[serde(skip)]
     pub memory: Held,
 }
 
-/// Success or error; `error` says which error.
+/// Success or error; `error` holds the kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// The tool ran and its answer is valid.
+    /// The tool ran and its output is valid.
     Success,
     /// Anything else.
     Error,
@@ -50,21 +60,90 @@ pub enum Status {
 pub struct ErrorBody {
     /// One of a fixed set.
     pub code: Code,
-    /// What happened to which thing, and why.
+    /// The failure, the item it concerns, and the cause.
     pub message: String,
-    /// What to do next.
+    /// The remedy.
     pub remedy: Option<String>,
-    /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
+    /// Facts to show: JSON pointers, an exit code, the tail of stderr. Nothing is decided by them.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
+    /// The stage that the call reached, for programs in this process. An error that was read from a log has the default.
+    #[serde(skip)]
+    pub stage: Stage,
+    /// The error that the MCP server answered with, for programs in this process.
+    #[serde(skip)]
+    pub rpc: Option<RpcFailure>,
 }
 
 impl Envelope {
-    /// The answer as one text, for a model that takes nothing else. It is never empty: models take
-    /// an empty answer for a lost one.
+    /// The envelope of a successful call, or the error.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// use haft::{Code, ConfigBuilder, Runtime, ToolCall};
+    ///
+    /// let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// let runtime = Runtime::start(config).await?;
+    /// let error = runtime.call(ToolCall::new("missing", &())).await.into_result().unwrap_err();
+    /// assert_eq!(error.code, Code::UnknownTool);
+    /// println!("{error}; {}", error.remedy.as_deref().unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::result_large_err, reason = "the error is the answer, not the exception")]
+    pub fn into_result(mut self) -> Result<Self, ErrorBody> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
+
+    /// The result as a Rust type: from `data`, or from the text if there is no structured data.
+    ///
+    /// ```
+    /// # fn parse(envelope: haft::Envelope) -> Result<(), haft::ErrorBody> {
+    /// #[derive(serde::Deserialize)]
+    /// struct Weather {
+    ///     temp: f64,
+    /// }
+    ///
+    /// let weather: Weather = envelope.parse()?;
+    /// println!("{} degrees", weather.temp);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(clippy::result_large_err, reason = "the error is the answer, not the exception")]
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, ErrorBody> {
+        let envelope = self.into_result()?;
+        let text = match &envelope.data {
+            Some(data) => data.get().to_owned(),
+            None => envelope.model_text(),
+        };
+        serde_json::from_str(&text).map_err(|error| ErrorBody {
+            code: Code::OutputValidationError,
+            message: format!(
+                "the result of `{}` has another form: {}",
+                envelope.tool,
+                describe(&error)
+            ),
+            remedy: Some(format!(
+                "`haft log show {} --output` prints the result",
+                envelope.execution_id
+            )),
+            details: Value::Null,
+            stage: Stage::Failed,
+            rpc: None,
+        })
+    }
+
+    /// The answer as one string, for text-only models. Never empty, because models treat an empty
+    /// answer as a lost one.
     pub fn model_text(&self) -> String {
         if let Some(error) = &self.error {
-            // A tool that reports its own failure wrote that text for the model: it stays unmodified.
+            // A tool that reports its own failure wrote that text for the model: it stays
+            // unmodified.
             let is_own_text = !self.content.is_empty();
             return if is_own_text { error.message.clone() } else { error.model_text() };
         }
@@ -75,7 +154,7 @@ impl Envelope {
 }
 
 impl Envelope {
-    /// Sets `message`: the error, if there is one, and a note of the caller's.
+    /// Sets `message` from the error, if present, and a note of the caller.
     pub fn set_message(&mut self, note: Option<String>) {
         self.message = match (&self.error, note) {
             (Some(error), Some(note)) => Some(format!("{}; {note}", error.message)),
@@ -86,8 +165,8 @@ impl Envelope {
 }
 
 impl ErrorBody {
-    /// The error as a model reads it: the code in front, so that the model can tell kinds of failure apart.
-    /// Failures on the way to an MCP server keep the prefix that models know.
+    /// The error for a model, starting with the code, so that the model can distinguish kinds of
+    /// failure. Failures of an MCP server keep the prefix that models know.
     pub fn model_text(&self) -> String {
         let Self { code, message, .. } = self;
         if message.starts_with(MCP_ERROR) {
@@ -97,6 +176,14 @@ impl ErrorBody {
     }
 }
 
+impl std::fmt::Display for ErrorBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ErrorBody {}
+
 impl From<&CallError> for ErrorBody {
     fn from(error: &CallError) -> Self {
         Self {
@@ -104,6 +191,8 @@ impl From<&CallError> for ErrorBody {
             message: error.to_string(),
             remedy: error.remedy(),
             details: error.details(),
+            stage: error.stage(),
+            rpc: error.rpc().cloned(),
         }
     }
 }
@@ -128,7 +217,7 @@ mod tests {
         envelope.model_text()
     }
 
-    /// Proves S3-EC-1, S3-US3-5 on the side of the model.
+    /// Proves S3-EC-1, S3-US3-5 for models.
     #[test]
     fn a_model_always_gets_a_text() {
         assert_eq!(text(Vec::new()), "(no content)");

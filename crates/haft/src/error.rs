@@ -1,36 +1,38 @@
-//! Why a call fails: the cause first, then the remedy.
+//! Errors of a call: the cause first, then the remedy.
 
 use std::time::Duration;
 
+use haft_text::human;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::name::NAME_BYTES_MAX;
-#[cfg(feature = "mcp")]
-use crate::redact::Redactor;
+pub use haft_config::schema::Violation;
+
+use haft_config::redact::Redactor;
+use haft_text::name::NAME_BYTES_MAX;
 
 /// The fixed set of error codes. A program may rely on the spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Code {
     /// No tool of that name is offered.
     UnknownTool,
-    /// Policy refuses the call.
+    /// The policy denies the call.
     Denied,
-    /// The arguments do not fit the tool's input schema. The tool did not run.
+    /// The arguments do not match the tool's input schema. The tool did not run.
     ValidationError,
-    /// The answer does not fit the tool's output schema. It was not handed on.
+    /// The output does not match the tool's output schema. It was discarded.
     OutputValidationError,
     /// Too many calls are running or waiting.
     Busy,
     /// The tool gave no answer in time and was stopped.
     Timeout,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
     /// The tool ran and failed, or could not be run.
     ToolExecutionError,
-    /// What the call needs (a server, the log) is out of reach.
+    /// A dependency of the call (a server, the log) is unavailable.
     ServiceUnavailable,
-    /// The other side broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
@@ -39,7 +41,27 @@ pub enum Code {
 }
 
 impl Code {
-    /// The code as programs read it.
+    /// Every code.
+    ///
+    /// ```
+    /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
+    /// ```
+    pub const ALL: [Self; 12] = [
+        Self::UnknownTool,
+        Self::Denied,
+        Self::ValidationError,
+        Self::OutputValidationError,
+        Self::Busy,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::ToolExecutionError,
+        Self::ServiceUnavailable,
+        Self::ProtocolError,
+        Self::OutcomeUnknown,
+        Self::Stopping,
+    ];
+
+    /// The code as a string.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "UnknownTool",
@@ -58,18 +80,58 @@ impl Code {
     }
 }
 
-/// How every text about a failure on the way to an MCP server begins; models know it by that.
+/// The stage that a call reached before it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stage {
+    /// The tool did not run.
+    Refused(CallRefusal),
+    /// The tool had its turn, or the caller or Haft ended the call.
+    #[default]
+    Failed,
+    /// The tool may have taken effect; its answer was lost.
+    OutcomeUnknown,
+}
+
+/// Why a call did not reach its tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallRefusal {
+    /// No tool of that name is offered.
+    UnknownTool,
+    /// The name or the arguments cannot be read.
+    Unreadable,
+    /// The arguments do not fit the input schema.
+    Invalid,
+    /// No person approved the call.
+    NotApproved,
+    /// A limit is reached.
+    Busy,
+    /// The call could not be recorded.
+    NotLogged,
+}
+
+/// The JSON-RPC error that an MCP server answered a call with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RpcFailure {
+    /// The code.
+    pub code: i64,
+    /// The message, as the server wrote it.
+    pub message: String,
+    /// The data, if there is any.
+    pub data: Option<Value>,
+}
+
+/// Prefix of every message about a failed MCP server; models recognize it.
 pub const MCP_ERROR: &str = "MCP error: ";
 
-/// Why one call failed.
+/// The reasons why a call fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallError {
     /// No tool of that name is offered.
     #[error("no tool is named `{tool}`")]
     UnknownTool {
-        /// The name that was asked for.
+        /// The requested name.
         tool: String,
-        /// The nearest name that exists.
+        /// The nearest existing name.
         nearest: Option<String>,
     },
     /// The name is longer than any tool's.
@@ -79,10 +141,10 @@ pub enum CallError {
     LongName {
         /// The beginning of the name.
         tool: String,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// The arguments do not fit the input schema.
+    /// The arguments do not match the input schema.
     #[error("the arguments of `{tool}` are invalid: {}", sentence(violations))]
     InvalidInput {
         /// The tool that was called.
@@ -95,49 +157,49 @@ pub enum CallError {
     UnreadableInput {
         /// The tool that was called.
         tool: String,
-        /// What is wrong with them.
+        /// The parse error.
         problem: String,
     },
-    /// The answer does not fit the output schema.
+    /// The output does not match the output schema.
     #[error("the answer of `{tool}` does not fit its output schema: {}", sentence(violations))]
     InvalidOutput {
         /// The tool that was called.
         tool: String,
-        /// Every place where the answer differs from the schema.
+        /// Every place where the output differs from the schema.
         violations: Vec<Violation>,
     },
-    /// A person has to agree to each call of the tool, and nobody did.
+    /// Each call of the tool needs approval, and none was given.
     #[error("`{tool}` runs only when a person agrees to the call (`approval: ask`)")]
     ApprovalNeeded {
         /// The tool that was called.
         tool: String,
-        /// How whoever called can have it run.
+        /// The way for this caller to get approval.
         how: &'static str,
     },
-    /// A person was asked to agree to the call and did not.
+    /// A person denied the call.
     #[error("a person refused the call of `{tool}`{}", because(reason.as_deref()))]
     Refused {
         /// The tool that was called.
         tool: String,
-        /// Why, in their words.
+        /// The reason they gave.
         reason: Option<String>,
     },
-    /// A person was asked to agree to the call, and nobody answered.
-    #[error("nobody agreed to the call of `{tool}` within {} (`approval: ask`)", human(*after))]
+    /// No person answered the approval request in time.
+    #[error("no person approved the call of `{tool}` within {} (`approval: ask`)", human(*after))]
     Unanswered {
         /// The tool that was called.
         tool: String,
-        /// How long the question waited.
+        /// The timeout of the question.
         after: Duration,
     },
-    /// A limit is reached and the call may not or need not wait.
+    /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
         /// The tool that was called.
         tool: String,
-        /// Which limit, and how full it is.
+        /// The limit and its current use.
         reason: String,
-        /// Which setting to change.
+        /// The setting that controls the limit.
         setting: &'static str,
     },
     /// No answer in time.
@@ -145,14 +207,14 @@ pub enum CallError {
     Timeout {
         /// The tool that was called.
         tool: String,
-        /// The limit that was in force.
+        /// The timeout that applied.
         after: Duration,
         /// The MCP server that runs the tool.
         server: Option<String>,
-        /// What the tool knows about the reason.
+        /// The likely reason, from the tool.
         diagnosis: Option<Diagnosis>,
     },
-    /// The caller gave up, or asked for the call to be cancelled.
+    /// The caller cancelled the call.
     #[error("the call of `{tool}` was cancelled")]
     Cancelled {
         /// The tool that was called.
@@ -163,7 +225,7 @@ pub enum CallError {
     Failed {
         /// The tool that was called.
         tool: String,
-        /// What the backend says.
+        /// The failure that the backend reported.
         failure: Box<ToolFailure>,
     },
     /// The execution log cannot be written and `log.on_failure` is `refuse`.
@@ -173,7 +235,7 @@ pub enum CallError {
     LogUnavailable {
         /// The tool that was called.
         tool: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         problem: String,
     },
     /// Haft is shutting down.
@@ -184,12 +246,12 @@ pub enum CallError {
     },
 }
 
-/// The likely reason of a failure, and what to do about it.
+/// The likely reason of a failure, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What happened.
+    /// The reason.
     pub problem: String,
-    /// What to do next.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -197,74 +259,89 @@ fn also(diagnosis: Option<&Diagnosis>) -> String {
     diagnosis.map(|it| format!("; {}", it.problem)).unwrap_or_default()
 }
 
-/// One place where a value differs from its schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Violation {
-    /// JSON pointer to the place; the empty string is the whole value.
-    pub pointer: String,
-    /// What is wrong there.
-    pub problem: String,
-}
-
-/// What a backend reports when a tool could not be run or did not finish.
+/// A failure that a backend reports for a tool that could not run or did not finish.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolFailure {
     /// The tool ran and failed, or could not be started.
     #[error("{message}")]
     Execution {
-        /// What happened to which thing, and why.
+        /// The failure, the item it concerns, and the cause.
         message: String,
-        /// What to do next.
+        /// The remedy.
         remedy: Option<String>,
         /// Path, exit code, traceback, tail of stderr.
         details: Value,
     },
-    /// What the tool needs is out of reach.
+    /// The MCP server answered with a JSON-RPC error.
+    #[error("{message}")]
+    Rejected {
+        /// The failure, the item it concerns, and the cause.
+        message: String,
+        /// The remedy.
+        remedy: Option<String>,
+        /// The server.
+        server: String,
+        /// Its error.
+        error: Box<RpcFailure>,
+    },
+    /// The MCP server did not answer in time.
+    #[error("{message}")]
+    NoResponse {
+        /// The missing response, and the time it was waited for.
+        message: String,
+        /// The remedy.
+        remedy: Option<String>,
+        /// The server.
+        server: String,
+        /// The time that it had.
+        after: Duration,
+    },
+    /// A dependency of the tool is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// What happened to which thing, and why.
+        /// The failure, the item it concerns, and the cause.
         message: String,
-        /// What to do next.
+        /// The remedy.
         remedy: Option<String>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
-    /// The other side broke the protocol.
+    /// The peer violated the protocol.
     #[error("{message}")]
     Protocol {
-        /// What was wrong with which message.
+        /// The invalid message and the violation.
         message: String,
-        /// What to do next.
+        /// The remedy.
         remedy: Option<String>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
-    /// A person the tool asked did not want to answer.
+    /// A person refused to answer the tool's question.
     #[error("{message}")]
     Refused {
-        /// Who refused what, and why.
+        /// The refusal and its reason.
         message: String,
-        /// What to do next.
+        /// The remedy.
         remedy: Option<String>,
         /// Facts for a program: the reason.
         details: Value,
     },
-    /// A person the tool asked did not answer in time.
+    /// No person answered the tool's question in time.
     #[error("{message}")]
     Expired {
-        /// What did not come, and for how long it was waited for.
+        /// The missing answer and the timeout.
         message: String,
-        /// What to do next.
+        /// The remedy.
         remedy: Option<String>,
-        /// Facts for a program: how long it was waited for.
+        /// Facts for a program: the timeout.
         details: Value,
     },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
     OutcomeUnknown {
-        /// What happened to which thing.
+        /// The lost call.
         message: String,
-        /// What to do next, where there is more to do than to look whether it took effect.
+        /// The remedy, beyond checking if the call took effect.
         remedy: Option<String>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
@@ -272,27 +349,88 @@ pub enum ToolFailure {
 }
 
 impl ToolFailure {
-    /// A plain execution error without remedy or details.
+    /// Creates an execution error without remedy or details.
+    ///
+    /// ```
+    /// let failure = haft::ToolFailure::execution("the printer is out of paper");
+    /// assert_eq!(failure.to_string(), "the printer is out of paper");
+    /// ```
     pub fn execution(message: impl Into<String>) -> Self {
         Self::Execution { message: message.into(), remedy: None, details: Value::Null }
     }
 
-    /// The same failure with its secrets masked: it may quote what a server said.
-    #[cfg(feature = "mcp")]
+    /// Masks secrets, because a failure may quote a server.
     pub(crate) fn without_secrets(mut self, redactor: &Redactor) -> Self {
-        let (message, details) = match &mut self {
+        match &mut self {
             Self::Execution { message, details, .. }
             | Self::Unavailable { message, details, .. }
             | Self::OutcomeUnknown { message, details, .. }
             | Self::Refused { message, details, .. }
             | Self::Expired { message, details, .. }
-            | Self::Protocol { message, details, .. } => (message, details),
-        };
-        *message = redactor.text(message).into_owned();
-        let masked = redactor.json(&details.to_string()).into_owned();
-        *details = serde_json::from_str(&masked).unwrap_or(Value::Null);
+            | Self::Protocol { message, details, .. } => {
+                *message = redactor.text(message).into_owned();
+                mask(details, redactor);
+            }
+            Self::Rejected { message, error, .. } => {
+                *message = redactor.text(message).into_owned();
+                error.mask(redactor);
+            }
+            Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+        }
         self
     }
+
+    fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Execution { remedy, .. }
+            | Self::Rejected { remedy, .. }
+            | Self::NoResponse { remedy, .. }
+            | Self::Unavailable { remedy, .. }
+            | Self::Refused { remedy, .. }
+            | Self::Expired { remedy, .. }
+            | Self::Protocol { remedy, .. } => remedy.as_deref(),
+            Self::OutcomeUnknown { remedy, .. } => Some(
+                remedy
+                    .as_deref()
+                    .unwrap_or("check whether the tool took effect before you call it again"),
+            ),
+        }
+    }
+
+    /// Facts for a program.
+    fn details(&self) -> Value {
+        match self {
+            Self::Execution { details, .. }
+            | Self::Unavailable { details, .. }
+            | Self::Refused { details, .. }
+            | Self::Expired { details, .. }
+            | Self::Protocol { details, .. }
+            | Self::OutcomeUnknown { details, .. } => details.clone(),
+            Self::Rejected { server, error, .. } => {
+                let RpcFailure { code, message, data } = &**error;
+                json!({"server": server, "rpc_code": code, "rpc_message": message, "data": data})
+            }
+            Self::NoResponse { server, after, .. } => {
+                json!({"server": server, "timeout_ms": millis(*after)})
+            }
+        }
+    }
+}
+
+impl RpcFailure {
+    /// Masks the secrets that the server may have repeated.
+    pub(crate) fn mask(&mut self, redactor: &Redactor) {
+        self.message = redactor.text(&self.message).into_owned();
+        if let Some(data) = &mut self.data {
+            mask(data, redactor);
+        }
+    }
+}
+
+/// Masks secrets in a value that is shown.
+pub(crate) fn mask(value: &mut Value, redactor: &Redactor) {
+    let masked = redactor.json(&value.to_string()).into_owned();
+    *value = serde_json::from_str(&masked).unwrap_or(Value::Null);
 }
 
 impl CallError {
@@ -313,8 +451,12 @@ impl CallError {
             Self::LogUnavailable { .. } => Code::ServiceUnavailable,
             Self::Stopping { .. } => Code::Stopping,
             Self::Failed { failure, .. } => match &**failure {
-                ToolFailure::Execution { .. } => Code::ToolExecutionError,
-                ToolFailure::Unavailable { .. } => Code::ServiceUnavailable,
+                ToolFailure::Execution { .. } | ToolFailure::Rejected { .. } => {
+                    Code::ToolExecutionError
+                }
+                ToolFailure::Unavailable { .. } | ToolFailure::NoResponse { .. } => {
+                    Code::ServiceUnavailable
+                }
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
@@ -323,7 +465,7 @@ impl CallError {
         }
     }
 
-    /// What to do next.
+    /// The remedy.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::UnknownTool { nearest: Some(nearest), .. } => {
@@ -339,14 +481,14 @@ impl CallError {
                 Some("send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into())
             }
             Self::InvalidOutput { tool, .. } => Some(format!(
-                "mend the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
+                "fix the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
             )),
             Self::ApprovalNeeded { how, .. } => {
                 Some(format!("{how}, or set `approval: auto` for the tool"))
             }
             Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
             Self::Unanswered { .. } => Some(
-                "call again when somebody looks at the inbox, raise `inbox.timeout`, or set \
+                "call again when a person attends the inbox, raise `inbox.timeout`, or set \
                  `approval: auto` for the tool"
                     .into(),
             ),
@@ -370,17 +512,48 @@ impl CallError {
                     .into(),
             ),
             Self::Stopping { .. } => Some("call again when Haft is back".into()),
+            Self::Failed { failure, .. } => failure.remedy().map(ToOwned::to_owned),
+        }
+    }
+
+    /// The stage that the call reached.
+    pub fn stage(&self) -> Stage {
+        match self {
+            Self::UnknownTool { .. } => Stage::Refused(CallRefusal::UnknownTool),
+            Self::LongName { .. } | Self::UnreadableInput { .. } => {
+                Stage::Refused(CallRefusal::Unreadable)
+            }
+            Self::InvalidInput { .. } => Stage::Refused(CallRefusal::Invalid),
+            Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
+                Stage::Refused(CallRefusal::NotApproved)
+            }
+            Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
+            Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
-                ToolFailure::Execution { remedy, .. }
-                | ToolFailure::Unavailable { remedy, .. }
-                | ToolFailure::Refused { remedy, .. }
-                | ToolFailure::Expired { remedy, .. }
-                | ToolFailure::Protocol { remedy, .. } => remedy.clone(),
-                ToolFailure::OutcomeUnknown { remedy, .. } => {
-                    let check = "check whether the tool took effect before you call it again";
-                    Some(remedy.clone().unwrap_or_else(|| check.to_owned()))
-                }
+                ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::Execution { .. }
+                | ToolFailure::Rejected { .. }
+                | ToolFailure::NoResponse { .. }
+                | ToolFailure::Unavailable { .. }
+                | ToolFailure::Refused { .. }
+                | ToolFailure::Expired { .. }
+                | ToolFailure::Protocol { .. } => Stage::Failed,
             },
+            Self::InvalidOutput { .. }
+            | Self::Timeout { .. }
+            | Self::Cancelled { .. }
+            | Self::Stopping { .. } => Stage::Failed,
+        }
+    }
+
+    /// The error that the MCP server answered with.
+    pub fn rpc(&self) -> Option<&RpcFailure> {
+        match self {
+            Self::Failed { failure, .. } => match &**failure {
+                ToolFailure::Rejected { error, .. } => Some(error),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
@@ -391,14 +564,7 @@ impl CallError {
                 json!({ "violations": violations })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
-            Self::Failed { failure, .. } => match &**failure {
-                ToolFailure::Execution { details, .. }
-                | ToolFailure::Unavailable { details, .. }
-                | ToolFailure::Refused { details, .. }
-                | ToolFailure::Expired { details, .. }
-                | ToolFailure::Protocol { details, .. }
-                | ToolFailure::OutcomeUnknown { details, .. } => details.clone(),
-            },
+            Self::Failed { failure, .. } => failure.details(),
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }
@@ -413,33 +579,12 @@ impl CallError {
     }
 }
 
-/// The innermost error says what happened; those around it only where.
-pub fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
-/// Whole milliseconds, saturating: no duration here comes near the limit.
+/// Whole milliseconds, saturating.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A duration the way the configuration spells it: `30s`, `500ms`, `1.5s`.
-pub fn human(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    if millis.is_multiple_of(1000) {
-        format!("{}s", millis / 1000)
-    } else if millis < 1000 {
-        format!("{millis}ms")
-    } else {
-        format!("{}s", duration.as_secs_f64())
-    }
-}
-
-/// A reason as the end of a sentence.
+/// Formats a reason as the end of a sentence.
 pub(crate) fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }

@@ -7,16 +7,16 @@ use serde_json::value::RawValue;
 use crate::config::choices::InheritEnv;
 use crate::config::model::{Endpoint, LocalProgram};
 use crate::config::{Config, LoadOptions, Masked};
-use crate::live::{Action, Condition, Document, Edit, dry_run};
+use crate::live::{Action, Condition, Edit, RegistryDocument, dry_run};
 
 /// The value of the variable `SECRET`, which no permitted entry may reach.
 const MARK: &str = "haft-fuzz-secret-5e0c1b";
 
-/// Registers `entry` under the name `e` as a tool and as a server, under a policy that allows the command
-/// `cat`, the variable `FINE` and environment variables `FINE_*`. Returns what the policy decided.
+/// Registers `entry` under the name `e` as a tool and as a server, under a policy that allows the
+/// command `cat`, the variable `FINE` and environment variables `FINE_*`. Returns the decision of
+/// the policy.
 ///
-/// # Panics
-/// Panics if the policy permits an entry for which the loader resolved something else.
+/// # Panics Panics if the policy permits an entry for which the loader resolved something else.
 pub fn permit(entry: &str) -> String {
     let Ok(entry) = RawValue::from_string(entry.to_owned()) else {
         return "not JSON".to_owned();
@@ -24,7 +24,7 @@ pub fn permit(entry: &str) -> String {
     if entry.get().contains(MARK) {
         return "the mark itself".to_owned();
     }
-    let decisions = [Document::Tools, Document::Servers].map(|document| {
+    let decisions = [RegistryDocument::Tools, RegistryDocument::Servers].map(|document| {
         let action = Action::Put(entry.clone());
         let edit = Edit { document, name: "e".to_owned(), action, condition: Condition::Always };
         match dry_run(&edit, &options()) {
@@ -47,7 +47,7 @@ fn options() -> LoadOptions<'static> {
         ("HAFT__POLICY__ALLOWED_ENV", "[FINE_*]"),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    // The root is a folder on every machine; nothing in it is read, for the texts are given.
+    // The root exists on every machine; no file in it is read, because the documents are given.
     let root = Path::new("/").to_path_buf();
     LoadOptions {
         files: vec![root.clone()],

@@ -1,50 +1,82 @@
-//! Arguments as they came and as they were understood, from one reading: what policy checks is what
-//! the tool gets.
+//! Arguments as text and as a parsed value, from one parse: the policy checks exactly what the tool
+//! receives.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use haft_bounds::json::{Budget, NODES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Number, Value};
 
 /// Deepest nesting of arguments.
 pub const DEPTH_MAX: usize = 64;
-/// Largest arguments that are read.
+/// Maximum size of arguments.
 pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The arguments of a call: one JSON object.
 #[derive(Debug, Clone)]
 pub struct Arguments {
-    raw: Box<RawValue>,
+    raw: Arc<RawValue>,
     value: Value,
 }
 
+/// Arguments as they came. Those that are JSON already are not read again to find that out.
+#[derive(Debug, Clone)]
+pub(crate) enum ArgumentText {
+    /// A part of a message that was read.
+    Json(Arc<RawValue>),
+    /// Anything else, which may not be JSON.
+    Text(String),
+}
+
+impl ArgumentText {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Json(json) => json.get(),
+            Self::Text(text) => text,
+        }
+    }
+
+    /// The arguments as JSON, for the log: a string where they are not JSON.
+    pub(crate) fn as_json(&self) -> Cow<'_, RawValue> {
+        let text = match self {
+            Self::Json(json) => return Cow::Borrowed(json),
+            Self::Text(text) => text,
+        };
+        let trimmed = text.trim();
+        match serde_json::from_str(if trimmed.is_empty() { "{}" } else { trimmed }) {
+            Ok(json) => Cow::Borrowed(json),
+            Err(_) => to_raw_value(text).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned),
+        }
+    }
+}
+
 impl Arguments {
-    /// Reads a JSON object of the usual size. Repeated keys are refused, because two readers may take different
-    /// ones of them.
+    /// Parses a JSON object within the default limit. Rejects repeated keys, because two parsers
+    /// may pick different ones.
     pub fn parse(text: &str) -> Result<Self, String> {
         Self::parse_within(text, NODES_MAX)
     }
 
-    /// Reads a JSON object that has at most `nodes_max` values and keys.
+    /// Parses a JSON object with at most `nodes_max` values and keys.
     pub fn parse_within(text: &str, nodes_max: usize) -> Result<Self, String> {
-        if text.len() > ARGUMENTS_BYTES_MAX {
-            return Err(format!("they have more than {ARGUMENTS_BYTES_MAX} bytes"));
+        let text = if text.trim().is_empty() { "{}" } else { text.trim() };
+        let value = read(text, nodes_max)?;
+        let raw = RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())?;
+        Ok(Self { raw: raw.into(), value })
+    }
+
+    /// Reads the arguments of a call, as [`parse_within`](Self::parse_within) does.
+    pub(crate) fn of_call(text: &ArgumentText, nodes_max: usize) -> Result<Self, String> {
+        match text {
+            ArgumentText::Json(json) => {
+                let value = read(json.get(), nodes_max)?;
+                Ok(Self { raw: Arc::clone(json), value })
+            }
+            ArgumentText::Text(text) => Self::parse_within(text, nodes_max),
         }
-        let budget = Budget::nodes(nodes_max);
-        budget.check(text.as_bytes()).map_err(|excess| format!("they have {excess}"))?;
-        let text = if text.trim().is_empty() { "{}" } else { text };
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let value =
-            Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
-        reader.end().map_err(|error| error.to_string())?;
-        if !value.is_object() {
-            return Err("they are not a JSON object".into());
-        }
-        let raw =
-            RawValue::from_string(text.trim().to_owned()).map_err(|error| error.to_string())?;
-        Ok(Self { raw, value })
     }
 
     /// The text as it came: key order and large numbers are the caller's.
@@ -52,13 +84,29 @@ impl Arguments {
         &self.raw
     }
 
-    /// What the text means.
+    /// The parsed value.
     pub fn value(&self) -> &Value {
         &self.value
     }
 }
 
-/// Any JSON value, each key once, at most [`DEPTH_MAX`] deep.
+/// Reads a JSON object.
+fn read(text: &str, nodes_max: usize) -> Result<Value, String> {
+    if text.len() > ARGUMENTS_BYTES_MAX {
+        return Err(format!("they have more than {ARGUMENTS_BYTES_MAX} bytes"));
+    }
+    let budget = Budget::nodes(nodes_max);
+    budget.check(text.as_bytes()).map_err(|excess| format!("they have {excess}"))?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
+    reader.end().map_err(|error| error.to_string())?;
+    if !value.is_object() {
+        return Err("they are not a JSON object".into());
+    }
+    Ok(value)
+}
+
+/// Any JSON value without repeated keys, at most [`DEPTH_MAX`] deep.
 #[derive(Clone, Copy)]
 struct Strict {
     depth: usize,

@@ -1,75 +1,119 @@
-//! Haft gives an LLM agent one handle on every tool it may use.
+//! Haft gives an LLM agent one handle on every tool it may use: Rust functions, Python scripts, programs and the tools
+//! of MCP servers. Every call is validated, limited, recorded and answered with one [`Envelope`].
 //!
-//! Read [`mod@call`] first: it is the path every call takes, whoever asks and whatever runs.
+//! # A first toolbox
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! use std::time::Duration;
+//!
+//! use haft::{ConfigBuilder, FunctionTool, Runtime, ToolCall};
+//! use serde_json::json;
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet {
+//!     name: String,
+//! }
+//!
+//! let greet = FunctionTool::typed("greet", "Greets by name.", |args: Greet| async move {
+//!     Ok(format!("Hello, {}!", args.name))
+//! });
+//! let config = ConfigBuilder::new().folder(folder.path()).build()?;
+//! let runtime = Runtime::builder(config).tool(greet).start().await?;
+//!
+//! let envelope = runtime.call(ToolCall::new("greet", &json!({"name": "Ada"}))).await;
+//! assert_eq!(envelope.model_text(), "Hello, Ada!");
+//!
+//! runtime.shutdown(Duration::from_secs(1)).await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guide
+//!
+//! - **Configure** with [`ConfigBuilder`], [`Config::from_yaml`] or [`Config::load`]. All three make the same checks and
+//!   report every problem at once. Nothing is connected before the whole configuration is valid.
+//! - **Add tools** with [`FunctionTool::typed`], [`FunctionTool::new`] or the trait [`Tool`]. Scripts, commands and MCP
+//!   servers come from the configuration.
+//! - **Start** with [`Runtime::builder`]. A [`Runtime`] is cheap to clone; clones share the toolbox.
+//! - **Call** with [`Runtime::call`]. It always returns an [`Envelope`]; [`Envelope::into_result`] and
+//!   [`Envelope::parse`] turn it into a `Result`. Dropping the future cancels the call.
+//! - **Approve**: tools with `approval: ask` need [`ToolCall::approved`], or [`ToolCall::asking_people`] and an answer
+//!   in [`Runtime::inbox`].
+//! - **Let a model use the toolbox** with `haft_agent::Agent`.
+//! - **Change** the toolbox while it runs with [`Runtime::apply`]; calls in flight keep the state they started with.
+//! - **Stop** with [`Runtime::shutdown`]: no process stays behind.
+//!
+//! `crates/haft/examples` has whole programs: `quickstart`, `mcp_servers`, `approver`. `crates/haft-agent/examples` has
+//! `agent_events` and `scripted_model`.
+//!
+//! # Features
+//!
+//! `typed` ([`FunctionTool::typed`], with `schemars`) is on by default.
+//!
+//! # Inside
+//!
+//! [`Runtime::call`] is the path of every call, for every caller and every kind of tool.
 
-#[cfg(feature = "agent")]
-pub mod agent;
-pub mod backend;
-pub mod call;
-pub mod config;
-pub mod content;
+mod backend;
+mod call;
+mod caller_handle;
+mod config_builder;
+mod content;
 mod context;
-mod definition;
-pub mod edit;
-#[cfg(feature = "mcp")]
 mod embeddings;
-pub mod envelope;
-pub mod error;
+mod envelope;
+mod error;
 #[doc(hidden)]
 pub mod fuzz;
-pub mod inbox;
+pub mod human_input;
 pub mod json;
-pub mod json_text;
 pub mod live;
-mod lookalike;
 pub mod memory;
-#[cfg(feature = "agent")]
-pub mod model;
-mod name;
 mod policy;
 mod progress;
 pub mod record;
-mod redact;
 pub mod registry;
-mod requester;
 mod runtime;
-pub mod schema;
-pub mod select;
 mod server_state;
 mod session;
-mod sight;
-pub mod text;
-pub mod tool;
-mod tool_metadata;
+mod tool;
+mod tool_filter;
 mod trace;
 
-#[cfg(feature = "mcp")]
+pub use backend::builtin::texts as builtin_tools;
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
-pub use call::{CallState, CallSummary, RunningCall, ToolCall};
+pub use call::{CallState, CallSummary, InlineTool, RunningCall, ToolCall};
+pub use caller_handle::{CallOrigin, CallerHandle, Question, Refusal};
 pub use config::Config;
-pub use config::nearest;
+pub use config_builder::{ConfigBuilder, ServerBuilder};
 pub use content::{Content, Message, ResourceAbout, ToolOutput};
-pub use envelope::{Envelope, Status};
-pub use error::{CallError, Code, Diagnosis, ToolFailure};
-#[cfg(feature = "mcp")]
+pub use envelope::{Envelope, ErrorBody, Status};
+pub use error::{
+    CallError, CallRefusal, Code, Diagnosis, MCP_ERROR, RpcFailure, Stage, ToolFailure, Violation,
+};
+/// Configuration.
+pub use haft_config::config;
+pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
     extension, http_client_builder, oauth, server as mcp_server,
 };
-pub use inbox::{Ask, Inbox};
-pub use name::NAME_BYTES_MAX;
+/// The choice of a tool for a request.
+pub use haft_select as select;
+pub use haft_text::name::NAME_BYTES_MAX;
+pub use human_input::{HumanInbox, HumanQuestion};
 pub use policy::Admitted;
 pub use progress::Progress;
-pub use requester::{Origin, Question, Refusal, Requester};
 pub use runtime::{
-    ConnectFailed, EffectiveValue, Figures, INSTRUCTIONS_BYTES_MAX, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolFigures, ToolInfo,
+    ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolInfo, ToolLoadStats,
 };
-#[cfg(feature = "mcp")]
-pub use runtime::{Offer, PromptInfo, Registration, ResourceInfo, ToolOffer};
+pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;
-pub use tool::{CallContext, FunctionTool, Tool, ToolDefinition};
-pub use tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
+pub use tool::{BoxFuture, CallContext, FunctionTool, SessionState, Tool, ToolDefinition};
 pub use trace::TraceContext;

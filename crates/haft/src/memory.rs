@@ -8,27 +8,28 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The setting that limits everything in flight.
+/// The setting that limits the bytes in flight.
 pub const SETTING: &str = "limits.in_flight_bytes_max";
 
-/// One caller or one server may take at most one part in this many of the budget, and less while others take
-/// theirs.
+/// One caller or server may use at most one part in this many of the budget, and less while others
+/// use theirs.
 pub const SHARE: usize = 2;
 
-/// How many counters the owners share. Two owners with one counter share its part; the hash decides which, and
-/// no caller can choose it.
+/// Number of counters that the owners share. Two owners with one counter share its part; a keyed
+/// hash assigns them, so no caller can choose one.
 const COUNTERS: usize = 1024;
 
 /// The memory that one value or key of a parsed JSON document takes, measured with room for growth: 72 bytes for a
 /// value in a list that doubles, about 200 for a key and its value in an object.
 const NODE_BYTES: usize = 128;
-/// Reservations up to this size are taken of the whole, and not of their owner's share, unless memory is scarce.
+/// Reservations up to this size count against the whole budget only, and not against the owner's
+/// share, unless memory is scarce.
 const UNSHARED_BYTES: usize = 16 * 1024;
-/// Shorter documents are charged this many times their length instead, without being looked through.
+/// Documents shorter than this are charged at this factor without scanning.
 const SMALL_BYTES: usize = 4 * 1024;
 const SMALL_FACTOR: usize = 16;
 
-/// The bytes in flight, and how many there may be. Clones share it.
+/// The bytes in flight and their limit. Clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget(Arc<State>);
 
@@ -41,7 +42,7 @@ struct State {
     hasher: RandomState,
 }
 
-/// Whose share bytes are taken from.
+/// The owner whose share is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner<'a> {
     /// A caller, by name. All callers without a name count as one.
@@ -50,7 +51,7 @@ pub enum Owner<'a> {
     Server(&'a str),
 }
 
-/// Bytes that are in flight, given back when dropped.
+/// Bytes in flight, released when dropped.
 #[derive(Debug)]
 pub struct Reservation {
     budget: MemoryBudget,
@@ -58,22 +59,22 @@ pub struct Reservation {
     bytes: usize,
 }
 
-/// The figures of a budget.
+/// Statistics of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryFigures {
+pub struct MemoryStats {
     /// The bytes in flight.
     pub in_flight: usize,
-    /// How many there may be.
+    /// The limit.
     pub max: usize,
-    /// How often there was no room.
+    /// Number of refused reservations.
     pub refused: u64,
 }
 
-/// There is no room for more bytes.
+/// No room for more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct OverBudget {
     needed: usize,
-    /// With what the same reservation has already.
+    /// Including the bytes the same reservation already holds.
     together: usize,
     limit: usize,
     is_share: bool,
@@ -88,14 +89,14 @@ impl fmt::Display for OverBudget {
 }
 
 impl OverBudget {
-    /// Whether waiting may help: the bytes would fit if nothing else were in flight.
+    /// Returns true if waiting may help: the bytes fit an empty budget.
     pub fn is_transient(&self) -> bool {
         self.together <= self.limit
     }
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes, none of them taken.
+    /// Creates an unused budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(State {
             limit: AtomicUsize::new(limit),
@@ -106,15 +107,15 @@ impl MemoryBudget {
         }))
     }
 
-    /// Changes the limit. What is in flight beyond a lower one stays.
+    /// Changes the limit. Reservations beyond a lowered limit stay.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Takes `bytes` of the budget and of the owner's share of it.
+    /// Reserves `bytes` of the budget and of the owner's share.
     pub fn reserve(&self, bytes: usize, owner: Owner<'_>) -> Result<Reservation, OverBudget> {
         let is_scarce = || {
-            let MemoryFigures { in_flight, max, .. } = self.figures();
+            let MemoryStats { in_flight, max, .. } = self.stats();
             in_flight > max / SHARE
         };
         let has_share = bytes > UNSHARED_BYTES || is_scarce();
@@ -123,7 +124,8 @@ impl MemoryBudget {
         Ok(Reservation { budget: self.clone(), owner, bytes })
     }
 
-    /// Counts bytes that are there already and cannot be refused. They leave less room, first of all to their owner.
+    /// Counts bytes that already exist and cannot be refused. They reduce the room, first of all
+    /// for their owner.
     pub fn charge(&self, bytes: usize, owner: Option<Owner<'_>>) -> Reservation {
         let owner = owner.map(|owner| self.counter(owner));
         self.0.in_flight.fetch_add(bytes, Ordering::Relaxed);
@@ -133,9 +135,9 @@ impl MemoryBudget {
         Reservation { budget: self.clone(), owner, bytes }
     }
 
-    /// How much is in flight now.
-    pub fn figures(&self) -> MemoryFigures {
-        MemoryFigures {
+    /// Returns the current statistics.
+    pub fn stats(&self) -> MemoryStats {
+        MemoryStats {
             in_flight: self.0.in_flight.load(Ordering::Relaxed),
             max: self.0.limit.load(Ordering::Relaxed),
             refused: self.0.refused.load(Ordering::Relaxed),
@@ -152,8 +154,8 @@ impl MemoryBudget {
         let limit = limit.load(Ordering::Relaxed);
         if let Some(owner) = owner {
             let share = limit / SHARE;
-            // An owner never has more than what stays free: alone it gets half, and of n greedy owners
-            // each gets one part in n + 1, which leaves one part to everyone else.
+            // An owner never gets more than what stays free: alone it gets half, and each of n
+            // greedy owners gets one part in n + 1, which leaves one part for everyone else.
             let free = limit.saturating_sub(in_flight.load(Ordering::Relaxed));
             if bytes > free && bytes <= share {
                 return Err(self.refuse(bytes, limit, false));
@@ -184,14 +186,14 @@ impl MemoryBudget {
     }
 }
 
-/// Adds `bytes` unless that exceeds `limit`; whether it was added.
+/// Adds `bytes` unless that exceeds `limit`. Returns true if they were added.
 fn take_up_to(counter: &AtomicUsize, bytes: usize, limit: usize) -> bool {
     let add = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= limit);
     counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
 }
 
 impl Reservation {
-    /// Takes `more` bytes. What it had stays if there is no room.
+    /// Reserves `more` bytes. Keeps the existing bytes if there is no room.
     pub fn grow(&mut self, more: usize) -> Result<(), OverBudget> {
         let together = self.bytes + more;
         let taken = self.budget.take(more, self.owner);
@@ -200,7 +202,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// How many bytes it has.
+    /// The number of reserved bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -212,12 +214,12 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory that a value holds until its last clone is dropped.
+/// A reservation that a value holds until its last clone is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct Held(Option<Arc<Reservation>>);
 
 impl Held {
-    /// Whether it holds any.
+    /// Returns true if it holds no reservation.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -229,7 +231,7 @@ impl From<Reservation> for Held {
     }
 }
 
-/// The memory that a JSON text takes when it is parsed into values, estimated before it is.
+/// Estimates the memory of a JSON text once it is parsed into values.
 pub fn parsed_bytes(json: &[u8]) -> usize {
     if json.len() <= SMALL_BYTES {
         return json.len() * SMALL_FACTOR;
@@ -237,7 +239,7 @@ pub fn parsed_bytes(json: &[u8]) -> usize {
     json.len() + nodes(json) * NODE_BYTES
 }
 
-/// About how many values and keys a JSON text has: what separates them, counted outside strings.
+/// Estimates the number of values and keys of a JSON text by counting separators outside strings.
 fn nodes(json: &[u8]) -> usize {
     let mut count = 1;
     let mut at = 0;
@@ -252,7 +254,7 @@ fn nodes(json: &[u8]) -> usize {
     count
 }
 
-/// The place behind the quote that ends the string which begins at `at`.
+/// The position after the quote that ends the string starting at `at`.
 fn end_of_string(json: &[u8], mut at: usize) -> usize {
     while let Some(found) = json.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += found + 1;
@@ -299,16 +301,16 @@ mod tests {
             let name = ["a", "b", "c"][round % 3];
             held.extend(budget.reserve(piece, Owner::Caller(Some(name))));
         }
-        let free = LIMIT - budget.figures().in_flight;
+        let free = LIMIT - budget.stats().in_flight;
         assert!(free >= LIMIT / 4 - piece, "{free} of {LIMIT} bytes are free");
         assert!(budget.reserve(piece, Owner::Caller(Some("honest"))).is_ok());
-        // Those who took first do not keep what they would have alone.
+        // Early owners lose the part they would have alone.
         assert!(budget.reserve(piece, Owner::Caller(Some("a"))).is_err());
     }
 
     proptest! {
-        /// Whatever is taken and given back, the sum is right, no owner has more than its share, and nothing is
-        /// left in the end.
+        /// For any sequence of reservations the sum is correct, no owner exceeds its share, and the
+        /// end is zero.
         #[test]
         fn the_sum_is_right_within_the_limit_and_zero_in_the_end(
             steps in prop::collection::vec(step(), 0..60),
@@ -337,17 +339,17 @@ mod tests {
                     Step::Grow(..) | Step::Drop(_) => {}
                 }
                 let sum: usize = held.iter().map(Reservation::bytes).sum();
-                prop_assert_eq!(budget.figures().in_flight, sum);
+                prop_assert_eq!(budget.stats().in_flight, sum);
                 prop_assert!(sum <= LIMIT + charged);
                 let shares = budget.0.owners.iter().map(|it| it.load(Ordering::Relaxed));
                 prop_assert!(shares.max().unwrap_or_default() <= LIMIT / SHARE + charged);
             }
             drop(held);
-            prop_assert_eq!(budget.figures().in_flight, 0);
+            prop_assert_eq!(budget.stats().in_flight, 0);
             prop_assert!(budget.0.owners.iter().all(|it| it.load(Ordering::Relaxed) == 0));
         }
 
-        /// The estimate never falls below what a tree of values takes by its parts.
+        /// The estimate never falls below the computed size of a tree of values.
         #[test]
         fn the_estimate_counts_every_value_and_key(
             json in "[\\[\\]{}:,\"a-c\\\\0-9 ]{0,40}",
@@ -380,7 +382,7 @@ mod tests {
                     for round in 0..20_000_usize {
                         let bytes = (round * 7 + thread * 13) % (LIMIT / 3);
                         held.extend(budget.reserve(bytes, Owner::Caller(Some(&name))));
-                        assert!(budget.figures().in_flight <= LIMIT);
+                        assert!(budget.stats().in_flight <= LIMIT);
                         if let Some(last) = held.last_mut() {
                             let _ = last.grow(bytes / 2);
                         }
@@ -391,7 +393,7 @@ mod tests {
                 });
             }
         });
-        let MemoryFigures { in_flight, refused, .. } = budget.figures();
+        let MemoryStats { in_flight, refused, .. } = budget.stats();
         assert_eq!(in_flight, 0);
         assert!(refused > 0, "the test has to reach the limit");
     }

@@ -1,4 +1,4 @@
-//! What a caller hears of a call before its answer: its id, and how far it is.
+//! Notifications that a caller receives before the answer: the execution id and progress.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,26 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// How much is done. Grows from report to report.
+    /// Completed work. Increases from report to report.
     pub progress: f64,
-    /// How much there is to do, where that is known.
+    /// Total work, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What is going on, in words.
+    /// A message for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// So much of `total` is done.
+    /// Progress of `progress` out of `total`.
     pub fn new(progress: f64, total: impl Into<Option<f64>>) -> Self {
         Self { progress, total: total.into(), message: None }
     }
 
-    /// Says what is going on.
+    /// Sets the message.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -36,7 +36,7 @@ impl Progress {
 type StartFn = Arc<dyn Fn(&str) + Send + Sync>;
 type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Whom a call tells about itself.
+/// The listeners of a call.
 #[derive(Clone, Default)]
 pub(crate) struct Listeners {
     pub(crate) start: Option<StartFn>,
@@ -46,7 +46,7 @@ pub(crate) struct Listeners {
 impl Listeners {
     pub(crate) fn started(&self, execution_id: &str) {
         if let Some(listener) = &self.start {
-            told("whoever waits for the id of a call", || listener(execution_id));
+            told("the listener for the id of a call", || listener(execution_id));
         }
     }
 
@@ -66,29 +66,28 @@ impl fmt::Debug for Listeners {
     }
 }
 
-/// The way of a tool's reports to whoever listens. Clones share it.
+/// Delivers a tool's reports to the listener. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Reporter(Option<Arc<Mutex<Option<ProgressFn>>>>);
 
 impl Reporter {
-    /// Whether anybody listens.
-    #[cfg(feature = "mcp")]
+    /// Returns true if a listener is registered.
     pub(crate) fn is_heard(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Hands a report on, in order; dropped when the call is over.
+    /// Delivers a report in order; drops it once the call has ended.
     pub(crate) fn report(&self, progress: Progress) {
         let Some(listener) = &self.0 else { return };
-        // Held while the listener hears: reports of several threads stay in order, and `close`
-        // waits for the last one, so that none comes after the answer.
+        // Held while the listener runs: reports of several threads stay in order, and `close` waits
+        // for the last one, so that none follows the answer.
         let listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = &*listener {
-            told("whoever hears the progress of a call", || listener(progress));
+            told("the listener for the progress of a call", || listener(progress));
         }
     }
 
-    /// The call is over: nobody hears anything from now on.
+    /// Ends delivery, because the call has ended.
     pub(crate) fn close(&self) {
         if let Some(listener) = &self.0 {
             let gone = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -103,7 +102,7 @@ impl fmt::Debug for Reporter {
     }
 }
 
-/// Calls code of the embedding program. If that panics, it is no fault of the call.
+/// Runs a callback of the embedding program. A panic in it does not fail the call.
 pub(crate) fn told(whom: &str, tell: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(tell)).is_err() {
         tracing::error!("{whom} panicked");

@@ -1,23 +1,23 @@
-//! How an MCP server is doing, in one word.
+//! The state of an MCP server.
 
 use serde::Serialize;
 
-/// How a server is doing.
+/// The state of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
-    /// It is left out by `disabled: true`.
+    /// Disabled by `disabled: true`.
     Disabled,
-    /// It is only configured; nobody needed it yet.
+    /// Configured, with no connection attempt yet.
     Configured,
-    /// It is being connected.
+    /// A connection attempt is running.
     Connecting,
-    /// It answers.
+    /// Connected.
     Ready,
-    /// It answers, but something is missing.
+    /// Connected, but some of its lists are missing.
     Degraded,
-    /// It cannot be reached.
+    /// Unreachable.
     Unavailable,
-    /// It was stopped.
+    /// Stopped.
     Stopped,
 }

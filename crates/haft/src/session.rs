@@ -1,11 +1,11 @@
-//! What the tools of one session share, for as many sessions as are remembered.
+//! State shared by the tools of one session, for a bounded number of sessions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use crate::context::SessionState;
 
-/// How many sessions are remembered; the one opened first is forgotten first.
+/// Maximum number of remembered sessions; the oldest is evicted first.
 const SESSIONS_MAX: usize = 1000;
 
 /// The state of each session.
@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Sessions {
-    /// The state of a session; a call without one has a state of its own.
+    /// Returns the state of a session; a call without one gets its own state.
     pub(crate) fn state(&self, session: Option<&str>) -> SessionState {
         let Some(session) = session else {
             return SessionState::default();

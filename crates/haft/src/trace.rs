@@ -1,16 +1,16 @@
-//! W3C trace context: which trace a call belongs to, read by the letter of the specification.
+//! W3C trace context of a call, parsed strictly as specified.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The longest `tracestate` that is passed on; the specification asks for at least this much.
+/// The longest `tracestate` that is propagated; the specification requires at least this much.
 const STATE_BYTES_MAX: usize = 512;
-/// How many members a `tracestate` may have.
+/// Maximum number of members in a `tracestate`.
 const STATE_MEMBERS_MAX: usize = 32;
-/// How long a key or a value in it may be.
+/// Maximum length of a key or value in it.
 const STATE_PART_BYTES_MAX: usize = 256;
 
-/// The trace a call belongs to, as `traceparent` and `tracestate` say it. Cheap to clone.
+/// The trace context of a call, from `traceparent` and `tracestate`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     /// `00-TRACE-PARENT-FLAGS`, valid.
@@ -19,10 +19,10 @@ pub struct TraceContext {
     maker: Maker,
 }
 
-/// Who made the span a context names.
+/// The creator of the span that a context names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Maker {
-    /// Whoever sent the context.
+    /// The sender of the context.
     Caller,
     /// This program, as the first of its trace.
     Root,
@@ -31,8 +31,8 @@ enum Maker {
 }
 
 impl TraceContext {
-    /// Reads the two headers. Nothing if `traceparent` is not of version 00 or breaks a rule. A
-    /// `tracestate` that breaks one is dropped, and the trace goes on without it.
+    /// Parses the two headers. Returns `None` if `traceparent` is not of version 00 or is invalid.
+    /// An invalid `tracestate` is dropped, and the trace continues without it.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         if !is_parent(traceparent) {
             return None;
@@ -42,14 +42,14 @@ impl TraceContext {
         Some(Self { parent: traceparent.into(), state, maker: Maker::Caller })
     }
 
-    /// A new trace, recorded, with its first span, which this program makes. Nothing if an id is zero.
+    /// Returns a new sampled trace whose first span this program creates. `None` if an id is zero.
     pub fn root(trace_id: [u8; 16], span_id: [u8; 8]) -> Option<Self> {
         let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
         let parent = format!("00-{trace:032x}-{span:016x}-01");
         is_parent(&parent).then(|| Self { parent: parent.into(), state: None, maker: Maker::Root })
     }
 
-    /// A span of this program's below this one, in the same trace. Nothing if the id is zero.
+    /// Returns a child span of this program in the same trace. `None` if the id is zero.
     pub fn child(&self, span_id: [u8; 8]) -> Option<Self> {
         let (span, flags) = (u64::from_be_bytes(span_id), &self.parent[53..]);
         let parent = format!("00-{}-{span:016x}-{flags}", self.trace_id());
@@ -57,7 +57,8 @@ impl TraceContext {
         is_parent(&parent).then(|| Self { parent: parent.into(), state: self.state.clone(), maker })
     }
 
-    /// Whether this program made the span, with [`root`](Self::root) or [`child`](Self::child).
+    /// Returns true if this program created the span, with [`root`](Self::root) or
+    /// [`child`](Self::child).
     pub fn is_own(&self) -> bool {
         match self.maker {
             Maker::Caller => false,
@@ -65,7 +66,7 @@ impl TraceContext {
         }
     }
 
-    /// The id of the span above one that this program made: that of whoever asked for it.
+    /// The id of the parent of a span that this program created.
     pub fn above(&self) -> Option<&str> {
         match &self.maker {
             Maker::Caller | Maker::Root => None,
@@ -78,14 +79,14 @@ impl TraceContext {
         &self.parent[3..35]
     }
 
-    /// The id of the span that asks: 16 hexadecimal digits.
+    /// The id of the calling span: 16 hexadecimal digits.
     pub fn parent_id(&self) -> &str {
         &self.parent[36..52]
     }
 
-    /// Whether the caller records this trace.
+    /// Returns true if the caller records this trace.
     pub fn is_sampled(&self) -> bool {
-        // The last bit of the last digit; it was checked to be one.
+        // The last bit of the last digit, which was validated.
         self.parent
             .chars()
             .last()
@@ -126,7 +127,7 @@ fn is_hex(text: &str, length: usize) -> bool {
 fn is_state(text: &str) -> bool {
     let blank = [' ', '\t'];
     let members = text.split(',').map(|member| member.trim_matches(blank));
-    // Empty members are allowed, and count for nothing.
+    // Empty members are valid and ignored.
     let members: Vec<&str> = members.filter(|member| !member.is_empty()).collect();
     let mut keys = HashSet::new();
     let is_member = |member: &str| match member.split_once('=') {

@@ -1,4 +1,4 @@
-//! Servers that repeat every secret they were given in everything they say about themselves.
+//! Servers that repeat every secret they were given in everything they report about themselves.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub fn servers(workspace: &Workspace, also: &str) -> (Value, Running) {
     let [(_, env), (_, file), (_, config), (_, args), (_, header), (_, password), (_, query)] =
         CANARIES;
     workspace.write("canary.env", format!("FROM_FILE={file}\n"));
-    // A command line is shown, so what the server says comes from a file.
+    // A command line is shown, so the server's answers come from a file.
     let script = workspace.write("talker.json", talker("process", also).to_string());
     let http = Fixture::serve(Transport::Http, &talker("remote", also));
     let url = http.url.replace("http://", &format!("http://user:{password}@"));
@@ -64,7 +64,7 @@ fn talker(name: &str, also: &str) -> Value {
     })
 }
 
-/// Fails if a text holds one of [`CANARIES`] or `also`.
+/// Fails if a string contains one of [`CANARIES`] or `also`.
 #[track_caller]
 pub fn assert_masked(what: &str, text: &str, also: &str) {
     for secret in CANARIES.iter().map(|(_, secret)| *secret).chain([also]) {

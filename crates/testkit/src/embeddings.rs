@@ -11,14 +11,14 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-/// What it answers.
+/// The kind of answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmbeddingAnswer {
-    /// A direction for each of its topics: a text points to those whose words it has.
+    /// A direction for each of its topics: a string points to those whose words it has.
     Vectors,
-    /// The same with so many more numbers: another model.
+    /// The same with this many additional numbers: another model.
     Longer(usize),
-    /// Vectors, unless one of the texts has more characters.
+    /// Vectors, unless one of the strings has more characters.
     Limited(usize),
     /// This status and text.
     Refusal(u16, &'static str),
@@ -48,7 +48,7 @@ pub struct Asked {
     pub authorization: Option<String>,
     /// The model that was asked for.
     pub model: String,
-    /// The texts.
+    /// The strings to embed.
     pub input: Vec<String>,
 }
 
@@ -68,12 +68,12 @@ impl EmbeddingServer {
         Self { address, shared }
     }
 
-    /// Says how it answers from now on.
+    /// Sets the answer to later requests.
     pub fn answers(&self, answer: EmbeddingAnswer) {
         *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 
-    /// What it was asked since the last look.
+    /// Returns the requests since the last call of this function.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -84,7 +84,7 @@ async fn embed(
     headers: HeaderMap,
     Json(question): Json<Value>,
 ) -> Response {
-    let texts = question["input"].as_array().expect("a list of texts");
+    let texts = question["input"].as_array().expect("a list of strings");
     let input: Vec<String> =
         texts.iter().map(|text| text.as_str().expect("a text").to_owned()).collect();
     assert_eq!(question["encoding_format"], "float");

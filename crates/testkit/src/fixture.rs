@@ -1,6 +1,6 @@
 //! The programmable MCP server `mcp-fixture`, for tests of clients.
 //!
-//! What it can be told is in `bin/mcp-fixture/scenario.rs`; `{}` is a healthy legacy server.
+//! Its settings are in `bin/mcp-fixture/scenario.rs`; `{}` is a healthy legacy server.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const BINARY: &str = "mcp-fixture";
-/// What a server prints before its URL.
+/// The prefix of the line in which a server prints its URL.
 const LISTENING: &str = "listening on ";
 
 /// The programmable MCP server.
@@ -76,7 +76,7 @@ impl Fixture {
     }
 }
 
-/// A server under way. Killed when the test lets go of it.
+/// A running server. Killed when the test drops it.
 #[derive(Debug)]
 pub struct Running {
     /// Where it listens.
@@ -103,7 +103,7 @@ impl Running {
         crate::eventually("it stops", || is_stopped(self.pid()).then_some(()));
     }
 
-    /// Goes on after [`Running::pause`].
+    /// Continues after [`Running::pause`].
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -127,7 +127,7 @@ impl Drop for Running {
     }
 }
 
-/// Whether every thread of a process stands still. The signal that stops them takes its time.
+/// Returns true if every thread of a process stands still. The signal that stops them takes its time.
 pub fn is_stopped(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
     tasks.flatten().all(|task| {

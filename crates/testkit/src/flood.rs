@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The most that one connection gets, should a client take all of it.
 const CONNECTION_BYTES_MAX: u64 = 8 << 30;
-/// How long a client may leave the server's bytes unread before the server gives up.
+/// Longest time that a client may leave the server's bytes unread before the server gives up.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The server. It stops when it is dropped.
@@ -19,7 +19,7 @@ pub struct Flood {
     is_over: Arc<AtomicBool>,
 }
 
-/// What each request gets.
+/// The answers to requests, in order.
 #[derive(Debug, Clone)]
 struct Script {
     head: String,

@@ -25,11 +25,11 @@ pub struct Guarded {
 
 struct Facts {
     origin: String,
-    /// How long a token lasts, in seconds.
+    /// Lifetime of a token, in seconds.
     token_secs: u64,
     issued: Mutex<u32>,
     refreshed: Mutex<u32>,
-    /// How often a program got a token with its own credentials.
+    /// Number of tokens that a program got with its own credentials.
     granted: Mutex<u32>,
     /// The client ids that people were asked to allow.
     clients: Mutex<Vec<String>>,
@@ -92,7 +92,7 @@ impl Guarded {
         Self { url: format!("{origin}/mcp"), facts, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// How often a program got a token with the id [`CLIENT_ID`] and the secret [`CLIENT_SECRET`].
+    /// Number of tokens that a program got with the id [`CLIENT_ID`] and the secret [`CLIENT_SECRET`].
     pub fn granted(&self) -> u32 {
         *self.facts.granted.lock().unwrap()
     }
@@ -107,7 +107,7 @@ impl Guarded {
         *self.facts.issued.lock().unwrap() += 1;
     }
 
-    /// How often a refresh token was exchanged.
+    /// Number of refresh tokens that were exchanged.
     pub fn refreshed(&self) -> u32 {
         *self.facts.refreshed.lock().unwrap()
     }

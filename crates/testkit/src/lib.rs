@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared parts of the tests.
 
 // A test that cannot be set up has failed, so everything here panics.
 #![allow(clippy::missing_panics_doc)]
@@ -8,8 +8,8 @@ pub mod embeddings;
 pub mod fixture;
 mod flood;
 pub mod guarded;
-mod heard;
 pub mod hostile;
+mod log_capture;
 pub mod model;
 mod ordinary;
 pub mod peers;
@@ -19,7 +19,7 @@ pub mod times;
 mod workspace;
 
 pub use flood::Flood;
-pub use heard::Heard;
+pub use log_capture::LogCapture;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
 pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS};
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// The longest a test waits for something that must happen.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How often a condition is looked at.
+/// Interval between two checks of a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Waits until `probe` finds something. Panics with `what` when the deadline passes.
@@ -46,7 +46,7 @@ pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether a process with this id is running; one that ended and waits to be reaped is not.
+/// Returns true if a process with this id is running; one that ended and waits to be reaped is not.
 pub fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;

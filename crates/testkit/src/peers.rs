@@ -1,7 +1,7 @@
 //! Real MCP servers and clients of other people, which `cargo xtask peers` installs.
 //!
-//! A server is a [`CommandLine`]; one that listens is started with [`CommandLine::listen`]. What the
-//! official SDKs see of a server tells [`Reference`].
+//! A server is a [`CommandLine`]; one that listens is started with [`CommandLine::listen`]. [`Reference`] shows a
+//! server as the official SDKs see it.
 
 mod command;
 mod reference;
@@ -21,7 +21,7 @@ pub enum Era {
     Modern,
 }
 
-/// How server-everything is reached.
+/// The transport of server-everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Everything {
     /// Over its standard input and output.
@@ -63,7 +63,7 @@ pub fn sequential_thinking() -> CommandLine {
     npm_server("server-sequential-thinking").env("DISABLE_THOUGHT_LOGGING", "true")
 }
 
-/// The server that tells the time in UTC. Stdio; the one of the modern era speaks both.
+/// The server that returns the time in UTC. Stdio; the one of the modern era speaks both.
 pub fn time(era: Era) -> CommandLine {
     python_server(era, "mcp_server_time").arg("--local-timezone").arg("UTC")
 }

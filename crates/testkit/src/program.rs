@@ -28,13 +28,13 @@ pub struct Program {
 /// Leaves out the tools that Haft brings itself.
 pub const WITHOUT_BUILTINS: (&str, &str) = ("HAFT__BUILTIN__ENABLED", "false");
 
-/// Lets Haft start what the configuration in a workspace says, without asking.
+/// Lets Haft start the programs that the configuration in a workspace names, without asking.
 pub const TRUSTED: (&str, &str) = ("HAFT_TRUST", "1");
 
-/// How a program ended and what it printed.
+/// The exit and the output of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Its exit code; 128 and the signal's number where a signal ended it, as shells say.
+    /// Its exit code; 128 plus the signal's number if a signal ended it, as shells report it.
     pub code: i32,
     /// Its standard output.
     pub stdout: String,
@@ -102,7 +102,7 @@ impl Program {
         command.envs([TRUSTED]).envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
-        // The program may end without reading; that is no failure of the test.
+        // The program may end without reading; the test does not fail for that.
         let mut stdin = child.stdin.take().expect("a pipe");
         drop(stdin.write_all(self.stdin.as_bytes()));
         drop(stdin);
@@ -112,7 +112,7 @@ impl Program {
     }
 }
 
-/// A program under way. Killed when the test lets go of it.
+/// A running program. Killed when the test drops it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -126,7 +126,7 @@ impl Running {
         self.stdout.next()
     }
 
-    /// What it printed to standard error up to now.
+    /// The standard error so far.
     pub fn stderr_so_far(&self) -> String {
         self.stderr.as_ref().map(Gathered::so_far).unwrap_or_default()
     }
@@ -176,7 +176,7 @@ impl Drop for Running {
     }
 }
 
-/// An exit code, as shells say it.
+/// An exit code as shells report it.
 pub(crate) fn exit_code(status: ExitStatus) -> i32 {
     let signalled = || 128 + status.signal().unwrap_or_default();
     status.code().unwrap_or_else(signalled)

@@ -1,4 +1,4 @@
-//! What benchmarks make of the times they measure.
+//! Statistics over the times that benchmarks measure.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl Times {
     }
 }
 
-/// How many times `other` fits into `one`.
+/// The ratio of `one` to `other`.
 pub fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64().max(1e-12)
 }

@@ -49,8 +49,7 @@ impl Workspace {
         &self.path
     }
 
-    /// A text with everything replaced that differs from run to run: this folder, execution ids,
-    /// times and durations.
+    /// Replaces everything that differs from run to run: this folder, execution ids, times and durations.
     pub fn stable(&self, text: &str) -> String {
         let text = text.replace(&self.path.display().to_string(), "WORKSPACE");
         let changing = [

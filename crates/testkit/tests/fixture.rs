@@ -50,7 +50,7 @@ fn a_modern_client_discovers_and_calls() {
 }
 
 #[test]
-fn a_modern_tool_asks_for_input_and_goes_on_with_it() {
+fn a_modern_tool_asks_for_input_and_resumes_with_it() {
     let mut wire = connect("http", &json!({ "era": "modern" }));
     let mut params = json!({ "name": "elicit", "arguments": {} });
     let answer = wire.request(&modern(1, "tools/call", params.clone()));
@@ -70,7 +70,7 @@ fn a_modern_tool_asks_for_input_and_goes_on_with_it() {
 }
 
 #[test]
-fn a_modern_header_must_say_what_the_body_says() {
+fn a_modern_header_must_match_the_body() {
     let server = Fixture::serve(Transport::Http, &json!({ "era": "modern" }));
     let mut wire = Http::to(server);
     let message = modern(1, "tools/call", json!({ "name": "text" }));

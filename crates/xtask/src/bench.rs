@@ -6,27 +6,30 @@ use crate::gateways;
 use crate::run::{cargo, step};
 use crate::tools::require_program;
 
+/// Benchmarks measure what is shipped.
+const PROFILE: &str = "--profile=dist";
+
 pub(crate) fn call_path() -> Result<()> {
-    step(&mut cargo(&["build", "--release", "--package", "haft-server"]))?;
-    step(&mut cargo(&["bench", "--package", "haft-server", "--bench", "call_path"]))
+    step(&mut cargo(&["build", PROFILE, "--package", "haft-server"]))?;
+    step(&mut cargo(&["bench", PROFILE, "--package", "haft-server", "--bench", "call_path"]))
 }
 
 pub(crate) fn select() -> Result<()> {
-    step(&mut cargo(&["bench", "--package", "haft", "--bench", "select"]))
+    step(&mut cargo(&["bench", PROFILE, "--package", "haft-select", "--bench", "select"]))
 }
 
 pub(crate) fn serve() -> Result<()> {
     require_program("wrk", "wrk")?;
-    step(&mut cargo(&["bench", "--package", "haft-server", "--bench", "serve"]))
+    step(&mut cargo(&["bench", PROFILE, "--package", "haft-server", "--bench", "serve"]))
 }
 
 pub(crate) fn mcp() -> Result<()> {
-    step(&mut cargo(&["bench", "--package", "haft", "--bench", "mcp"]))
+    step(&mut cargo(&["bench", PROFILE, "--package", "haft", "--bench", "mcp"]))
 }
 
 /// Installs the gateways that are measured beside Haft. `options` are the benchmark's own.
 pub(crate) fn gateway(options: &[&str]) -> Result<()> {
     let peers = gateways::install();
-    let args = ["bench", "--package", "haft-server", "--bench", "gateway", "--"];
+    let args = ["bench", PROFILE, "--package", "haft-server", "--bench", "gateway", "--"];
     step(cargo(&args).args(options).env("HAFT_BENCH_PEERS", peers.to_string()))
 }

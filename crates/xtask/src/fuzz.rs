@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use crate::run::{cargo, root, shown_path, step, target};
 use crate::tools::require;
 
-/// How long each target runs in `cargo xtask test`.
+/// Run time of each target in `cargo xtask test`.
 pub(crate) const SECONDS: u64 = 60;
 /// The longest that one input may take.
 const INPUT_SECONDS_MAX: &str = "20";

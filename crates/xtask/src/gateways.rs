@@ -1,6 +1,6 @@
 //! The published gateways that are measured beside Haft, installed into `target/peers`.
 //!
-//! Each is installed by itself: one that cannot be had is told to the benchmark, with the reason.
+//! Each is installed by itself: one that cannot be installed is reported to the benchmark, with the reason.
 
 use std::path::PathBuf;
 

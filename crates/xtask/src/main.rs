@@ -1,16 +1,22 @@
 //! The project's own commands: `cargo xtask test` and `cargo xtask bench NAME`.
 
 mod advisories;
+mod api;
 mod bench;
 mod conformance;
+mod console;
+mod dist;
+mod docs;
 mod fuzz;
 mod gateways;
+mod instructions;
 mod model;
 mod modules;
 mod peers;
 mod run;
 mod test;
 mod tools;
+mod words;
 
 use std::process::ExitCode;
 
@@ -26,6 +32,10 @@ cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
 cargo xtask bench gateway [--quick] [NAME...]
                                `haft serve` beside a bare pass-through and published gateways
+cargo xtask bench instructions [--debug] [--by-function]
+                               instructions and allocations per call by part, against their budget (callgrind)
+cargo xtask bench instructions --built
+                               the same for the debug build of the tests, as `cargo xtask test` does it
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
 cargo xtask model-test         the agent with a real model: HAFT_MODEL_URL, or HAFT_MODEL_FILE for llama.cpp
@@ -35,7 +45,13 @@ cargo xtask faults load [--seconds N] [--minutes N] [--seed N] [--clients N] [--
                                the load test alone: hostile clients and servers beside honest calls
 cargo xtask fuzz [--seconds N] [TARGET...]
                                run the fuzz targets, a minute each by default
+cargo xtask api [--write]      compare the public API of the libraries with docs/api, or write it there
+cargo xtask dist [--binary PATH]
+                               a tarball and a Debian package in target/artifacts, with checksums
+cargo xtask docs               check links, requirement ids and spelling of the documents
+cargo xtask console [--write]   check the web console in a browser, or build its embedded files
 cargo xtask modules            check that the modules of each crate form no cycle
+cargo xtask words              check the language of comments, documentation and messages
 cargo xtask advisories         check the dependencies against the RustSec advisory database
 cargo xtask coverage           line coverage of config, registry and policy";
 
@@ -52,10 +68,21 @@ fn main() -> ExitCode {
         ["bench", "call-path"] => bench::call_path(),
         ["bench", "serve"] => bench::serve(),
         ["bench", "gateway", ref options @ ..] => bench::gateway(options),
+        ["bench", "instructions", "--built"] => instructions::check_built(),
+        ["bench", "instructions", ref options @ ..] => instructions::run(options),
+        [instructions::BACKEND] => instructions::run_backend(),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
         ["model-test"] => model::run(),
+        ["api"] => api::check(),
+        ["api", "--write"] => api::write(),
+        ["api", folder] => api::print(folder),
+        ["dist", ref options @ ..] => dist::run(options),
+        ["docs"] => docs::check(),
+        ["console"] => console::check_built(),
+        ["console", "--write"] => console::write(),
         ["modules"] => modules::check(),
+        ["words"] => words::check(),
         ["advisories"] => advisories::check(),
         ["fuzz", ref options @ ..] => fuzz::run_with(options),
         ["faults"] => test::faults(),

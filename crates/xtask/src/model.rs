@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::run::{cargo, root, step, target};
 
-/// How long llama.cpp's server may take to load its model.
+/// Longest time that llama.cpp's server may take to load its model.
 const LOADING_MAX: Duration = Duration::from_mins(5);
 
 const HOW: &str = "\
@@ -67,7 +67,7 @@ const TASKS: [Task; 5] = [
 /// A search tool that answers what the tests' search service answers, so that nothing leaves this machine.
 const TOOLS: &str = r#"{"tools": [{
   "name": "web_search", "type": "local", "config": {"script_path": "search.py"},
-  "description": "Searches the web. Use it for what is recent or changes, such as news, prices or weather. Not for general knowledge.",
+  "description": "Searches the web. Use it for what is recent or changes, such as prices or weather. Not for general knowledge.",
   "input_schema": {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 }]}"#;
 const SEARCH: &str = "def run(args):\n    return '1. Weather in Seoul - https://weather.example/seoul\\n   Seoul now: 21 degrees Celsius, sunny.'\n";
@@ -142,7 +142,7 @@ impl Model {
     }
 }
 
-/// llama.cpp's server says at `/health` that its model is loaded.
+/// Waits until `/health` of llama.cpp's server reports a loaded model.
 fn wait_for(url: &str, server: &mut Child) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < LOADING_MAX {

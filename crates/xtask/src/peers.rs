@@ -1,7 +1,7 @@
 //! The real MCP servers and clients that tests talk to, installed into `target/peers`.
 //!
-//! Every version is pinned in `crates/xtask/peers`. A stamp beside each installation holds the pins
-//! it was made from, so a second run costs nothing and a changed pin installs anew.
+//! Every version is pinned in `crates/xtask/peers`. A stamp beside each installation holds the pins it was made from,
+//! so a second run costs nothing and a changed pin installs again.
 
 use std::fs;
 use std::io::ErrorKind;

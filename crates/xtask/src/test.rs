@@ -1,14 +1,16 @@
-//! What CI runs, in the order in which a mistake shows soonest.
+//! The steps of CI, in the order in which a mistake shows soonest.
 
 use anyhow::Result;
 
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
-use crate::{advisories, conformance, fuzz, modules, peers};
+use crate::{
+    advisories, api, conformance, console, docs, fuzz, instructions, modules, peers, words,
+};
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
-    ["crates/haft/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
+    ["crates/haft-config/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
 
 pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
@@ -18,18 +20,21 @@ pub(crate) fn run() -> Result<()> {
     require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
+    api::check()?;
+    docs::check()?;
+    words::check()?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
-    // The core has to build without the MCP feature.
-    step(&mut cargo(&["check", "--package", "haft", "--no-default-features"]))?;
     peers::install()?;
     step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;
-    // The tests have built what these need, with the features of the whole workspace: anew and for one
-    // package alone, everything below it would be built a second time.
+    // The tests have built the binaries that these need, with the features of the whole workspace: for one package
+    // alone, everything below it would be built a second time.
+    console::check_built()?;
     conformance::client::run_built()?;
     conformance::gateway::run_built()?;
+    instructions::check_built()?;
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
     advisories::check()?;
     fuzz::run(fuzz::SECONDS, &[])?;
@@ -37,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// How often a service is killed while it writes; the usual run does it less often.
+/// Number of times that a service is killed while it writes; the usual run does it less often.
 const KILLS: &str = "300";
 
 /// The tests of faults of the machine at full length.
@@ -51,8 +56,8 @@ pub(crate) fn faults() -> Result<()> {
 
 /// Hostile clients and servers beside honest calls. `options` are the benchmark's own.
 pub(crate) fn load(options: &[&str]) -> Result<()> {
-    step(&mut cargo(&["build", "--release", "--package", "testkit", "--bin", "mcp-fixture"]))?;
-    let args = ["bench", "--package", "haft-server", "--bench", "hostile", "--"];
+    step(&mut cargo(&["build", "--profile=dist", "--package", "testkit", "--bin", "mcp-fixture"]))?;
+    let args = ["bench", "--profile=dist", "--package", "haft-server", "--bench", "hostile", "--"];
     step(cargo(&args).args(options))
 }
 
@@ -66,7 +71,16 @@ fn require_for_faults() -> Result<()> {
 /// S0-90 asks.
 pub(crate) fn coverage() -> Result<()> {
     let mut command = TARPAULIN.command()?;
-    command.args(["tarpaulin", "--engine", "ptrace", "--package", "haft", "--skip-clean"]);
+    command.args([
+        "tarpaulin",
+        "--engine",
+        "ptrace",
+        "--package",
+        "haft",
+        "--package",
+        "haft-config",
+        "--skip-clean",
+    ]);
     command.args(["--out", "Stdout", "--fail-under", "90.1", "--target-dir", "target/coverage"]);
     for folder in COVERED {
         command.args(["--include-files", folder]);

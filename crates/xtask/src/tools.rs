@@ -1,4 +1,4 @@
-//! Programs the steps need: used where they are installed, else installed into `target/tools`.
+//! Programs that the steps need: used if they are installed, otherwise installed into `target/tools`.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub(crate) fn require_answer(program: &str, probe: &[&str], package: &str) -> Re
     if succeeds(program, probe) {
         return Ok(());
     }
-    // Where packages may be installed, they are; elsewhere the error says what is missing.
+    // Packages are installed if that is permitted; otherwise the error names the missing program.
     let installed = install(package);
     if installed.is_err() || !succeeds(program, probe) {
         let probe = probe.join(" ");

@@ -12,7 +12,7 @@ use super::{Client, ClientOptions, Identity, Params, listen};
 use crate::error::{Failure, RequestError, RpcError, TransportError, UNSUPPORTED_VERSION};
 use crate::extension::TASKS_EXTENSION;
 use crate::handler::Handler;
-use crate::inbox::Inbox;
+use crate::message_router::MessageRouter;
 use crate::session::{RequestOptions, Session};
 use crate::transport::{Connector, Era};
 
@@ -32,14 +32,14 @@ pub enum Protocol {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ConnectError {
-    /// What happened to which thing, and why.
+    /// The failure, the item it concerns, and the cause.
     pub message: String,
     /// The failure underneath.
     pub cause: RequestError,
 }
 
 impl ConnectError {
-    /// Whether trying again may help.
+    /// Returns true if trying again may help.
     pub fn is_transient(&self) -> bool {
         match &self.cause {
             RequestError::Transport(error) => error.is_transient(),
@@ -49,7 +49,7 @@ impl ConnectError {
         }
     }
 
-    /// How long the server asks to be left alone.
+    /// The server's `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.cause {
             RequestError::Transport(error) => error.retry_after,
@@ -80,8 +80,8 @@ struct Opening<'a> {
 }
 
 impl Client {
-    /// Connects. `fallback` is tried where the server says that it does not speak the first
-    /// transport (streamable HTTP, then HTTP+SSE).
+    /// Connects. `fallback` is tried if the server reports that it does not speak the first transport (streamable
+    /// HTTP, then HTTP+SSE).
     ///
     /// There is no time limit in here: the caller has one and drops the future, which closes
     /// whatever was opened.
@@ -99,12 +99,12 @@ impl Client {
                 match first.modern(Some(options.probe_timeout)).await {
                     Ok(client) => return Ok(client),
                     Err(error) if !may_be_legacy(&error) => return Err(error),
-                    // A stateless probe leaves nothing behind, but the transport may: start anew.
+                    // A stateless probe leaves nothing behind, but the transport may: open a new connection.
                     Err(_) => open(connector, &handler, &options).await?.legacy(false).await,
                 }
             }
-            // A server of the legacy era may end when it is asked anything before `initialize`;
-            // one of the modern era just says that it does not know the word.
+            // A server of the legacy era may end when it receives any request before `initialize`; one of the modern
+            // era just reports an unknown method.
             Protocol::Auto => first.legacy(true).await,
             Protocol::Legacy => first.legacy(false).await,
         };
@@ -115,7 +115,7 @@ impl Client {
                     Ok(second) => second.legacy(false).await,
                     Err(second) => Err(second),
                 };
-                // What went wrong first says more about a server that speaks neither.
+                // The first error is more informative about a server that speaks neither.
                 second.map_err(|second| if second.is_transient() { second } else { error })
             }
             (outcome, _) => outcome,
@@ -128,9 +128,10 @@ async fn open<'a>(
     handler: &'a Arc<dyn Handler>,
     options: &'a ClientOptions,
 ) -> Result<Opening<'a>, ConnectError> {
-    let inbox = Inbox::with_budget(Arc::clone(handler), options.limits, options.budget.clone());
-    let transport = connector.open(inbox.clone()).await?;
-    Ok(Opening { session: Session::new(transport, inbox), handler, options })
+    let router =
+        MessageRouter::with_budget(Arc::clone(handler), options.limits, options.budget.clone());
+    let transport = connector.open(router.clone()).await?;
+    Ok(Opening { session: Session::new(transport, router), handler, options })
 }
 
 impl Opening<'_> {
@@ -216,7 +217,7 @@ impl Opening<'_> {
             identity,
             options: self.options.clone(),
             meta,
-            mirrors: Mutex::new(HashMap::new()),
+            param_headers: Mutex::new(HashMap::new()),
             task_tools: Mutex::default(),
             watched: Mutex::default(),
         }
@@ -227,7 +228,7 @@ fn client_info(options: &ClientOptions) -> Value {
     json!({"name": options.name, "version": options.version})
 }
 
-/// What we can do, and the configuration the server is to get with it.
+/// Our capabilities, and the configuration for the server.
 fn capabilities(options: &ClientOptions, handler: &dyn Handler) -> Value {
     let mut capabilities = handler.capabilities();
     if let (Some(config), Value::Object(map)) = (&options.config, &mut capabilities) {
@@ -256,14 +257,14 @@ pub(super) fn meta(options: &ClientOptions, handler: &dyn Handler) -> String {
 }
 
 impl Client {
-    /// Asks for log messages, without waiting: a server that refuses is no worse for it.
+    /// Requests log messages without waiting: a refusal does no harm.
     fn set_log_level(&self) {
         let Some(level) = self.options.log_level.filter(|_| self.identity.can("logging")) else {
             return;
         };
         let session = self.session.clone();
         let options = self.limited(None);
-        self.session.inbox().spawn(async move {
+        self.session.router().spawn(async move {
             let id = session.next_id();
             let params = Params::new().text("level", level).json("", None);
             let _ = session.request(id, "logging/setLevel", &params, options).await;
@@ -271,7 +272,7 @@ impl Client {
     }
 }
 
-/// Whether a refused version comes with a list of others that has the modern one.
+/// Returns true if a refused version comes with a list of others that has the modern one.
 fn supports_modern(error: &RpcError) -> bool {
     #[derive(serde::Deserialize)]
     struct Supported {
@@ -282,8 +283,8 @@ fn supports_modern(error: &RpcError) -> bool {
     supported.is_some_and(|it| it.supported.iter().any(|version| version == MODERN_VERSION))
 }
 
-/// Whether a failed probe may mean that the server is of the legacy era. Someone who is not there
-/// or wants credentials is neither.
+/// Returns true if a failed probe may mean that the server is of the legacy era. Someone who is not there or wants
+/// credentials is neither.
 fn may_be_legacy(error: &ConnectError) -> bool {
     match &error.cause {
         RequestError::Transport(error) => match error.kind {
@@ -304,7 +305,7 @@ fn may_be_legacy(error: &ConnectError) -> bool {
     }
 }
 
-/// A refused `server/discover` has reasons of many kinds in servers that never heard of it.
+/// A refused `server/discover` has many kinds of reasons in servers that do not know the method.
 fn without_modern(error: ConnectError) -> ConnectError {
     let ConnectError { message, cause } = error;
     let message = match &cause {
@@ -319,7 +320,7 @@ fn without_modern(error: ConnectError) -> ConnectError {
     ConnectError { message, cause }
 }
 
-/// Whether the refusal is the one of a server that has no streamable HTTP.
+/// Returns true if the refusal is the one of a server that has no streamable HTTP.
 fn speaks_another_transport(error: &ConnectError) -> bool {
     matches!(
         &error.cause,

@@ -1,4 +1,4 @@
-//! Who a server says it is. Never a base for policy: it can say anything.
+//! A server's own description. Never a base for policy: it is unverified.
 
 use std::borrow::Cow;
 
@@ -15,30 +15,30 @@ pub(crate) const MODERN_VERSION: &str = "2026-07-28";
 pub(crate) const LEGACY_VERSIONS: [&str; 4] =
     ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// What a server said about itself at the beginning.
+/// A server's description of itself from the handshake.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// Which protocol is spoken.
     pub era: Era,
     /// Its version.
     pub protocol_version: String,
-    /// The server's name, if it says one.
+    /// The server's name, if given.
     pub name: Option<String>,
-    /// The server's own version, if it says one.
+    /// The server's own version, if given.
     pub version: Option<String>,
-    /// What it can do: as it was sent, or if that is long, what of it is in use.
+    /// Its capabilities: unmodified, or if they are long, only those in use.
     pub capabilities: Value,
-    /// How it wants to be used.
+    /// Its instructions for use.
     pub instructions: Option<String>,
 }
 
 impl Identity {
-    /// Whether the server declares a capability, such as `tools` or `prompts`.
+    /// Returns true if the server declares a capability, such as `tools` or `prompts`.
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.get(capability).is_some_and(|it| !it.is_null())
     }
 
-    /// Whether the server declares an extension, such as `io.modelcontextprotocol/tasks`.
+    /// Returns true if the server declares an extension, such as `io.modelcontextprotocol/tasks`.
     pub fn has_extension(&self, extension: &str) -> bool {
         let extensions = self.capabilities.get("extensions");
         extensions.and_then(|it| it.get(extension)).is_some_and(|it| !it.is_null())
@@ -50,18 +50,18 @@ impl Identity {
         all.filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str())
     }
 
-    /// Whether the server announces changes of a list.
+    /// Returns true if the server announces changes of a list.
     pub fn announces(&self, capability: &str) -> bool {
         let flag = self.capabilities.get(capability).and_then(|it| it.get("listChanged"));
         flag.and_then(Value::as_bool).unwrap_or(false)
     }
 }
 
-/// How much of the capabilities is kept as it was sent. Of more, only those in use are kept.
+/// Largest size of capabilities that are kept unmodified. Of larger ones, only those in use are kept.
 const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
 const USED_CAPABILITIES: [&str; 7] =
     ["tools", "prompts", "resources", "completions", "logging", "extensions", "tasks"];
-/// How much is kept of how a server wants to be used.
+/// Largest part of a server's instructions that is kept.
 const INSTRUCTIONS_BYTES_MAX: usize = 64 * 1024;
 
 /// The answer to `initialize`.
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_of_itself_is_bounded() {
+    fn a_servers_description_of_itself_is_bounded() {
         let answer = |experimental: &str| {
             format!(
                 r#"{{"protocolVersion": "2025-11-25", "instructions": "{0}",

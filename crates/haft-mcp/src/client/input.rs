@@ -15,12 +15,12 @@ use crate::error::{RequestError, RpcError};
 use crate::handler::{Handler, ServerRequest};
 use crate::session::RequestOptions;
 
-/// How often a server may ask back in one request.
+/// Largest number of input rounds in one request.
 pub(super) const ROUNDS_MAX: usize = 16;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked<'a> {
+struct InputRequired<'a> {
     #[serde(borrow, default)]
     input_requests: Option<BTreeMap<String, InputRequest<'a>>>,
     #[serde(borrow, default)]
@@ -56,7 +56,7 @@ impl Client {
         options: RequestOptions,
     ) -> Result<Box<RawValue>, RequestError> {
         let handler = options.handler.clone();
-        let handler = handler.as_ref().unwrap_or_else(|| self.session.inbox().handler());
+        let handler = handler.as_ref().unwrap_or_else(|| self.session.router().handler());
         let mut again = params.clone();
         for _ in 0..ROUNDS_MAX {
             let result = self.send(method, &again, options.clone()).await?;
@@ -107,7 +107,7 @@ pub(super) async fn answers(
 }
 
 /// Reads what the server asks.
-fn read(result: &RawValue) -> Result<Asked<'_>, RequestError> {
+fn read(result: &RawValue) -> Result<InputRequired<'_>, RequestError> {
     serde_json::from_str(result.get()).map_err(|error| {
         RequestError::protocol(format!(
             "the server asks for input in a way that cannot be read: {}",

@@ -38,12 +38,12 @@ pub(super) fn start(client: &Client) {
         .json(&client.meta, None);
     let missed: Vec<_> =
         announced.iter().map(|(_, _, method)| ((*method).to_owned(), None)).collect();
-    // Ends with the client, which ends the inbox.
-    client.session.inbox().spawn(listen(client.session.clone(), params, missed));
+    // Ends with the client, which ends the router.
+    client.session.router().spawn(listen(client.session.clone(), params, missed));
 }
 
-/// Listens, and listens again when that ends. `missed` is what may have happened meanwhile: what changed
-/// while nobody listened was not announced.
+/// Subscribes, and subscribes again when the stream ends. `missed` are the changes that may have happened meanwhile:
+/// changes without a subscription are not announced.
 async fn listen(session: Session, params: String, missed: Vec<(String, Option<Box<RawValue>>)>) {
     let mut pause = PAUSE_MIN;
     loop {
@@ -59,13 +59,13 @@ async fn listen(session: Session, params: String, missed: Vec<(String, Option<Bo
         pause = if began.elapsed() > PAUSE_MAX { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
         tokio::time::sleep(pause).await;
         for (method, params) in &missed {
-            session.inbox().handler().notification(method, params.as_deref());
+            session.router().handler().notification(method, params.as_deref());
         }
     }
 }
 
 impl Client {
-    /// Wants to hear of updates of a resource, as `notifications/resources/updated`.
+    /// Subscribes to updates of a resource, sent as `notifications/resources/updated`.
     pub async fn subscribe(&self, uri: &str) -> Result<(), RequestError> {
         if self.identity.era == Era::Legacy {
             let params = Params::new().text("uri", uri);
@@ -78,7 +78,7 @@ impl Client {
         let end = CancellationToken::new();
         let listening =
             end.clone().run_until_cancelled_owned(listen(self.session.clone(), params, missed));
-        self.session.inbox().spawn(async move {
+        self.session.router().spawn(async move {
             let _ = listening.await;
         });
         let before = self.watched().insert(uri.to_owned(), end.drop_guard());
@@ -86,7 +86,7 @@ impl Client {
         Ok(())
     }
 
-    /// Has heard enough of a resource.
+    /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: &str) -> Result<(), RequestError> {
         if self.identity.era == Era::Legacy {
             let params = Params::new().text("uri", uri);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::{Client, Params, mirror, tasks};
+use super::{Client, Params, param_headers, tasks};
 use crate::error::RequestError;
 use crate::tool::ToolDescription;
 use crate::transport::Era;
@@ -24,14 +24,14 @@ const DESCRIPTION_BYTES_MAX: usize = 64 * 1024;
 /// All pages of a list together may be as large as this many messages: they stay in memory.
 const LIST_MESSAGES_MAX: usize = 4;
 
-/// What a server listed.
+/// A list of a server.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     /// The items that could be read, in the server's order.
     pub items: Vec<T>,
     /// Why the list may lack something: a limit was reached, an item could not be read.
     pub gaps: Vec<String>,
-    /// How long the server lets the list be kept (`ttlMs`), in milliseconds; the shortest of all pages.
+    /// Cache lifetime of the list (`ttlMs`), in milliseconds; the shortest of all pages.
     pub ttl_ms: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Client {
         let mut listed = self.list::<ToolDescription>("tools/list", "tools").await?;
         leave_out_oversized(&mut listed);
         if self.identity.era == Era::Modern && self.session.transport().answers_in_exchange() {
-            self.learn_mirrors(&mut listed);
+            self.learn_param_headers(&mut listed);
         }
         if self.identity.era == Era::Legacy {
             let required = listed.items.iter().filter(|tool| tasks::requires_task(tool));
@@ -145,14 +145,14 @@ impl Client {
         Ok(listed)
     }
 
-    /// Remembers which arguments travel as headers; leaves out tools that say it wrongly.
-    fn learn_mirrors(&self, listed: &mut Listed<ToolDescription>) {
-        let mut mirrors = HashMap::new();
+    /// Remembers which arguments travel as headers; leaves out tools with invalid annotations.
+    fn learn_param_headers(&self, listed: &mut Listed<ToolDescription>) {
+        let mut param_headers = HashMap::new();
         let Listed { items, gaps, ttl_ms: _ } = listed;
-        items.retain(|tool| match mirror::of_schema(&tool.input_schema) {
+        items.retain(|tool| match param_headers::of_schema(&tool.input_schema) {
             Ok(found) => {
                 if !found.is_empty() {
-                    mirrors.insert(tool.name.clone(), found);
+                    param_headers.insert(tool.name.clone(), found);
                 }
                 true
             }
@@ -161,11 +161,11 @@ impl Client {
                 false
             }
         });
-        *self.mirrors() = mirrors;
+        *self.param_headers() = param_headers;
     }
 }
 
-/// Leaves out tools whose name or description is no such thing any more.
+/// Leaves out tools with an oversized name or description.
 fn leave_out_oversized(listed: &mut Listed<ToolDescription>) {
     let Listed { items, gaps, ttl_ms: _ } = listed;
     items.retain(|tool| {
@@ -182,7 +182,7 @@ fn leave_out_oversized(listed: &mut Listed<ToolDescription>) {
     });
 }
 
-/// What the pages that follow may still take.
+/// Remaining budget of the following pages.
 struct Room {
     nodes: usize,
     bytes: usize,

@@ -5,7 +5,7 @@ mod identity;
 mod input;
 mod listen;
 mod lists;
-pub(crate) mod mirror;
+pub(crate) mod param_headers;
 mod params;
 mod result;
 mod tasks;
@@ -22,35 +22,52 @@ use tokio_util::sync::DropGuard;
 use crate::budget::{AnswerBytes, ByteBudget};
 use crate::error::{Failure, RequestError, TransportError};
 use crate::handler::Handler;
-use crate::inbox::ProgressFn;
 use crate::limits::Limits;
+use crate::message_router::ProgressFn;
 use crate::session::{RequestOptions, Session};
 use crate::trace::Trace;
 use crate::transport::Era;
+use crate::wire;
 
 pub use connect::{ConnectError, Protocol};
 pub use identity::Identity;
 pub(crate) use identity::{LEGACY_VERSIONS, MODERN_VERSION};
 pub use lists::Listed;
-use mirror::Mirror;
+use param_headers::ParamHeader;
 use params::Params;
 
 /// A connected server.
+///
+/// ```no_run
+/// # async fn call(connector: &dyn haft_mcp::Connector) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+///
+/// use haft_mcp::{CallOptions, Client, ClientOptions, RefuseAll};
+/// use serde_json::value::to_raw_value;
+///
+/// let client = Client::connect(connector, None, Arc::new(RefuseAll), ClientOptions::default()).await?;
+/// let arguments = to_raw_value(&serde_json::json!({"timezone": "Asia/Seoul"}))?;
+/// let result = client.call_tool("get_current_time", &arguments, CallOptions::default()).await?;
+/// println!("{}", result.get());
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Client {
     session: Session,
     identity: Identity,
     options: ClientOptions,
-    /// What every request of the modern era carries; empty in the legacy one.
+    /// The `_meta` of every request of the modern era; empty in the legacy one.
     meta: String,
     /// Which arguments of which tool travel as headers too.
-    mirrors: Mutex<HashMap<String, Vec<Mirror>>>,
+    param_headers: Mutex<HashMap<String, Vec<ParamHeader>>>,
     /// Tools that a server of the legacy era runs as tasks only.
     task_tools: Mutex<HashSet<String>>,
     /// Resources whose updates are listened for, in the era in which that takes a request that lasts.
     watched: Mutex<HashMap<String, DropGuard>>,
 }
 
-/// How to be a client.
+/// Options of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// Our name, as servers see it.
@@ -59,28 +76,28 @@ pub struct ClientOptions {
     pub version: String,
     /// Which eras to try.
     pub protocol: Protocol,
-    /// How much the server may send.
+    /// Limits on the server's messages.
     pub limits: Limits,
-    /// How long the server may take to say which era it speaks.
+    /// Time limit for detecting the server's era.
     pub probe_timeout: Duration,
-    /// How long a request may go without a sign of life. Tool calls have limits of their own.
+    /// Time limit of a request without progress. Tool calls have limits of their own.
     pub request_timeout: Duration,
     /// From which level on the server should send log messages.
     pub log_level: Option<&'static str>,
     /// The server's own configuration, handed over as `capabilities.experimental.config`.
     pub config: Option<Value>,
-    /// Whether to hear of changed lists where that takes a subscription.
+    /// True to subscribe to changed lists if the era needs a subscription.
     pub subscribe: bool,
     /// The memory for what the server sends; not counted without one.
     pub budget: Option<Arc<dyn ByteBudget>>,
 }
 
-/// What one call of a tool brings along.
+/// Options of one tool call.
 #[derive(Clone, Default)]
 pub struct CallOptions {
-    /// Hears progress. Servers send it only to those who ask for it.
+    /// Receives progress. Servers send it only on request.
     pub progress: Option<ProgressFn>,
-    /// Who answers and hears what the server says while it works on this call, and what it can do, in
+    /// Answers requests and receives notifications of the server during this call, and declares capabilities, in
     /// place of the connection's handler.
     pub handler: Option<Arc<dyn Handler>>,
     /// The trace it belongs to.
@@ -91,6 +108,8 @@ pub struct CallOptions {
 
 /// Progress may stretch a request to this many times its timeout, and no further.
 const STRETCH_MAX: u32 = 10;
+/// Bytes of a call's parameters beside its name and arguments.
+const PARAM_NAMES_BYTES: usize = 32;
 
 impl Default for ClientOptions {
     fn default() -> Self {
@@ -110,7 +129,7 @@ impl Default for ClientOptions {
 }
 
 impl Client {
-    /// Who the server is and what it can do.
+    /// The server's name and capabilities.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -122,17 +141,17 @@ impl Client {
 
     /// Why the connection ended, if it has.
     pub fn ended(&self) -> Option<TransportError> {
-        self.session.inbox().ended()
+        self.session.router().ended()
     }
 
-    /// Whether the connection has ended.
+    /// Returns true if the connection has ended.
     pub fn has_ended(&self) -> bool {
-        self.session.inbox().has_ended()
+        self.session.router().has_ended()
     }
 
     /// Waits until the connection ends.
     pub async fn wait_ended(&self) {
-        self.session.inbox().wait_ended().await;
+        self.session.router().wait_ended().await;
     }
 
     /// Calls a tool by the server's own name for it. The result comes as the server wrote it.
@@ -144,8 +163,8 @@ impl Client {
         arguments: &RawValue,
         call: CallOptions,
     ) -> Result<Box<RawValue>, RequestError> {
-        let mirrored = match self.mirrors().get(name) {
-            Some(mirrors) => mirror::values(mirrors, arguments),
+        let param_headers = match self.param_headers().get(name) {
+            Some(param_headers) => param_headers::values(param_headers, arguments),
             None => Vec::new(),
         };
         let CallOptions { progress, handler, trace, answer_bytes } = call;
@@ -155,10 +174,12 @@ impl Client {
             trace,
             answer_bytes: Some(answer_bytes),
             name: Some(name.to_owned()),
-            mirrored,
+            param_headers,
             ..RequestOptions::default()
         };
-        let params = Params::new().text("name", name).raw("arguments", arguments.get());
+        let bytes = name.len() + arguments.get().len() + PARAM_NAMES_BYTES;
+        let params =
+            Params::with_capacity(bytes).text("name", name).raw("arguments", arguments.get());
         if self.must_ask_for_task(name) {
             // Boxed: it is rare, and every call would have its size.
             return Box::pin(self.call_as_task(params, options)).await;
@@ -182,7 +203,7 @@ impl Client {
         self.ask("resources/read", params, self.limited(Some(uri))).await
     }
 
-    /// Asks for a sign of life: `ping`, or in the modern era, which has none, `server/discover`.
+    /// Checks the connection: `ping`, or in the modern era, which has none, `server/discover`.
     pub async fn ping(&self) -> Result<(), RequestError> {
         let method = match self.identity.era {
             Era::Legacy => "ping",
@@ -234,11 +255,14 @@ impl Client {
             (Some(handler), Era::Modern) => Cow::Owned(connect::meta(&self.options, &**handler)),
             (Some(_), Era::Legacy) | (None, _) => Cow::Borrowed(&*self.meta),
         };
-        let params = match &options.trace {
-            Some(trace) => params.json(&trace.added_to(&meta), token),
-            None => params.json(&meta, token),
+        let meta = match &options.trace {
+            Some(trace) => Cow::Owned(trace.added_to(&meta)),
+            None => meta,
         };
-        self.session.request(id, method, &params, options).await
+        let message = wire::request_with(id, method, params.bytes(&meta), |message| {
+            params.push_json(message, &meta, token);
+        });
+        self.session.request_message(id, method, message, options).await
     }
 
     /// The limits of an ordinary request.
@@ -250,7 +274,7 @@ impl Client {
             // Servers send progress only to those who ask for it.
             progress: Some(Arc::new(|_| {})),
             name: name.map(ToOwned::to_owned),
-            mirrored: Vec::new(),
+            param_headers: Vec::new(),
             handler: None,
             trace: None,
             answer_bytes: None,
@@ -261,15 +285,15 @@ impl Client {
         self.task_tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mirrors(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Mirror>>> {
-        self.mirrors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn param_headers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<ParamHeader>>> {
+        self.param_headers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Client {
     /// Ends every task that serves the connection, and with them the connection.
     fn drop(&mut self) {
-        let reason = TransportError::unsent(Failure::Closed, "nobody uses the connection any more");
-        self.session.inbox().end(&reason);
+        let reason = TransportError::unsent(Failure::Closed, "the connection is not used any more");
+        self.session.router().end(&reason);
     }
 }

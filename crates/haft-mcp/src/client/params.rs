@@ -15,6 +15,11 @@ impl Params {
         Self::default()
     }
 
+    /// No fields yet, and room for `bytes` bytes.
+    pub(super) fn with_capacity(bytes: usize) -> Self {
+        Self(String::with_capacity(bytes))
+    }
+
     /// The fields of an object.
     pub(super) fn from_object(object: &RawValue) -> Self {
         let text = object.get().trim();
@@ -37,9 +42,13 @@ impl Params {
         self
     }
 
-    /// The whole object. `meta` holds the fields of `_meta` that every request carries.
-    pub(super) fn json(&self, meta: &str, progress_token: Option<u64>) -> String {
-        let mut json = String::with_capacity(self.0.len() + meta.len() + 64);
+    /// About how many bytes the whole object has.
+    pub(super) fn bytes(&self, meta: &str) -> usize {
+        self.0.len() + meta.len() + 64
+    }
+
+    /// Appends the whole object. `meta` holds the fields of `_meta` that every request carries.
+    pub(super) fn push_json(&self, json: &mut String, meta: &str, progress_token: Option<u64>) {
         json.push('{');
         json.push_str(&self.0);
         if !meta.is_empty() || progress_token.is_some() {
@@ -53,6 +62,12 @@ impl Params {
             json.push('}');
         }
         json.push('}');
+    }
+
+    /// The whole object.
+    pub(super) fn json(&self, meta: &str, progress_token: Option<u64>) -> String {
+        let mut json = String::with_capacity(self.bytes(meta));
+        self.push_json(&mut json, meta, progress_token);
         json
     }
 

@@ -10,10 +10,10 @@ use crate::declared;
 use crate::error::RequestError;
 
 const KEY: &[u8] = br#""resultType""#;
-/// How much of an unknown type an error shows.
+/// Largest part of an unknown type that an error shows.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// What a server answers with.
+/// The kind of a server's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResultKind {
     /// The result itself.
@@ -50,8 +50,8 @@ pub(super) fn kind(result: &RawValue) -> Result<ResultKind, RequestError> {
     }
 }
 
-/// Whether the text shows that the result is complete. A large result is not parsed to find that out: without an escape,
-/// the key would stand there as it is.
+/// Returns true if the text shows that the result is complete. A large result is not parsed to find that out: without
+/// an escape, the key would stand there as it is.
 fn is_plainly_complete(text: &[u8]) -> bool {
     if memmem::find(text, br"\u").is_some() {
         return false;

@@ -25,9 +25,9 @@ use crate::transport::Era;
 const POLL_MIN: Duration = Duration::from_millis(100);
 const POLL_MAX: Duration = Duration::from_secs(30);
 const POLL_DEFAULT: Duration = Duration::from_secs(1);
-/// How many polls in a row may fail for a transient reason.
+/// Largest number of polls in a row that may fail for a transient reason.
 const POLL_FAILURES_MAX: u32 = 3;
-/// How long a server of the legacy era is asked to keep a task.
+/// Lifetime that is requested for a task of a server of the legacy era.
 const LEGACY_TTL_MS: u64 = 60 * 60 * 1000;
 /// Where a result of the legacy era names its task.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
@@ -116,19 +116,19 @@ impl<'a> TaskState<'a> {
     }
 }
 
-/// Whether a server of the legacy era runs a tool as a task only.
+/// Returns true if a server of the legacy era runs a tool as a task only.
 pub(super) fn requires_task(tool: &ToolDescription) -> bool {
     let support = tool.rest.get("execution").and_then(|it| it.get("taskSupport"));
     support.and_then(Value::as_str) == Some("required")
 }
 
 impl Client {
-    /// Whether the server may answer a call with a task: both sides declare the extension.
+    /// Returns true if the server may answer a call with a task: both sides declare the extension.
     pub(super) fn negotiated_tasks(&self, handler: &dyn Handler) -> bool {
         handler.takes_tasks() && self.identity.has_extension(TASKS_EXTENSION)
     }
 
-    /// Whether a call of this tool has to ask for a task.
+    /// Returns true if a call of this tool has to ask for a task.
     pub(super) fn must_ask_for_task(&self, tool: &str) -> bool {
         let declared = self.identity.capabilities.pointer("/tasks/requests/tools/call");
         self.identity.era == Era::Legacy
@@ -192,7 +192,7 @@ impl Client {
             task: Option<&'a RawValue>,
         }
         let handler = options.handler.clone();
-        let handler = handler.as_ref().unwrap_or_else(|| self.session.inbox().handler());
+        let handler = handler.as_ref().unwrap_or_else(|| self.session.router().handler());
         let params = params.raw("task", &format!(r#"{{"ttl":{LEGACY_TTL_MS}}}"#));
         let answer = self.send("tools/call", &params, options.clone()).await?;
         let created: Created<'_> = serde_json::from_str(answer.get()).map_err(|error| {
@@ -324,7 +324,7 @@ impl<'a> RunningTask<'a> {
     /// Waits for the result (legacy era), however long it takes: the caller has the limit.
     async fn result(&self) -> Result<Box<RawValue>, RequestError> {
         let options =
-            RequestOptions { progress: None, mirrored: Vec::new(), ..self.options.clone() };
+            RequestOptions { progress: None, param_headers: Vec::new(), ..self.options.clone() };
         let answer = self.client.send("tasks/result", &self.params(), options).await;
         answer.map_err(after_call)
     }
@@ -354,7 +354,7 @@ impl<'a> RunningTask<'a> {
     }
 }
 
-/// The call itself was taken by the server, so no failure about its task says that nothing was done.
+/// The server accepted the call itself, so no failure about its task means that nothing was done.
 fn after_call(error: RequestError) -> RequestError {
     match error {
         RequestError::Transport(error) => TransportError { sent: Sent::Maybe, ..error }.into(),
@@ -375,12 +375,12 @@ impl Drop for RunningTask<'_> {
             name: Some(self.id.clone()),
             ..RequestOptions::default()
         };
-        let telling = session.inbox().tellings().token();
-        self.client.session.inbox().spawn(async move {
+        let telling = session.router().tellings().token();
+        self.client.session.router().spawn(async move {
             let _telling = telling;
             let id = session.next_id();
             if session.request(id, "tasks/cancel", &params, options).await.is_err() {
-                session.inbox().trouble("a task could not be cancelled at the server");
+                session.router().report_anomaly("a task could not be cancelled at the server");
             }
         });
     }

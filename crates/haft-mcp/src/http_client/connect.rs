@@ -24,7 +24,7 @@ use crate::tls;
 /// TCP keep-alive finds a peer that is gone while a stream of events is silent.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent bytes may stay unacknowledged.
+/// Longest time that sent bytes may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 

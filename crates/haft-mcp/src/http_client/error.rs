@@ -1,4 +1,4 @@
-//! Failures of a request, told apart by whether the server can have acted on it.
+//! Failures of a request, divided by whether the server can have acted on it.
 
 use std::error::Error;
 use std::io;
@@ -56,7 +56,7 @@ impl HttpError {
         Self::Lost(Box::new(error))
     }
 
-    /// The text of the last cause, which says what went wrong.
+    /// The message of the last cause, which is the most specific.
     pub fn root_cause(&self) -> String {
         let mut cause: &dyn Error = self;
         while let Some(source) = cause.source() {

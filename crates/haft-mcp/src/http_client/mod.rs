@@ -36,7 +36,7 @@ use self::resolve::{Resolver, SystemResolver};
 /// the head may contain a part of the body, and hyper reads one chunk ahead.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// How connections are opened and kept.
+/// Settings for opening and keeping connections.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpClientOptions {
     /// The limit for connecting: name lookup, proxy and TLS included.

@@ -11,7 +11,7 @@ use tower::Service;
 
 use super::error::BoxError;
 
-/// A lookup under way.
+/// A lookup in flight.
 pub(crate) type Resolving =
     Pin<Box<dyn Future<Output = Result<vec::IntoIter<SocketAddr>, BoxError>> + Send>>;
 

@@ -10,8 +10,8 @@ pub trait Browser: Send + Sync + 'static {
     /// browser lives, because clients are registered with it.
     fn redirect(&self) -> Url;
 
-    /// Lets a person sign in at `url` and returns the whole address, starting with `redirect`, to
-    /// which the authorization server sent them back. It holds a code, so nobody may log it.
+    /// Lets a person sign in at `url` and returns the whole address, starting with `redirect`, to which the
+    /// authorization server sent them back. It holds a code and must not be logged.
     fn authorize<'a>(
         &'a self,
         url: &'a Url,
@@ -19,7 +19,7 @@ pub trait Browser: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<String, AuthError>>;
 }
 
-/// What the authorization server sent along on the way back.
+/// The authorization server's parameters of the redirect.
 pub(crate) struct Callback {
     pub(crate) code: String,
     pub(crate) state: String,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_why() {
+    fn a_refusal_has_a_reason() {
         let answer =
             "http://127.0.0.1/?state=s1&error=access_denied&error_description=not%20today%0A";
         assert_eq!(

@@ -42,7 +42,7 @@ struct State {
     renewed_at: Option<Instant>,
 }
 
-/// How the client shows its secret to the token endpoint.
+/// The way in which the client presents its secret to the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AuthMethod {
     Basic,
@@ -62,7 +62,7 @@ impl ClientCredentials {
         }
         match self.renew(&mut state).await {
             Ok(token) => Ok(token),
-            // The old token still works for a moment; the next request tries again.
+            // The old token is still valid for a short time; the next request retries.
             Err(error) => match state.grant.as_ref().filter(|grant| !grant.has_ended()) {
                 Some(grant) => Ok(grant.access_token.expose().to_owned()),
                 None => Err(error),
@@ -234,8 +234,7 @@ impl fmt::Debug for ClientCredentials {
     }
 }
 
-/// What the authorization server declares. One that declares nothing accepts `client_secret_basic`
-/// (RFC 8414).
+/// The authorization server's declared method. One that declares nothing accepts `client_secret_basic` (RFC 8414).
 fn auth_method(flow: &Flow) -> Result<AuthMethod, AuthError> {
     let declared = flow.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
     let Some(Value::Array(declared)) = declared else { return Ok(AuthMethod::Basic) };

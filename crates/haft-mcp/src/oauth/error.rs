@@ -6,7 +6,7 @@ use rmcp::transport::auth::AuthError as FlowError;
 
 use crate::http_client::HttpError;
 
-/// Texts from outside are cut here, so that an error fits a terminal.
+/// Foreign strings are cut here, so that an error fits a terminal.
 const OUTSIDE_CHARS_MAX: usize = 300;
 
 /// Why there is no token. No variant ever holds a token, a code or a verifier.
@@ -18,7 +18,7 @@ pub enum AuthError {
     Address {
         /// The address without user info, query and fragment, or a host name.
         url: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A server involved in signing in could not be reached.
@@ -26,7 +26,7 @@ pub enum AuthError {
     Unreachable {
         /// The address without user info, query and fragment.
         url: String,
-        /// What happened to the connection.
+        /// The connection error.
         source: Arc<HttpError>,
     },
     /// A server involved in signing in gave an answer that cannot be used.
@@ -34,29 +34,29 @@ pub enum AuthError {
     Answer {
         /// The address without user info, query and fragment.
         url: String,
-        /// What is wrong with the answer.
+        /// The problem with the answer.
         problem: String,
     },
     /// The server's or its authorization server's metadata is missing or wrong.
-    #[error("`{server}` does not say how to sign in: {problem}")]
+    #[error("`{server}` does not describe how to sign in: {problem}")]
     Discovery {
         /// The MCP server.
         server: String,
-        /// What is missing or wrong.
+        /// The missing or wrong part.
         problem: String,
     },
     /// The authorization server is not the one that was expected.
     #[error("the authorization server is `{received}`, expected `{expected}`")]
     Issuer {
-        /// Who was asked.
+        /// The expected issuer.
         expected: String,
-        /// Who answered.
+        /// The issuer of the answer.
         received: String,
     },
     /// The authorization server has to name itself, and did not.
-    #[error("the authorization server did not say that it is `{expected}`")]
+    #[error("the authorization server did not confirm that it is `{expected}`")]
     NoIssuer {
-        /// Who was asked.
+        /// The expected issuer.
         expected: String,
     },
     /// There is no client id to sign in with.
@@ -67,22 +67,22 @@ pub enum AuthError {
         /// Why registering failed.
         problem: String,
     },
-    /// The person or the authorization server said no.
+    /// The person or the authorization server denied access.
     #[error("signing in was not completed: {problem}")]
     Denied {
-        /// What the authorization server said.
+        /// The authorization server's message.
         problem: String,
     },
-    /// Nobody came back from the browser in time.
-    #[error("nobody signed in within {after:?}")]
+    /// The browser did not return in time.
+    #[error("no sign-in within {after:?}")]
     Timeout {
-        /// How long was waited.
+        /// The waited time.
         after: Duration,
     },
     /// The token endpoint gave no token.
     #[error("the authorization server gave no token: {problem}")]
     Token {
-        /// What it said.
+        /// Its message.
         problem: String,
     },
     /// The stored sign-in is no longer valid.
@@ -90,17 +90,17 @@ pub enum AuthError {
     Ended {
         /// The MCP server.
         server: String,
-        /// Who ended it.
+        /// The reason of the end.
         problem: String,
     },
     /// Stored tokens could not be read or written.
     #[error("could not {action} `{}`", path.display())]
     Store {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: Arc<io::Error>,
     },
     /// A file in the token folder is not one of ours.
@@ -112,13 +112,13 @@ pub enum AuthError {
     /// This side could not be set up.
     #[error("could not prepare signing in: {problem}")]
     Setup {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
 impl AuthError {
-    /// What the reader can do about it. Where signing in again helps, the caller knows the command.
+    /// A remedy for the reader. If signing in again helps, the caller knows the command.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Address { .. } => Some(

@@ -1,4 +1,4 @@
-//! What a person allowed: tokens, and all that is needed to refresh them.
+//! A grant: tokens, and the data needed to refresh them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,12 +16,14 @@ const REFRESH_BEFORE_SECS: u64 = 30;
 /// One sign-in at one server, as it lies in the token folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// For whoever looks at the file; without a query, which may hold a key.
+    /// For readers of the file; without a query, which may hold a key.
     pub(crate) server: String,
     /// Tokens and client belong to this authorization server and are shown to no other.
     pub(crate) issuer: Option<String>,
     pub(crate) client: GrantClient,
+    #[serde(with = "super::secret")]
     pub(crate) access_token: Secret,
+    #[serde(default, with = "super::secret::optional")]
     pub(crate) refresh_token: Option<Secret>,
     /// In seconds since 1970, like the next.
     pub(crate) refresh_at: Option<u64>,
@@ -33,17 +35,18 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GrantClient {
     pub(crate) id: String,
+    #[serde(default, with = "super::secret::optional")]
     pub(crate) secret: Option<Secret>,
     pub(crate) redirect: String,
 }
 
 impl Grant {
-    /// What was allowed.
+    /// The granted scopes.
     pub fn scopes(&self) -> &[String] {
         &self.scopes
     }
 
-    /// Reads a token answer. `asked` is what was allowed if the answer does not say.
+    /// Reads a token answer. `asked` is the granted scope if the answer has none.
     pub(crate) fn from_answer(
         server: &Url,
         issuer: Option<String>,

@@ -18,7 +18,7 @@ use crate::http_client::{Resolve, Resolving};
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/// What may be asked on behalf of one server.
+/// The addresses that may be contacted on behalf of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     /// Hosts that may have any address: the server's own, those the caller allows, and proxies.
@@ -27,13 +27,13 @@ pub(crate) struct Guard {
     home: Reach,
 }
 
-/// How far an address reaches.
+/// The range of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Public,
     Private,
     Loopback,
-    /// Link-local, multicast, unspecified, reserved: nobody signs in there.
+    /// Link-local, multicast, unspecified, reserved: never a sign-in server.
     Special,
 }
 
@@ -57,7 +57,7 @@ impl Guard {
         self
     }
 
-    /// Refuses an address by what it says, before anything is resolved.
+    /// Refuses an address by its text, before anything is resolved.
     pub(crate) fn check(&self, url: &Url) -> Result<(), AuthError> {
         let refuse =
             |problem: &str| Err(AuthError::Address { url: shown(url), problem: problem.into() });

@@ -28,8 +28,8 @@ const IDLE_MAX: Duration = Duration::from_secs(4);
 const IDLE_CONNECTIONS_MAX: usize = 4;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("haft/", env!("CARGO_PKG_VERSION")));
 
-/// The client handed to the flow. The flow turns errors into text, so the first real one is kept
-/// here for whoever started the flow.
+/// The client for the OAuth flow. The flow turns errors into strings, so the first real one is kept here for its
+/// starter.
 pub(crate) struct GuardedHttp {
     client: HttpClient,
     guard: Arc<Guard>,
@@ -115,8 +115,8 @@ impl GuardedHttp {
             headers.clone_from(response.headers());
         }
         let body = if probe {
-            // The server's own endpoint is asked only for its challenge. Its body may be an event
-            // stream that never ends, and no other status of it says anything about signing in.
+            // The server's own endpoint is requested only for its challenge. Its body may be an event stream that
+            // never ends, and no other status of it concerns signing in.
             if response.status() != http::StatusCode::UNAUTHORIZED {
                 answer = answer.status(http::StatusCode::NOT_FOUND);
             }
@@ -129,9 +129,9 @@ impl GuardedHttp {
 }
 
 impl GuardedHttp {
-    /// Notes what a metadata document says about the server. An authorization server for programs may have
-    /// no authorization endpoint (RFC 8414), which the flow demands of every document; the token endpoint,
-    /// which is checked anyway, takes its place and is never opened as a page.
+    /// Reads the server's metadata document. An authorization server for programs may have no authorization endpoint
+    /// (RFC 8414), which the flow demands of every document; the token endpoint, which is checked anyway, takes its
+    /// place and is never opened as a page.
     fn document(&self, body: Vec<u8>) -> Vec<u8> {
         if self.endpoints == Endpoints::Both {
             return body;

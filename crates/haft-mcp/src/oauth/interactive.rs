@@ -9,7 +9,7 @@ use super::{
     login::{Asking, SignedIn, union},
 };
 
-/// How often one person is asked, before a server that is never content is given up on.
+/// Largest number of sign-ins before a server that is never satisfied is given up.
 const LOGINS_MAX: u32 = 5;
 
 /// Stored tokens, and a person to ask for better ones.

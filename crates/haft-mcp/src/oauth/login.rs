@@ -25,7 +25,7 @@ use super::{
 
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
-/// How to sign in at one server.
+/// The sign-in at one server.
 #[derive(Clone)]
 pub struct Login {
     server: Url,
@@ -35,8 +35,8 @@ pub struct Login {
     pkce: Pkce,
 }
 
-/// Who Haft is to the authorization server. The first that works is used: the registered client,
-/// the metadata document, registering by itself.
+/// Haft's identity for the authorization server. The first that works is used: the registered client, the metadata
+/// document, dynamic registration.
 #[derive(Debug, Clone)]
 pub struct ClientIdentity {
     /// The name people read when they are asked for permission.
@@ -58,7 +58,7 @@ pub struct RegisteredClient {
     pub issuer: Option<String>,
 }
 
-/// Whether the authorization server has to announce PKCE.
+/// True if the authorization server has to announce PKCE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pkce {
     Announced,
@@ -69,7 +69,7 @@ enum Pkce {
 
 /// Which scopes a sign-in asks for.
 pub(crate) enum Asking {
-    /// What the challenge names, else what the server's metadata names, else none.
+    /// The scopes of the challenge, otherwise those of the server's metadata, otherwise none.
     Discovered,
     /// Exactly these: a step up from an earlier sign-in.
     Exactly(Vec<String>),
@@ -82,7 +82,7 @@ pub(crate) struct SignedIn {
 }
 
 impl Login {
-    /// Signs in at a server under a client name, with what the server's metadata says.
+    /// A sign-in at a server under a client name, based on the server's metadata.
     pub fn new(mut server: Url, client_name: impl Into<String>) -> Self {
         server.set_fragment(None);
         // Metadata of a WebSocket server is found over HTTP.
@@ -140,7 +140,7 @@ impl Login {
         &self.scopes
     }
 
-    /// What a refusal asks for.
+    /// Reads the challenge of a refusal.
     pub(crate) fn challenge(&self, www_authenticate: &str) -> WWWAuthenticateParams {
         WWWAuthenticateParams::parse(www_authenticate, &self.server)
     }
@@ -183,7 +183,7 @@ impl Login {
             return Err(ended("there is no refresh token"));
         }
         let mut flow = self.discover(None).await?;
-        // Metadata that is missing for a moment does not end the sign-in.
+        // Metadata that is briefly unavailable does not end the sign-in.
         if old.issuer.is_some() && !flow.source.is_discovered() {
             return Err(flow.unusable("it publishes nothing about it"));
         }
@@ -270,7 +270,7 @@ impl Login {
         scopes
     }
 
-    /// Chooses who we are and tells the flow.
+    /// Chooses our client identity and passes it to the flow.
     async fn client(
         &self,
         flow: &mut Flow,

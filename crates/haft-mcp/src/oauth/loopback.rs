@@ -22,7 +22,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Browsers open connections ahead of need; more than a few come from somewhere else.
 const CONNECTIONS_MAX: usize = 16;
 
-/// Whether to start a browser, or only to show the address.
+/// True if to start a browser, or only to show the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     /// Start the platform's browser if there is one.
@@ -41,7 +41,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Takes a free port. `show` tells the person which address to open.
+    /// Takes a free port. `show` shows the person the address to open.
     pub async fn bind(
         timeout: Duration,
         opening: Opening,
@@ -95,7 +95,7 @@ impl Browser for Loopback {
         Box::pin(async move {
             (self.show)(url);
             match self.opening {
-                Opening::Browser => open(url),
+                Opening::Browser => open_browser(url),
                 Opening::Nothing => {}
             }
             let state = parameter(url, "state").unwrap_or_default();
@@ -107,8 +107,8 @@ impl Browser for Loopback {
     }
 }
 
-/// Best effort: the address was shown as well.
-fn open(url: &Url) {
+/// Opens an address in the browser of the desktop. Best effort: show the address as well.
+pub fn open_browser(url: &Url) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let started = Command::new(program)
         .arg(url.as_str())
@@ -121,15 +121,15 @@ fn open(url: &Url) {
     }
 }
 
-/// Answers one request. Only the answer to our own question counts; anything else that finds the
-/// port is told so, and the wait goes on.
+/// Answers one request. Only the answer to our own request counts; any other client of the port gets an error, and
+/// the wait continues.
 async fn serve(mut stream: TcpStream, redirect: &Url, state: &str) -> io::Result<Option<String>> {
     let head = read_head(&mut stream).await?;
     let (status, text, callback) = match Request::read(&head, redirect) {
         Ok(callback) if parameter(&callback, "state").as_deref() == Some(state) => {
             let text = match parameter(&callback, "error") {
                 None => "You are signed in. You can close this page.",
-                Some(_) => "Signing in was refused. The terminal says more.",
+                Some(_) => "Signing in was refused. See the terminal for details.",
             };
             ("200 OK", text, Some(callback.into()))
         }

@@ -2,8 +2,6 @@
 //!
 //! Tokens, codes and verifiers never reach a log line, a `Debug` or an error text.
 
-use std::pin::Pin;
-
 mod browser;
 mod client_credentials;
 mod error;
@@ -26,16 +24,14 @@ pub use error::AuthError;
 pub use grant::Grant;
 pub use interactive::Interactive;
 pub use login::{ClientIdentity, Login, RegisteredClient};
-pub use loopback::{Loopback, Opening};
-pub use secret::Secret;
+pub use loopback::{Loopback, Opening, open_browser};
 pub use store::TokenStore;
 pub use stored::StoredTokens;
 
-/// A future that can be named, so that the traits here work as trait objects.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
+pub use haft_text::Secret;
 
-/// Gives requests their token. The HTTP transports ask it before each request and tell it what was
-/// refused.
+/// Gives requests their token. The HTTP transports call it before each request and report refusals to it.
 pub trait Authorizer: Send + Sync + 'static {
     /// The bearer token for the next request, refreshed if it is about to expire; None = send
     /// none.

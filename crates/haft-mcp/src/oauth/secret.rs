@@ -1,34 +1,32 @@
-//! A value that is written to its file and sent to its server, and shown nowhere else.
+//! Secrets in the token folder. `Secret` itself has no serialized form, so that no other file or answer can hold one by
+//! accident.
 
-use std::fmt;
+use haft_text::Secret;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use serde::{Deserialize, Serialize};
-
-/// A token or a client secret. Prints as `***`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a value.
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value itself, for the one place that needs it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
+pub(super) fn serialize<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    secret.expose().serialize(serializer)
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
+    String::deserialize(deserializer).map(Secret::new)
 }
 
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
+/// The same for a secret that may be missing.
+pub(super) mod optional {
+    use super::{Deserialize, Deserializer, Secret, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+    pub(crate) fn serialize<S: Serializer>(
+        secret: &Option<Secret>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        secret.as_ref().map(Secret::expose).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
     }
 }

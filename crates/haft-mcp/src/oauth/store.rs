@@ -101,7 +101,7 @@ impl TokenStore {
                 Err(TryLockError::WouldBlock) => {
                     return Err(failed("lock", &path, io::ErrorKind::TimedOut.into()));
                 }
-                // Some network folders cannot lock. Going on is better than never refreshing.
+                // Some network folders cannot lock. Continuing is better than never refreshing.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
                     return Ok(file);
                 }

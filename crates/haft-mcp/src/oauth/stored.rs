@@ -1,4 +1,4 @@
-//! Tokens from the token folder, refreshed when needed. Asks nobody to sign in.
+//! Tokens from the token folder, refreshed when needed. Never starts a sign-in.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ const JUST_NOW: Duration = Duration::from_secs(5);
 
 /// Gives out the stored tokens of one server.
 ///
-/// Never asks a person: without usable tokens, [`refused`](Authorizer::refused) says `false`.
+/// Never asks a person: without usable tokens, [`refused`](Authorizer::refused) returns `false`.
 pub struct StoredTokens {
     shared: Arc<Shared>,
 }
@@ -90,7 +90,7 @@ impl StoredTokens {
         saved
     }
 
-    /// Gets other tokens than those in use: from the folder, else by a refresh.
+    /// Gets other tokens than those in use: from the folder, otherwise by a refresh.
     pub(crate) async fn recover(&self) -> Result<bool, AuthError> {
         if self.shared.reread()? {
             return Ok(true);
@@ -105,7 +105,7 @@ impl StoredTokens {
         }
     }
 
-    /// One refresh at a time: whoever comes while one runs gets its outcome.
+    /// One refresh at a time: a concurrent caller gets the outcome of the running one.
     async fn refresh(&self, grant: Arc<Grant>) -> Refreshed {
         let mut running = self.shared.join_or_start(grant);
         let outcome = running.wait_for(Option::is_some).await.ok().and_then(|done| done.clone());
@@ -124,7 +124,7 @@ impl StoredTokens {
         match self.refresh(Arc::clone(&grant)).await {
             Ok(new) => Ok(Some(new.access_token.expose().to_owned())),
             Err(AuthError::Ended { .. }) => Ok(None),
-            // It still works for a moment; the next call tries again.
+            // It is still valid for a short time; the next call retries.
             Err(_) if !grant.has_ended() => Ok(Some(grant.access_token.expose().to_owned())),
             Err(error) => Err(error),
         }
@@ -152,7 +152,7 @@ impl Authorizer for StoredTokens {
     }
 }
 
-/// Says whether there is a sign-in, and nothing of it.
+/// Shows if there is a sign-in, and none of its data.
 impl fmt::Debug for StoredTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredTokens")
@@ -201,7 +201,7 @@ impl Shared {
         let server = self.login.server();
         let _lock = self.store.lock(server).await?;
         let Some(stored) = self.store.load(server)? else {
-            let problem = "somebody signed out".into();
+            let problem = "the user signed out".into();
             return Err(AuthError::Ended { server: shown(server), problem });
         };
         if stored.access_token != seen.access_token {

@@ -213,7 +213,7 @@ async fn a_refresh_token_is_not_shown_to_another_authorization_server() {
 }
 
 #[tokio::test]
-async fn metadata_that_is_missing_for_a_moment_does_not_end_the_sign_in() {
+async fn metadata_that_is_missing_briefly_does_not_end_the_sign_in() {
     let setup = Setup::new().await;
     setup.signed_in().await;
     setup.expire();
@@ -261,7 +261,7 @@ async fn what_a_server_announces_is_not_believed() {
             error.to_string(),
             format!("`{announced}token` may not be used for signing in: {expected}")
         );
-        assert_eq!(setup.server.seen().scopes, Vec::<String>::new(), "nobody was asked");
+        assert_eq!(setup.server.seen().scopes, Vec::<String>::new(), "no person was asked");
     }
 }
 
@@ -304,7 +304,7 @@ async fn a_server_that_publishes_nothing_is_named() {
     let error = Interactive::new(tokens.unwrap(), Agreeing).sign_in().await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("`{url}` does not say how to sign in: it publishes nothing about it")
+        format!("`{url}` does not describe how to sign in: it publishes nothing about it")
     );
 }
 
@@ -328,7 +328,7 @@ async fn a_server_that_answers_get_with_an_endless_stream_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_announce_pkce_is_refused_unless_told_otherwise() {
+async fn a_server_that_does_not_announce_pkce_is_refused_by_default() {
     let setup = Setup::new().await;
     setup.server.state.silent_about_pkce.store(true, Ordering::Relaxed);
     let error = setup.interactive().sign_in().await.unwrap_err();

@@ -1,52 +1,61 @@
-//! Questions to a client while one of its requests is under way.
+//! Questions to a client while one of its requests is in flight.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::peer::Line;
+use super::outbox;
+use super::peer::NotificationSender;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::wire;
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
-/// The questions a client of the legacy era has been asked, by our ids.
+/// Signals of one request that may wait. Further ones wait for room.
+const SIGNALS_MAX: usize = 64;
+
+/// The questions a client of the legacy era has been sender, by our ids.
 #[derive(Default)]
 pub(super) struct Asks(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
     last_id: u64,
-    asked: HashMap<u64, oneshot::Sender<Answer>>,
+    pending: HashMap<u64, oneshot::Sender<Answer>>,
 }
 
 impl Asks {
-    /// Asks by a request of ours, and waits. Given up, the client is told so.
-    pub(super) async fn ask(&self, line: &Line, method: &str, params: Option<&RawValue>) -> Answer {
+    /// Sends a request of ours, and waits. Dropping the future sends a cancellation.
+    pub(super) async fn ask(
+        &self,
+        notifications: &NotificationSender,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Answer {
         let (answer, answered) = oneshot::channel();
         let id = {
             let mut waiting = self.waiting();
             waiting.last_id += 1;
             let id = waiting.last_id;
-            waiting.asked.insert(id, answer);
+            waiting.pending.insert(id, answer);
             id
         };
-        let _asked = Asked { asks: self, line, id };
+        let _pending = PendingQuestion { asks: self, notifications, id };
         let message = wire::request(id, method, params.map_or("{}", RawValue::get));
         let gone = || RpcError::new(INTERNAL_ERROR, "the client cannot be reached any more");
-        line.out().send(message).await.map_err(|_| gone())?;
+        notifications.out().send(message).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The client answered one of them. False if nobody asked.
+    /// The client answered one of them. Returns false if the id is unknown.
     pub(super) fn answer(&self, id: &RawValue, answer: Answer) -> bool {
         let id = id.get().parse::<u64>().ok();
-        let asked = id.and_then(|id| self.waiting().asked.remove(&id));
-        // Whoever gave up in the meantime does not mind.
-        asked.is_some_and(|asked| asked.send(answer).is_ok())
+        let sender = id.and_then(|id| self.waiting().pending.remove(&id));
+        // The receiver may have given up in the meantime.
+        sender.is_some_and(|sender| sender.send(answer).is_ok())
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -54,27 +63,28 @@ impl Asks {
     }
 }
 
-/// A question under way.
-struct Asked<'a> {
+/// A question in flight.
+struct PendingQuestion<'a> {
     asks: &'a Asks,
-    line: &'a Line,
+    notifications: &'a NotificationSender,
     id: u64,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
-        if self.asks.waiting().asked.remove(&self.id).is_some() {
-            let params = format!(r#"{{"requestId":{},"reason":"nobody waits any more"}}"#, self.id);
+        if self.asks.waiting().pending.remove(&self.id).is_some() {
+            let params =
+                format!(r#"{{"requestId":{},"reason":"the request was abandoned"}}"#, self.id);
             let message = wire::notification("notifications/cancelled", &params);
-            drop(self.line.out().try_send(message));
+            drop(self.notifications.out().try_send(message));
         }
     }
 }
 
 /// The questions of one request of the modern era, on their way into a result that asks back.
 pub(super) struct Questions {
-    new: mpsc::UnboundedSender<Signal>,
-    /// What the client answered before it was asked, as it may where it knows the questions.
+    new: outbox::Sender<Signal>,
+    /// Answers that the client sent before the question, as it may if it knows the questions.
     given: Mutex<Given>,
 }
 
@@ -84,7 +94,7 @@ struct Given {
     unnamed: u64,
 }
 
-/// What the work of a request has to say before its answer.
+/// A signal of the running request before its answer.
 pub(super) enum Signal {
     /// It asks the client something.
     Question(Question),
@@ -103,8 +113,8 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Whether the asker no longer needs the client's answer. The asker drops its receiver only when its
-    /// task runs next, so the token is checked as well.
+    /// Returns true if the asker no longer needs the client's answer. The asker drops its receiver only when its task
+    /// runs next, so the token is checked as well.
     pub(super) fn is_settled(&self) -> bool {
         let is_withdrawn = self.withdrawn.as_ref().is_some_and(CancellationToken::is_cancelled);
         is_withdrawn || self.answer.is_closed()
@@ -112,17 +122,15 @@ impl Question {
 }
 
 impl Questions {
-    pub(super) fn new(
-        given: HashMap<String, Box<RawValue>>,
-    ) -> (Self, mpsc::UnboundedReceiver<Signal>) {
-        let (new, asked) = mpsc::unbounded_channel();
-        (Self { new, given: Mutex::new(Given { answers: given, unnamed: 0 }) }, asked)
+    pub(super) fn new(given: HashMap<String, Box<RawValue>>) -> (Self, outbox::Receiver<Signal>) {
+        let (new, sender) = outbox::channel(SIGNALS_MAX);
+        (Self { new, given: Mutex::new(Given { answers: given, unnamed: 0 }) }, sender)
     }
 
     /// Reports that a server works on the request as a task.
     pub(super) fn task_started(&self) {
         // Without a receiver, the request is over.
-        drop(self.new.send(Signal::TaskStarted));
+        drop(self.new.try_send(Signal::TaskStarted));
     }
 
     pub(super) async fn ask(
@@ -155,7 +163,7 @@ impl Questions {
             withdrawn: withdrawn.cloned(),
         };
         let gone = || RpcError::new(INVALID_PARAMS, "the client did not come back with an answer");
-        self.new.send(Signal::Question(question)).map_err(|_| gone())?;
+        self.new.send(Signal::Question(question)).await.map_err(|_| gone())?;
         match answered.await {
             Ok(answer) => answer,
             // The asker holds its answer and drops this future. An error here would race with that answer.

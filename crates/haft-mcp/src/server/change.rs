@@ -1,4 +1,4 @@
-//! What clients may want to hear of without asking each time.
+//! Changes that clients may subscribe to.
 
 use std::sync::Arc;
 

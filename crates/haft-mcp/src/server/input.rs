@@ -1,71 +1,53 @@
-//! Requests of the modern era that ask their client something: the answer is a result that asks back,
-//! and the work goes on where it stopped when the client sends the request again.
+//! Requests of the modern era that ask their client something: the answer is an input-required result, and the work
+//! resumes when the client sends the request again.
 
-use haft_bounds::parse_error::describe;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::ask::{Question, Signal};
-use super::peer::Line;
+use super::outbox;
+use super::peer::NotificationSender;
 use super::principal::revocation;
-use super::seal::{Bound, Broken, ParkedId, Seal};
+use super::state_signer::{StateBinding, StateError, StateSigner, SuspendedId};
 use super::tasks::Tasks;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::handler::BoxFuture;
 
-/// How long a request waits for its client to come back.
+/// Time that a request waits for its client to return.
 const WAIT_MAX: Duration = Duration::from_mins(10);
-/// How many requests may wait for their clients at once, and how many of one client.
-const PARKED_MAX: usize = 1_000;
-const PARKED_OF_ONE_MAX: usize = PARKED_MAX / 2;
-/// How long a call may run before it becomes a task, for clients that take tasks and did not ask for progress, which
-/// tasks do not report.
+/// Largest number of suspended requests, and of one client.
+const SUSPENDED_MAX: usize = 1_000;
+const SUSPENDED_PER_PRINCIPAL_MAX: usize = SUSPENDED_MAX / 2;
+/// Run time after which a call becomes a task, for clients that take tasks and did not request progress, which tasks
+/// do not report.
 const TASK_AFTER: Duration = Duration::from_secs(10);
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
-/// What a request brings along from an earlier round.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Input from an earlier round of a request.
+#[derive(Default)]
 pub(super) struct Input {
-    #[serde(default)]
     pub(super) input_responses: Option<HashMap<String, Box<RawValue>>>,
-    #[serde(default)]
     pub(super) request_state: Option<String>,
 }
 
-impl Input {
-    pub(super) fn read(params: Option<&RawValue>) -> Result<Self, RpcError> {
-        let params = params.map_or("{}", RawValue::get);
-        let has = |word: &str| memchr::memmem::find(params.as_bytes(), word.as_bytes()).is_some();
-        // Nearly every request is a first round: then there is nothing to read.
-        if !has("inputResponses") && !has("requestState") && !has("\\u") {
-            return Ok(Self::default());
-        }
-        serde_json::from_str(params).map_err(|error| {
-            RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", describe(&error)))
-        })
-    }
-}
-
 /// The requests that wait for their clients.
-pub(super) struct Parking {
-    seal: Option<Seal>,
-    parked: Mutex<HashMap<ParkedId, Parked>>,
+pub(super) struct SuspendedRequests {
+    signer: Option<StateSigner>,
+    suspended: Mutex<HashMap<SuspendedId, SuspendedRequest>>,
     tasks: TaskTracker,
 }
 
 /// One of them. Dropping it ends its work.
-struct Parked {
+struct SuspendedRequest {
     work: Work,
     principal: String,
     /// Removes it when its client does not come back or may not come back any more.
@@ -74,21 +56,21 @@ struct Parked {
     open: Vec<Question>,
 }
 
-/// A request under way that may ask.
+/// A request in flight that may ask.
 pub(super) struct Work {
     pub(super) answer: Running,
-    pub(super) signals: mpsc::UnboundedReceiver<Signal>,
-    pub(super) line: Arc<Line>,
+    pub(super) signals: outbox::Receiver<Signal>,
+    pub(super) notifications: Arc<NotificationSender>,
     pub(super) principal: Arc<str>,
     /// Cancelled when the client's permission ends. The work ends with it.
     pub(super) revoked: Option<Arc<CancellationToken>>,
-    /// Where it goes on as a task, if the client takes tasks.
+    /// The task store, if the client takes tasks.
     pub(super) tasks: Option<Arc<Tasks>>,
-    /// Whether it should be a task already.
+    /// True if it should be a task already.
     pub(super) is_task: bool,
 }
 
-/// The work itself: driven by whoever waits for it, until it has to go on without.
+/// The work itself: driven by its waiter, until it has to continue without one.
 pub(super) enum Running {
     Here(BoxFuture<'static, Answer>),
     Apart(AbortOnDropHandle<Answer>),
@@ -105,17 +87,21 @@ impl Running {
     }
 }
 
-impl Parking {
+impl SuspendedRequests {
     pub(super) fn new() -> Self {
-        // Without random numbers nothing can be signed; then nothing is parked either.
-        Self { seal: Seal::new().ok(), parked: Mutex::default(), tasks: TaskTracker::new() }
+        // Without random numbers nothing can be signed; then nothing is suspended either.
+        Self {
+            signer: StateSigner::new().ok(),
+            suspended: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// Waits for the answer, or for the questions that have to be answered first.
     pub(super) async fn run(
         self: &Arc<Self>,
         mut work: Work,
-        bound: impl FnOnce() -> Bound,
+        binding: impl FnOnce() -> StateBinding,
     ) -> Answer {
         let task_at = Instant::now() + TASK_AFTER;
         let first = loop {
@@ -128,12 +114,12 @@ impl Parking {
                     Err(back) => work = back,
                 }
             }
-            let becomes_task = work.tasks.is_some() && !work.line.wants_progress();
+            let becomes_task = work.tasks.is_some() && !work.notifications.wants_progress();
             let signal = tokio::select! {
                 // What the work asks in one go is there when it rests.
                 biased;
                 answer = work.answer.answer() => return answer,
-                Some(signal) = work.signals.recv() => signal,
+                signal = work.signals.recv() => signal,
                 () = tokio::time::sleep_until(task_at), if becomes_task => Signal::TaskStarted,
             };
             match signal {
@@ -142,33 +128,33 @@ impl Parking {
             }
         };
         let mut open = vec![first];
-        while let Ok(signal) = work.signals.try_recv() {
+        while let Some(signal) = work.signals.try_recv() {
             match signal {
                 Signal::Question(question) => open.push(question),
                 Signal::TaskStarted => work.is_task = true,
             }
         }
-        self.park(work, &bound(), open)
+        self.suspend(work, &binding(), open)
     }
 
-    /// Goes on with a request that comes again.
+    /// Resumes a request that is sent again.
     pub(super) async fn resume(
         self: &Arc<Self>,
         state: &str,
-        bound: Bound,
+        binding: StateBinding,
         mut responses: HashMap<String, Box<RawValue>>,
-        line: &Line,
+        notifications: &NotificationSender,
         tasks: Option<Arc<Tasks>>,
     ) -> Answer {
-        let seal = self.seal()?;
-        let id = seal.open(state, &bound).map_err(refused)?;
-        let parked = self.lock().remove(&id);
-        let Some(Parked { mut work, open, .. }) = parked else {
-            return Err(refused(Broken::Expired));
+        let signer = self.signer()?;
+        let id = signer.verify(state, &binding).map_err(refused)?;
+        let suspended = self.lock().remove(&id);
+        let Some(SuspendedRequest { mut work, open, .. }) = suspended else {
+            return Err(refused(StateError::Expired));
         };
-        // Each request says for itself whether it takes tasks.
+        // Each request declares for itself if it takes tasks.
         work.tasks = tasks;
-        work.line.follow(line);
+        work.notifications.follow(notifications);
         let mut unanswered = Vec::new();
         for question in open {
             match responses.remove(&question.name) {
@@ -179,64 +165,69 @@ impl Parking {
             }
         }
         if unanswered.is_empty() {
-            self.run(work, || bound).await
+            self.run(work, || binding).await
         } else {
-            self.park(work, &bound, unanswered)
+            self.suspend(work, &binding, unanswered)
         }
     }
 
-    /// Lets the work go on by itself, and tells the client what it has to answer.
-    fn park(self: &Arc<Self>, work: Work, bound: &Bound, open: Vec<Question>) -> Answer {
-        let seal = self.seal()?;
-        let mut id = ParkedId::default();
+    /// Lets the work continue in the background, and sends the client its questions.
+    fn suspend(
+        self: &Arc<Self>,
+        work: Work,
+        binding: &StateBinding,
+        open: Vec<Question>,
+    ) -> Answer {
+        let signer = self.signer()?;
+        let mut id = SuspendedId::default();
         getrandom::fill(&mut id).map_err(|error| {
             RpcError::new(INTERNAL_ERROR, format!("no random numbers: {error}"))
         })?;
-        let result = asking(&open, &seal.close(id, bound, WAIT_MAX))?;
+        let result = asking(&open, &signer.sign(id, binding, WAIT_MAX))?;
         let mut work = work;
         work.answer = match work.answer {
-            // Its time runs and its server may fail while nobody waits here.
+            // Its time runs and its server may fail while it has no waiter.
             Running::Here(running) => {
                 Running::Apart(AbortOnDropHandle::new(self.tasks.spawn(running)))
             }
             apart @ Running::Apart(_) => apart,
         };
-        let parking = Arc::downgrade(self);
+        let suspended_requests = Arc::downgrade(self);
         let until = work.revoked.clone();
         let expiry = async move {
             tokio::select! {
                 () = tokio::time::sleep(WAIT_MAX) => {}
                 () = revocation(until.as_deref()) => {}
             }
-            if let Some(parking) = parking.upgrade() {
-                let expired = parking.lock().remove(&id);
+            if let Some(suspended_requests) = suspended_requests.upgrade() {
+                let expired = suspended_requests.lock().remove(&id);
                 drop(expired);
             }
         };
         {
-            let mut parked = self.lock();
-            let is_own = |it: &&Parked| it.principal == bound.principal;
-            if parked.len() >= PARKED_MAX
-                || parked.values().filter(is_own).count() >= PARKED_OF_ONE_MAX
+            let mut suspended = self.lock();
+            let is_own = |it: &&SuspendedRequest| it.principal == binding.principal;
+            if suspended.len() >= SUSPENDED_MAX
+                || suspended.values().filter(is_own).count() >= SUSPENDED_PER_PRINCIPAL_MAX
             {
                 let text = "too many requests wait for answers of their clients already";
                 return Err(RpcError::new(INTERNAL_ERROR, text));
             }
-            let principal = bound.principal.clone();
+            let principal = binding.principal.clone();
             // Started under the lock: a permission that ended already must find the entry.
             let timer = AbortOnDropHandle::new(self.tasks.spawn(expiry));
-            parked.insert(id, Parked { work, principal, _timer: timer, open });
+            suspended.insert(id, SuspendedRequest { work, principal, _timer: timer, open });
         }
         Ok(result)
     }
 
-    fn seal(&self) -> Result<&Seal, RpcError> {
+    fn signer(&self) -> Result<&StateSigner, RpcError> {
         let missing = || RpcError::new(INTERNAL_ERROR, "there are no random numbers to sign with");
-        self.seal.as_ref().ok_or_else(missing)
+        self.signer.as_ref().ok_or_else(missing)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ParkedId, Parked>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<SuspendedId, SuspendedRequest>> {
+        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -274,20 +265,19 @@ fn asking(questions: &[Question], state: &str) -> Answer {
     to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
 }
 
-fn refused(broken: Broken) -> RpcError {
-    let text = match broken {
-        Broken::Foreign => {
+fn refused(error: StateError) -> RpcError {
+    let text = match error {
+        StateError::Foreign => {
             "Invalid params: `requestState` is not one of this server, or belongs to another request"
         }
-        Broken::Expired => {
-            "Invalid params: `requestState` was used already or has expired; send the request anew \
-             without it"
+        StateError::Expired => {
+            "Invalid params: `requestState` was used already or has expired; send the request again without it"
         }
     };
     RpcError::new(INVALID_PARAMS, text)
 }
 
-/// What stays the same in a request's parameters from round to round, as text.
+/// The part of a request's parameters that is the same in every round, as text.
 pub(super) fn lasting(params: Option<&RawValue>) -> String {
     let params = params.map_or("{}", RawValue::get);
     let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {

@@ -1,6 +1,7 @@
 //! The era of `initialize`: what the protocol itself wants to have answered.
 
 use haft_bounds::parse_error::describe;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -24,8 +25,7 @@ struct Initialize<'a> {
     client_info: Option<&'a RawValue>,
 }
 
-/// Agrees on a version: the client's where it is known here, else our newest, which the client may
-/// turn down.
+/// Agrees on a version: the client's if it is supported, otherwise our newest, which the client may reject.
 pub(super) fn initialize(
     params: Option<&RawValue>,
     about: &About,
@@ -54,7 +54,7 @@ pub(super) fn initialize(
         principal: Arc::clone(&principal.name),
         revoked: principal.revoked.clone(),
         era: Era::Legacy,
-        protocol_version: version.to_owned(),
+        protocol_version: Cow::Borrowed(version),
         name: client_name(client_info),
         capabilities: capabilities.and_then(used_capabilities).unwrap_or_default(),
     };
@@ -92,8 +92,8 @@ mod tests {
         let (facts, result) = initialize(Some(&params), &about, &Principal::new("me")).unwrap();
         let result: Value = serde_json::from_str(result.get()).unwrap();
         assert_eq!(result["capabilities"], about.capabilities);
-        assert_eq!(result["protocolVersion"], facts.protocol_version);
-        facts.protocol_version
+        assert_eq!(result["protocolVersion"], *facts.protocol_version);
+        facts.protocol_version.into_owned()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How much a log message matters.
+//! Severity of a log message.
 
 use crate::error::{INVALID_PARAMS, RpcError};
 

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: a request that lasts as long as the client wants to hear of changes.
+//! `subscriptions/listen`: a request that lasts as long as the client's subscription.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::desk::{Answer, Asked, RESOURCES_MAX, URI_BYTES_MAX, read};
+use super::dispatch::{Answer, RESOURCES_MAX, RawRequest, URI_BYTES_MAX, read};
 use super::peer::Peer;
 use super::tasks::missing_extension;
 use super::{Change, Service, Subscription, change};
@@ -15,7 +15,7 @@ use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::extension::TASKS_EXTENSION;
 use crate::wire;
 
-/// What a client wants to hear of.
+/// The subscribed notifications.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Filter {
@@ -62,10 +62,10 @@ impl Filter {
     }
 }
 
-/// Tells of changes until there will be none any more, or the client has heard enough and drops this.
-pub(super) async fn listen(service: Arc<dyn Service>, asked: Asked<'_>, peer: Peer) -> Answer {
-    let Params { notifications: mut filter } = read(asked.params)?;
-    let TaskParams { notifications } = read(asked.params)?;
+/// Sends notifications until the sender is closed, or the client drops the request.
+pub(super) async fn listen(service: Arc<dyn Service>, raw: RawRequest<'_>, peer: Peer) -> Answer {
+    let Params { notifications: mut filter } = read(raw.params)?;
+    let TaskParams { notifications } = read(raw.params)?;
     // States of tasks are polled here; none is acknowledged.
     if notifications.task_ids.is_some() && !peer.has_extension(TASKS_EXTENSION) {
         return Err(missing_extension());
@@ -80,26 +80,26 @@ pub(super) async fn listen(service: Arc<dyn Service>, asked: Asked<'_>, peer: Pe
     }
     let mut changes = service.changes();
     let _subscriptions = subscribe(&service, &mut filter, &peer).await;
-    let out = peer.line.out();
-    let id = asked.id.get();
+    let out = peer.notifications.out();
+    let id = raw.id.get();
     let meta: Box<RawValue> = RawValue::from_string(id.to_owned())
         .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": meta });
     let accepted = json!({ "_meta": meta, "notifications": filter });
     let accepted =
         wire::notification("notifications/subscriptions/acknowledged", &accepted.to_string());
-    let mut is_heard = out.send(accepted).await.is_ok();
-    while is_heard && let Some(news) = change::next(&mut changes).await {
-        for change in news.iter().filter(|change| filter.wants(change)) {
+    let mut is_open = out.send(accepted).await.is_ok();
+    while is_open && let Some(changes_seen) = change::next(&mut changes).await {
+        for change in changes_seen.iter().filter(|change| filter.wants(change)) {
             let message = wire::notification(change.method(), &change.params(Some(id)));
-            is_heard &= out.send(message).await.is_ok();
+            is_open &= out.send(message).await.is_ok();
         }
     }
     to_raw_value(&json!({ "_meta": meta }))
         .map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
 }
 
-/// Watches the resources the client names. Those that nobody has are left out of what is accepted.
+/// Watches the resources that the client names. Unknown ones are left out of the accepted list.
 async fn subscribe(
     service: &Arc<dyn Service>,
     filter: &mut Filter,

@@ -1,13 +1,12 @@
-//! What a request says about itself in `_meta`.
+//! The `_meta` of a request.
 
-use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::level::Level;
-use crate::error::{INVALID_PARAMS, RpcError};
+use crate::error::RpcError;
 
 /// The fields of `_meta` that the protocol knows.
 #[derive(Default, Deserialize)]
@@ -24,49 +23,23 @@ pub(super) struct Meta<'a> {
     log_level: Option<Cow<'a, str>>,
 }
 
-/// What a request wants beside its answer.
+/// Options of a request in its `_meta`.
 #[derive(Default)]
-pub(super) struct Wishes {
-    /// To hear of its progress under this token.
+pub(super) struct RequestMeta {
+    /// Token for progress notifications.
     pub(super) progress_token: Option<Box<RawValue>>,
     /// To get log messages from this level on.
     pub(super) level: Option<Level>,
 }
 
-impl<'a> Meta<'a> {
-    pub(super) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow, default, rename = "_meta")]
-            meta: Option<Meta<'a>>,
-        }
-        let Some(params) = params else { return Ok(Self::default()) };
-        // Most requests of the legacy era have none; looking for the word is cheaper than reading all.
-        let has_meta = memchr::memmem::find(params.get().as_bytes(), b"_meta").is_some();
-        // A list would be taken for the values in the order in which we happen to name them.
-        if !params.get().starts_with('{') {
-            let text = "Invalid params: they are no object";
-            return Err(RpcError::new(INVALID_PARAMS, text));
-        }
-        if !has_meta {
-            return Ok(Self::default());
-        }
-        let params: Params<'_> = serde_json::from_str(params.get()).map_err(|error| {
-            RpcError::new(
-                INVALID_PARAMS,
-                format!("Invalid params: they cannot be read: {}", describe(&error)),
-            )
-        })?;
-        Ok(params.meta.unwrap_or_default())
-    }
-
-    /// What the request wants beside its answer.
-    pub(super) fn wishes(&self) -> Result<Wishes, RpcError> {
+impl Meta<'_> {
+    /// The options of the request.
+    pub(super) fn request_meta(&self) -> Result<RequestMeta, RpcError> {
         let level = self.log_level.as_deref().map(Level::read).transpose()?;
-        Ok(Wishes { progress_token: self.progress_token(), level })
+        Ok(RequestMeta { progress_token: self.progress_token(), level })
     }
 
-    /// The token under which the request wants to hear of its progress. Only texts and numbers are such.
+    /// The token for progress notifications. Only strings and numbers are valid.
     pub(super) fn progress_token(&self) -> Option<Box<RawValue>> {
         let token = self.progress_token?;
         token
@@ -78,13 +51,15 @@ impl<'a> Meta<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::params::Params;
     use super::*;
+    use crate::error::INVALID_PARAMS;
 
     #[test]
     fn a_token_is_a_text_or_a_number() {
         let token = |json: &str| {
             let params: Box<RawValue> = serde_json::from_str(json).unwrap();
-            Meta::read(Some(&params)).unwrap().progress_token().map(|it| it.get().to_owned())
+            Params::read(Some(&params)).unwrap().meta.progress_token().map(|it| it.get().to_owned())
         };
         assert_eq!(token(r#"{"_meta":{"progressToken":"a"}}"#).as_deref(), Some("\"a\""));
         assert_eq!(token(r#"{"_meta":{"progressToken":7},"x":1}"#).as_deref(), Some("7"));
@@ -92,14 +67,14 @@ mod tests {
         assert_eq!(token(r#"{"_meta":{"progressToken":{}}}"#), None);
         assert_eq!(token(r"{}"), None);
         let list: Box<RawValue> = serde_json::from_str("[]").unwrap();
-        assert_eq!(Meta::read(Some(&list)).err().unwrap().code, INVALID_PARAMS);
+        assert_eq!(Params::read(Some(&list)).err().unwrap().code, INVALID_PARAMS);
     }
 
     #[test]
-    fn only_meta_tells_the_version() {
+    fn only_meta_has_the_version() {
         let version = |json: &str| {
             let params: Box<RawValue> = serde_json::from_str(json).unwrap();
-            Meta::read(Some(&params)).unwrap().protocol_version.map(Cow::into_owned)
+            Params::read(Some(&params)).unwrap().meta.protocol_version.map(Cow::into_owned)
         };
         let key = "io.modelcontextprotocol/protocolVersion";
         assert_eq!(version(&format!(r#"{{"_meta":{{"{key}":"x"}}}}"#)).as_deref(), Some("x"));

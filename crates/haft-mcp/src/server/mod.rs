@@ -1,12 +1,12 @@
 //! The other side of the wire: Haft as a server, for clients of both eras.
 //!
-//! A [`Service`] says what is offered and knows no transport; [`stdio`] and [`HttpEndpoint`] carry its
-//! messages. What a service answers goes to the client as it is, so that results of other servers pass
-//! untouched.
+//! A [`Service`] defines the offers and does not depend on a transport; [`stdio`] and [`HttpEndpoint`] carry its
+//! messages. A service's answer goes to the client unmodified, so that results of other servers pass untouched.
 
 mod ask;
 mod change;
-mod desk;
+mod dispatch;
+mod flag;
 mod http;
 mod input;
 mod legacy;
@@ -14,13 +14,17 @@ mod level;
 mod listen;
 mod meta;
 mod modern;
+mod outbox;
+mod param_headers;
+mod params;
 mod peer;
 mod principal;
-mod seal;
+mod state_signer;
 mod stdio;
 mod tasks;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_bounds::json::Excess;
@@ -34,14 +38,16 @@ use crate::limits::Limits;
 use crate::wire;
 
 pub use crate::budget::{HeldBytes, KeptBytes};
+pub use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 pub use change::Change;
-pub use http::{Events, HttpEndpoint, HttpOptions, Reply, ReplyBody};
+pub use http::{EndpointOptions, HttpEndpoint, Reply, ReplyBody, ReplyEvents};
 pub use level::Level;
+pub use param_headers::ParamHeaders;
 pub use peer::Peer;
 pub use principal::Principal;
 pub use stdio::stdio;
 
-/// JSON-RPC: the message is no JSON.
+/// JSON-RPC: the message is not JSON.
 pub const PARSE_ERROR: i64 = -32700;
 /// JSON-RPC: the message is JSON and no request that can be answered.
 pub const INVALID_REQUEST: i64 = -32600;
@@ -64,9 +70,9 @@ fn refused_id(message: &[u8], excess: Excess) -> Option<&RawValue> {
     }
 }
 
-/// What is offered to clients.
+/// The features that are offered to clients.
 pub trait Service: Send + Sync + 'static {
-    /// Who answers, and what it can do. Asked for each client.
+    /// The service's name and capabilities. Requested for each client.
     fn about(self: Arc<Self>) -> BoxFuture<'static, About>;
 
     /// Answers one request. Dropped when the client cancels it or goes away, and the work must end
@@ -85,17 +91,17 @@ pub trait Service: Send + Sync + 'static {
         peer: Peer,
     ) -> BoxFuture<'static, Result<Subscription, RpcError>>;
 
-    /// What changes from now on.
+    /// Changes from now on.
     fn changes(&self) -> broadcast::Receiver<Change>;
 
-    /// The schema of a tool's arguments: some of them may have to travel as headers too.
-    fn input_schema(&self, tool: &str) -> Option<Value>;
+    /// The arguments of a tool that travel as headers too. Nothing for a tool that is not offered.
+    fn param_headers(&self, tool: &str) -> Option<ParamHeaders>;
 }
 
 /// Ends when it is dropped.
 pub type Subscription = Box<dyn Any + Send + Sync>;
 
-/// Who answers, and what it can do.
+/// Name and capabilities of a service.
 #[derive(Debug, Clone)]
 pub struct About {
     /// The server's name.
@@ -104,28 +110,39 @@ pub struct About {
     pub version: String,
     /// Its capabilities, such as `{"tools": {"listChanged": true}}`.
     pub capabilities: Value,
-    /// How it wants to be used.
+    /// Its instructions for use.
     pub instructions: Option<String>,
 }
 
 /// One request of a client.
 pub struct ClientRequest {
     /// Such as `tools/call`.
-    pub method: String,
-    /// As the client sent them.
+    pub method: Cow<'static, str>,
+    /// As the client sent them. None for `tools/call`.
     pub params: Option<Box<RawValue>>,
-    /// Who asks.
+    /// The parameters of `tools/call`.
+    pub tool: Option<ToolRequest>,
+    /// The client that sent it.
     pub peer: Peer,
 }
 
-/// How to serve one client over pipes.
+/// The call of a tool.
+#[derive(Debug)]
+pub struct ToolRequest {
+    /// The tool's name.
+    pub name: String,
+    /// As the client sent them.
+    pub arguments: Option<Box<RawValue>>,
+}
+
+/// Options for serving one client over pipes.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Who the client is, for the log.
+    /// The client's name for the log.
     pub principal: String,
-    /// How much the client may send.
+    /// Limits on the client's messages.
     pub limits: Limits,
-    /// How many requests of the client may be under way at once.
+    /// Largest number of the client's requests in flight.
     pub requests_max: usize,
 }
 

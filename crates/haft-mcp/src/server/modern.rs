@@ -1,6 +1,6 @@
-//! The era without sessions: what every request says about its client, and what every result says
-//! about itself.
+//! The era without sessions: the client's fields in every request, and the fields of every result.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError, UNSUPPORTED_VERSION
 use crate::extension::TASKS_EXTENSION;
 use crate::transport::Era;
 
-/// What the request says about its client, or why it cannot be answered.
+/// Reads the client's fields of a request, or returns the reason why it cannot be answered.
 pub(super) fn client(
     meta: &Meta<'_>,
     id: u64,
@@ -43,7 +43,7 @@ pub(super) fn client(
         principal: Arc::clone(&principal.name),
         revoked: principal.revoked.clone(),
         era: Era::Modern,
-        protocol_version: version.to_owned(),
+        protocol_version: Cow::Borrowed(MODERN_VERSION),
         name: client_name(meta.client_info),
         capabilities,
     })
@@ -80,10 +80,23 @@ pub(super) fn discover(about: &About) -> Result<Box<RawValue>, RpcError> {
     to_raw_value(&result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
 }
 
-/// A result with what this era wants to see in it. What is there already stays, and so does the text
-/// of everything else.
-pub(super) fn complete(method: &str, result: Box<RawValue>) -> Box<RawValue> {
-    #[derive(Deserialize)]
+/// A result, and the fields that this era wants to see in it beside its own.
+#[derive(Debug)]
+pub(super) struct Completed {
+    pub(super) result: Box<RawValue>,
+    /// Goes before the first field of the result. Empty, or with its comma.
+    pub(super) added: Cow<'static, str>,
+}
+
+impl From<Box<RawValue>> for Completed {
+    fn from(result: Box<RawValue>) -> Self {
+        Self { result, added: Cow::Borrowed("") }
+    }
+}
+
+/// Adds what this era wants to see in a result. What is there already stays, and so does the text of everything else.
+pub(super) fn complete(method: &str, result: Box<RawValue>) -> Completed {
+    #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Known {
         #[serde(default)]
@@ -93,14 +106,21 @@ pub(super) fn complete(method: &str, result: Box<RawValue>) -> Box<RawValue> {
         #[serde(default)]
         cache_scope: Option<IgnoredAny>,
     }
-    // A result that is no object is not made better by adding to it.
-    let Ok(known) = serde_json::from_str::<Known>(result.get()) else { return result };
-    let Some(rest) = result.get().trim_start().strip_prefix('{') else { return result };
+    // A result that is not an object is passed on without additions.
+    let Some(rest) = result.get().strip_prefix('{') else { return result.into() };
+    let is_cacheable = is_cacheable(method);
+    // Most results of calls have no such field: looking for the word is cheaper than reading all.
+    let known = if is_cacheable || may_have(result.get(), "resultType") {
+        let Ok(known) = serde_json::from_str::<Known>(result.get()) else { return result.into() };
+        known
+    } else {
+        Known::default()
+    };
     let mut fields = Vec::new();
     if known.result_type.is_none() {
         fields.push(r#""resultType":"complete""#);
     }
-    if is_cacheable(method) {
+    if is_cacheable {
         if known.ttl_ms.is_none() {
             fields.push(r#""ttlMs":0"#);
         }
@@ -108,12 +128,20 @@ pub(super) fn complete(method: &str, result: Box<RawValue>) -> Box<RawValue> {
             fields.push(r#""cacheScope":"private""#);
         }
     }
-    if fields.is_empty() {
-        return result;
-    }
-    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-    let text = format!("{{{}{comma}{rest}", fields.join(","));
-    RawValue::from_string(text).unwrap_or(result)
+    let is_empty = rest.trim_start().starts_with('}');
+    let added = match (fields.as_slice(), is_empty) {
+        ([], _) => Cow::Borrowed(""),
+        ([field], true) => Cow::Borrowed(*field),
+        (fields, true) => Cow::Owned(fields.join(",")),
+        (fields, false) => Cow::Owned(fields.join(",") + ","),
+    };
+    Completed { result, added }
+}
+
+/// Returns true if a key of this name may be in a JSON text, plain or escaped.
+fn may_have(json: &str, key: &str) -> bool {
+    let has = |word: &str| memchr::memmem::find(json.as_bytes(), word.as_bytes()).is_some();
+    has(key) || has("\\u")
 }
 
 fn is_cacheable(method: &str) -> bool {
@@ -130,6 +158,7 @@ fn is_cacheable(method: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::params::Params;
     use super::*;
 
     fn raw(json: &str) -> Box<RawValue> {
@@ -138,7 +167,10 @@ mod tests {
 
     #[test]
     fn results_say_that_they_are_complete_and_keep_their_text() {
-        let completed = |method: &str, json: &str| complete(method, raw(json)).get().to_owned();
+        let completed = |method: &str, json: &str| {
+            let Completed { result, added } = complete(method, raw(json));
+            crate::wire::result_with(&result, &added)
+        };
         assert_eq!(
             completed("tools/call", r#"{"b": 1e400, "a":[]}"#),
             r#"{"resultType":"complete","b": 1e400, "a":[]}"#
@@ -151,18 +183,20 @@ mod tests {
             r#"{"resultType":"complete","cacheScope":"private","tools":[],"ttlMs":5}"#
         );
         assert_eq!(completed("tools/call", "7"), "7");
+        let escaped = r#"{"result\u0054ype":"task"}"#;
+        assert_eq!(completed("tools/call", escaped), escaped);
     }
 
     #[test]
-    fn a_request_says_who_asks() {
+    fn a_request_names_its_client() {
         let meta = |version: &str, rest: &str| {
             let version = format!(r#""io.modelcontextprotocol/protocolVersion":"{version}""#);
             let params = raw(&format!(r#"{{"_meta":{{{version}{rest}}}}}"#));
-            client(&Meta::read(Some(&params)).unwrap(), 1, &Principal::new("me"))
+            client(&Params::read(Some(&params)).unwrap().meta, 1, &Principal::new("me"))
         };
         let capable = r#","io.modelcontextprotocol/clientCapabilities":{}"#;
         let facts = meta("2026-07-28", capable).unwrap();
-        assert_eq!((facts.era, facts.protocol_version.as_str()), (Era::Modern, "2026-07-28"));
+        assert_eq!((facts.era, &*facts.protocol_version), (Era::Modern, "2026-07-28"));
         assert_eq!(meta("2026-07-28", "").unwrap_err().code, INVALID_PARAMS);
         assert_eq!(meta("2099-01-01", capable).unwrap_err().code, UNSUPPORTED_VERSION);
         let nothing = client(&Meta::default(), 1, &Principal::new("me"));

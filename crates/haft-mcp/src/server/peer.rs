@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::{Asks, Questions};
 use super::level::Level;
+use super::outbox::{self, NotSent};
 
 use crate::declared;
 use crate::error::{METHOD_NOT_FOUND, RpcError};
@@ -20,17 +21,17 @@ use crate::extension::{TASKS_EXTENSION, UI_EXTENSION};
 use crate::transport::Era;
 use crate::wire;
 
-/// The client behind one request: who it is, and the way to tell and ask it something before the answer.
+/// The client behind one request: its identity, and the way to notify it and ask it before the answer.
 #[derive(Clone)]
 pub struct Peer {
     pub(super) facts: Arc<ClientFacts>,
-    pub(super) line: Arc<Line>,
+    pub(super) notifications: Arc<NotificationSender>,
     pub(super) asking: Asking,
     /// From which level on the client wants log messages.
     pub(super) level: Option<Level>,
 }
 
-/// What is known of a client.
+/// Facts about a client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientFacts {
     /// No other client has it, as long as the program runs.
@@ -39,7 +40,7 @@ pub(super) struct ClientFacts {
     /// Cancelled when the client's permission ends. None over stdio, where it ends with the connection.
     pub(super) revoked: Option<Arc<CancellationToken>>,
     pub(super) era: Era,
-    pub(super) protocol_version: String,
+    pub(super) protocol_version: Cow<'static, str>,
     pub(super) name: Option<String>,
     pub(super) capabilities: Value,
 }
@@ -51,6 +52,9 @@ const USED_EXTENSIONS: [&str; 2] = [TASKS_EXTENSION, UI_EXTENSION];
 /// Returns what is kept of the capabilities that a client declares: at most 4 KiB, for as long as its session lives.
 /// Nothing if they are not an object.
 pub(super) fn used_capabilities(declared: &RawValue) -> Option<Value> {
+    if declared.get() == "{}" {
+        return Some(json!({}));
+    }
     let mut used = declared::capabilities(declared, &USED_CAPABILITIES)?;
     if let Some(extensions) = declared::extensions(declared, &USED_EXTENSIONS) {
         used["extensions"] = extensions;
@@ -59,7 +63,7 @@ pub(super) fn used_capabilities(declared: &RawValue) -> Option<Value> {
 }
 
 impl ClientFacts {
-    /// Whether the client declares an extension.
+    /// Returns true if the client declares an extension.
     pub(super) fn has_extension(&self, extension: &str) -> bool {
         let extensions = self.capabilities.get("extensions");
         extensions.and_then(|it| it.get(extension)).is_some_and(|it| !it.is_null())
@@ -86,7 +90,7 @@ pub(super) fn new_client_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// How a client is asked something.
+/// The way to ask a client.
 #[derive(Clone)]
 pub(super) enum Asking {
     /// By a request of ours.
@@ -95,53 +99,80 @@ pub(super) enum Asking {
     Modern(Arc<Questions>),
 }
 
-/// Where messages before the answer go. That changes when a request that asked back is sent again.
-pub(super) struct Line(Mutex<LineState>);
+/// The way to a client.
+#[derive(Clone)]
+pub(super) enum Out {
+    /// That of its connection.
+    Connection(mpsc::Sender<String>),
+    /// That of one request.
+    Request(outbox::Sender<String>),
+    /// None: the request has its answer.
+    Closed,
+}
 
-struct LineState {
-    out: mpsc::Sender<String>,
-    /// The client's own name for the progress of this request, if it wants to hear of it.
+impl Out {
+    /// Sends as soon as there is room.
+    pub(super) async fn send(&self, message: String) -> Result<(), NotSent> {
+        match self {
+            Self::Connection(out) => out.send(message).await.map_err(|_| NotSent),
+            Self::Request(out) => out.send(message).await,
+            Self::Closed => Err(NotSent),
+        }
+    }
+
+    /// Sends at once, or not at all.
+    pub(super) fn try_send(&self, message: String) -> Result<(), NotSent> {
+        match self {
+            Self::Connection(out) => out.try_send(message).map_err(|_| NotSent),
+            Self::Request(out) => out.try_send(message),
+            Self::Closed => Err(NotSent),
+        }
+    }
+}
+
+/// Where messages before the answer go. That changes when a request that asked back is sent again.
+pub(super) struct NotificationSender(Mutex<SenderState>);
+
+struct SenderState {
+    out: Out,
+    /// The client's token for the progress of this request, if it wants progress.
     progress_token: Option<Box<RawValue>>,
 }
 
-impl Line {
-    pub(super) fn new(
-        out: mpsc::Sender<String>,
-        progress_token: Option<Box<RawValue>>,
-    ) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(LineState { out, progress_token })))
+impl NotificationSender {
+    pub(super) fn new(out: Out, progress_token: Option<Box<RawValue>>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(SenderState { out, progress_token })))
     }
 
-    /// Goes on where the other one goes.
+    /// Redirects to the destination of `other`.
     pub(super) fn follow(&self, other: &Self) {
         let (out, progress_token) = {
             let other = other.state();
             (other.out.clone(), other.progress_token.clone())
         };
-        *self.state() = LineState { out, progress_token };
+        *self.state() = SenderState { out, progress_token };
     }
 
     /// Sends nothing from now on: the request has its answer.
     pub(super) fn close(&self) {
-        let (out, _) = mpsc::channel(1);
-        *self.state() = LineState { out, progress_token: None };
+        *self.state() = SenderState { out: Out::Closed, progress_token: None };
     }
 
-    pub(super) fn out(&self) -> mpsc::Sender<String> {
+    pub(super) fn out(&self) -> Out {
         self.state().out.clone()
     }
 
-    /// Whether the client wants to receive progress.
+    /// Returns true if the client wants to receive progress.
     pub(super) fn wants_progress(&self) -> bool {
         self.state().progress_token.is_some()
     }
 
-    /// Tells something that may be left out where the client reads too slowly.
+    /// Sends a notification that may be dropped if the client reads too slowly.
     fn tell(&self, message: String) {
         drop(self.state().out.try_send(message));
     }
 
-    fn state(&self) -> MutexGuard<'_, LineState> {
+    fn state(&self) -> MutexGuard<'_, SenderState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,17 +194,17 @@ impl Peer {
         &self.facts.protocol_version
     }
 
-    /// What the client calls itself. It can say anything.
+    /// The client's own name. Unverified.
     pub fn client_name(&self) -> Option<&str> {
         self.facts.name.as_deref()
     }
 
-    /// What the client says it can do, as far as servers behind us can use it.
+    /// The client's declared capabilities, as far as servers behind us can use them.
     pub fn client_capabilities(&self) -> &Value {
         &self.facts.capabilities
     }
 
-    /// Whether the client declares an extension that passes through here.
+    /// Returns true if the client declares an extension that passes through here.
     pub fn has_extension(&self, extension: &str) -> bool {
         self.facts.has_extension(extension)
     }
@@ -186,20 +217,19 @@ impl Peer {
         }
     }
 
-    /// Who the client is, as whoever let it in knows it.
+    /// The client's identity, as its authenticator knows it.
     pub fn principal(&self) -> &str {
         &self.facts.principal
     }
 
-    /// Whether the client wants to hear how far the request is.
+    /// Returns true if the client wants progress.
     pub fn wants_progress(&self) -> bool {
-        self.line.wants_progress()
+        self.notifications.wants_progress()
     }
 
-    /// Says how far the request is. Left out where the client reads too slowly: a later report says
-    /// more.
+    /// Sends progress. Dropped if the client reads too slowly: a later report supersedes it.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = self.line.state().progress_token.clone() else { return };
+        let Some(token) = self.notifications.state().progress_token.clone() else { return };
         let mut params = json!({ "progressToken": token, "progress": progress });
         if let Some(total) = total {
             params["total"] = json!(total);
@@ -207,7 +237,7 @@ impl Peer {
         if let Some(message) = message {
             params["message"] = json!(message);
         }
-        self.line.tell(wire::notification("notifications/progress", &params.to_string()));
+        self.notifications.tell(wire::notification("notifications/progress", &params.to_string()));
     }
 
     /// From which level on the client wants log messages, if it wants any.
@@ -226,11 +256,11 @@ impl Peer {
         let message = serde_json::from_str::<Message<'_>>(params.get()).ok();
         let level = message.and_then(|message| Level::named(&message.level));
         if level.is_some_and(|level| level >= wanted) {
-            self.line.tell(wire::notification("notifications/message", params.get()));
+            self.notifications.tell(wire::notification("notifications/message", params.get()));
         }
     }
 
-    /// Whether the client says that it can answer such a request: `sampling/createMessage`,
+    /// Returns true if the client declares that it can answer such a request: `sampling/createMessage`,
     /// `elicitation/create`, `roots/list`.
     pub fn can_answer(&self, method: &str, params: Option<&RawValue>) -> bool {
         let Some(needed) = capability(method) else { return false };
@@ -264,11 +294,11 @@ impl Peer {
         withdrawn: Option<&CancellationToken>,
     ) -> Result<Box<RawValue>, RpcError> {
         if !self.can_answer(method, params) {
-            let text = format!("the client does not say that it can answer `{method}`");
+            let text = format!("the client does not support `{method}`");
             return Err(RpcError::new(METHOD_NOT_FOUND, text));
         }
         match &self.asking {
-            Asking::Legacy(asks) => asks.ask(&self.line, method, params).await,
+            Asking::Legacy(asks) => asks.ask(&self.notifications, method, params).await,
             Asking::Modern(questions) => questions.ask(name, method, params, withdrawn).await,
         }
     }

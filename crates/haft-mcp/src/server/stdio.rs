@@ -1,4 +1,4 @@
-//! One client over two pipes, a line for each message. The era is told by each request itself.
+//! One client over two pipes, a line for each message. Each request determines its era.
 
 use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
@@ -13,9 +13,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use super::desk::{Answer, Asked, Client, Desk, check_id, empty};
-use super::meta::{Meta, Wishes};
-use super::peer::{ClientFacts, new_client_id};
+use super::dispatch::{
+    Answer, Client, Completion, Extracted, RawRequest, RequestHandler, check_id, empty,
+};
+use super::meta::RequestMeta;
+use super::modern::Completed;
+use super::params::Params;
+use super::peer::{ClientFacts, Out, new_client_id};
 use super::principal::Principal;
 use super::{
     Change, INVALID_REQUEST, PARSE_ERROR, ServeOptions, Service, change, legacy, modern,
@@ -23,16 +27,17 @@ use super::{
 };
 use crate::budget::KeptBytes;
 use crate::error::{INTERNAL_ERROR, RpcError};
+use crate::handler::BoxFuture;
 use crate::wire::{self, Incoming};
 
-/// How many messages may wait for a slow reader.
+/// Messages that may wait for a slow reader.
 const WAITING_MAX: usize = 256;
-/// How long a client may take to read a message before it counts as gone.
+/// Time limit of a client to read a message before it counts as gone.
 const STALL_MAX: Duration = Duration::from_mins(1);
-/// How long requests under way may go on when the client has closed its side, as `echo ... |` does.
+/// Time for requests in flight after the client has closed its side, as `echo ... |` does.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Serves one client until it closes its side. Dropping the future cancels whatever is under way.
+/// Serves one client until it closes its side. Dropping the future cancels everything in flight.
 ///
 /// An error is a pipe that broke, or a client that sent a message beyond all limits.
 pub async fn stdio(
@@ -45,7 +50,7 @@ pub async fn stdio(
     let connection = Connection {
         changes: service.changes(),
         principal: Principal::new(options.principal.as_str()),
-        desk: Desk::new(service, KeptBytes::default()),
+        handler: RequestHandler::new(service, KeptBytes::default()),
         options,
         id: new_client_id(),
         client: None,
@@ -53,13 +58,13 @@ pub async fn stdio(
         running: JoinSet::new(),
         ids: Ids::default(),
     };
-    // Both end the connection: nobody is answered without a writer.
+    // Both end the connection: without a writer there are no answers.
     let writing = write(writer, queue);
     let reading = connection.run(BufReader::new(reader));
     tokio::pin!(writing, reading);
     tokio::select! {
         written = &mut writing => written,
-        // What waits is still written: the writer ends when nobody can add to it.
+        // Queued messages are still written: the writer ends when all senders are gone.
         read = &mut reading => match read {
             Ok(()) => last_words(writing).await,
             Err(error) => last_words(writing).await.and(Err(error)),
@@ -91,23 +96,23 @@ async fn write(
 }
 
 struct Connection {
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     changes: broadcast::Receiver<Change>,
     principal: Principal,
     options: ServeOptions,
     /// The one who speaks the modern era here.
     id: u64,
-    /// Who `initialize` introduced.
+    /// The client of `initialize`.
     client: Option<Arc<Client>>,
     out: mpsc::Sender<String>,
-    /// The requests under way. Dropping them cancels them.
+    /// The requests in flight. Dropping them cancels them.
     running: JoinSet<()>,
-    /// The requests under way by the client's own ids.
+    /// The requests in flight by the client's own ids.
     ids: Ids,
 }
 
-/// Requests under way, by the client's own ids. An id is free before its answer is sent: the client may
-/// use it again at once.
+/// Requests in flight, by the client's own ids. An id is free before its answer is sent: the client may use it again
+/// at once.
 type Ids = Arc<Mutex<HashMap<String, AbortHandle>>>;
 
 impl Connection {
@@ -126,7 +131,7 @@ impl Connection {
                     line.clear();
                 }
                 Some(ended) = self.running.join_next() => self.ended(ended).await,
-                Some(news) = change::next(&mut self.changes) => self.announce(&news).await,
+                Some(changes_seen) = change::next(&mut self.changes) => self.announce(&changes_seen).await,
             }
         }
         let finishing = async { while self.running.join_next().await.is_some() {} };
@@ -154,7 +159,7 @@ impl Connection {
         }
         match heavy::in_place(line.len(), || wire::parse_unchecked(line)) {
             Ok(Incoming::Request { id, method, params }) => {
-                self.request(Asked { id, method: &method, params }).await;
+                self.request(RawRequest { id, method: &method, params }).await;
             }
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
             Ok(Incoming::Result { id, result }) => self.answered(id, Ok(result.to_owned())),
@@ -178,34 +183,35 @@ impl Connection {
     /// The client answered a question of ours.
     fn answered(&self, id: &RawValue, answer: Answer) {
         if !self.client.as_ref().is_some_and(|client| client.asks.answer(id, answer)) {
-            tracing::debug!("a client answered what nobody asked");
+            tracing::debug!("the client answered an unknown request");
         }
     }
 
-    async fn request(&mut self, asked: Asked<'_>) {
-        match self.begin(asked).await {
+    async fn request(&mut self, raw: RawRequest<'_>) {
+        match self.begin(raw).await {
             Ok(None) => {}
-            Ok(Some(result)) => self.send(wire::response(asked.id, &result)).await,
-            Err(error) => self.refuse(Some(asked.id), &error).await,
+            Ok(Some(result)) => self.send(wire::response(raw.id, &result)).await,
+            Err(error) => self.refuse(Some(raw.id), &error).await,
         }
     }
 
     /// Shakes hands, or starts a request.
-    async fn begin(&mut self, asked: Asked<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
-        let Asked { id, method, params } = asked;
+    async fn begin(&mut self, raw: RawRequest<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
+        let RawRequest { id, method, params } = raw;
         check_id(id)?;
         if lock(&self.ids).contains_key(id.get()) {
-            let text = format!("a request with the id {id} is under way already");
+            let text = format!("a request with the id {id} is already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
-        let meta = Meta::read(params)?;
+        let known = Params::read(params)?;
+        let meta = &known.meta;
         let speaker = if meta.protocol_version.is_some() || method == "server/discover" {
-            let facts = modern::client(&meta, self.id, &self.principal)?;
-            Speaker::Modern(facts, meta.wishes()?)
+            let facts = modern::client(meta, self.id, &self.principal)?;
+            Speaker::Modern(facts, meta.request_meta()?)
         } else {
             match (method, &self.client) {
                 ("initialize", None) => {
-                    let about = Arc::clone(&self.desk.service).about().await;
+                    let about = Arc::clone(&self.handler.service).about().await;
                     let (facts, result) = legacy::initialize(params, &about, &self.principal)?;
                     self.client = Some(Client::new(facts));
                     return Ok(Some(result));
@@ -222,30 +228,40 @@ impl Connection {
             }
         };
         if self.running.len() >= self.options.requests_max {
-            let text = format!("{} requests are under way already", self.options.requests_max);
+            let text = format!("{} requests are already in flight", self.options.requests_max);
             return Err(RpcError::new(INTERNAL_ERROR, text));
         }
-        self.start(asked, speaker);
+        self.start(raw, &known, speaker);
         Ok(None)
     }
 
-    fn start(&mut self, asked: Asked<'_>, speaker: Speaker) {
-        let (desk, out) = (Arc::clone(&self.desk), self.out.clone());
-        let (id, method) = (asked.id.to_owned(), asked.method.to_owned());
-        let params = asked.params.map(ToOwned::to_owned);
+    fn start(&mut self, raw: RawRequest<'_>, params: &Params<'_>, speaker: Speaker) {
+        let (handler, out) = (Arc::clone(&self.handler), self.out.clone());
+        let (id, method) = (raw.id.to_owned(), raw.method.to_owned());
         let (ids, key) = (Arc::clone(&self.ids), id.get().to_owned());
-        // Held until the request is in there: it may end before this goes on.
+        let sender = Out::Connection(out.clone());
+        let work = match speaker {
+            Speaker::Legacy(client) => Work::Legacy(handler.legacy(&client, raw, params, sender)),
+            Speaker::Modern(facts, request_meta) => {
+                let extracted = Extracted::of(raw.method, params);
+                let raw_params = raw.params.map(ToOwned::to_owned);
+                let id = id.clone();
+                Work::Modern(Box::pin(async move {
+                    let params = raw_params.as_deref();
+                    let raw = RawRequest { id: &id, method: &method, params };
+                    handler.modern(facts, request_meta, raw, extracted?, sender).await
+                }))
+            }
+        };
+        // Held until the request is in there: it may end before this function continues.
         let mut known = lock(&self.ids);
         let handle = self.running.spawn(async move {
-            let asked = Asked { id: &id, method: &method, params: params.as_deref() };
-            let answer = match speaker {
-                Speaker::Legacy(client) => desk.legacy(&client, asked, out.clone()).await,
-                Speaker::Modern(facts, wishes) => {
-                    desk.modern(facts, wishes, asked, out.clone()).await
-                }
+            let answer = match work {
+                Work::Legacy(work) => work.await.map(Completed::from),
+                Work::Modern(work) => work.await,
             };
             let answer = match answer {
-                Ok(result) => wire::response(&id, &result),
+                Ok(Completed { result, added }) => wire::response_with(&id, &result, &added),
                 Err(error) => wire::error_response(&id, &error),
             };
             lock(&ids).remove(id.get());
@@ -259,7 +275,7 @@ impl Connection {
         if method != "notifications/cancelled" {
             return;
         }
-        // One that has ended meanwhile is no fault of the client.
+        // A request that has ended meanwhile is not the client's fault.
         let id = params.and_then(legacy::cancelled);
         if let Some(request) = id.and_then(|id| lock(&self.ids).remove(id)) {
             request.abort();
@@ -280,10 +296,10 @@ impl Connection {
         }
     }
 
-    /// Tells the client what is another than before.
-    async fn announce(&self, news: &[Change]) {
+    /// Notifies the client of changes.
+    async fn announce(&self, changes_seen: &[Change]) {
         let Some(client) = &self.client else { return };
-        for change in news.iter().filter(|change| client.wants(change)) {
+        for change in changes_seen.iter().filter(|change| client.wants(change)) {
             self.send(wire::notification(change.method(), &change.params(None))).await;
         }
     }
@@ -302,10 +318,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who asks.
+/// The client that sent it.
 enum Speaker {
     Legacy(Arc<Client>),
-    Modern(ClientFacts, Wishes),
+    Modern(ClientFacts, RequestMeta),
+}
+
+/// A request on its way to its answer.
+enum Work {
+    Legacy(BoxFuture<'static, Answer>),
+    Modern(BoxFuture<'static, Completion>),
 }
 
 enum Line {
@@ -314,7 +336,7 @@ enum Line {
     End,
 }
 
-/// Reads on until a line is whole. Given up in the middle, it goes on where it was.
+/// Reads until a line is whole. If the future is dropped, the next call continues at the same point.
 async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -338,7 +360,7 @@ async fn read_line(
 mod tests {
     use super::*;
 
-    /// What a server behind us wrote may have line ends: none of them ends our message.
+    /// A forwarded message may have line ends: none of them ends our message.
     #[tokio::test]
     async fn a_message_is_one_line_whatever_is_handed_on() {
         let (tell, waiting) = mpsc::channel(1);

@@ -1,5 +1,5 @@
-//! Tasks of 2026-07-28: calls that go on after their request was answered. The client polls them, answers what they ask,
-//! and may cancel them. A task belongs to the key that started it; to every other key it does not exist.
+//! Tasks of 2026-07-28: calls that continue after their request was answered. The client polls them, answers their
+//! questions, and may cancel them. A task belongs to the key that started it; to every other key it does not exist.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::ask::{Question, Signal};
-use super::desk::{Answer, empty, read};
+use super::dispatch::{Answer, empty, read};
 use super::input::{Work, shown_questions};
 use super::principal::revocation;
 use crate::budget::{HeldBytes, KeptBytes};
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, MISSING_CAPABILITY, RpcError};
 use crate::extension::TASKS_EXTENSION;
 
-/// How long a task is kept after its end.
+/// Lifetime of a task after its end.
 const RESULT_TTL: Duration = Duration::from_hours(1);
-/// How often a client should ask for the state of a task.
+/// Poll interval for clients.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How many tasks there may be at once, and how many of one key. Beyond that, calls are answered without a task.
+/// Largest number of tasks, and of one key. Beyond that, calls are answered without a task.
 const TASKS_MAX: usize = 1_000;
 const TASKS_OF_ONE_MAX: usize = TASKS_MAX / 2;
-/// How many bytes of results are kept for all clients, and for one key. A result beyond that is dropped.
+/// Size limit of kept results for all clients, and for one key. A result beyond that is dropped.
 const RESULT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const RESULT_BYTES_OF_ONE_MAX: usize = RESULT_BYTES_MAX / 2;
-/// How many questions one task may ask.
+/// Largest number of questions of one task.
 const QUESTIONS_MAX: usize = 64;
 /// The randomness of an id. It cannot be guessed.
 const ID_BYTES: usize = 24;
@@ -51,7 +51,7 @@ struct Task {
     updated_at: Timestamp,
     created: Instant,
     state: State,
-    /// Every key that was ever used: the client may tell questions apart by it.
+    /// Every key that was ever used: the client may distinguish questions by it.
     keys: HashSet<String>,
     cancel: CancellationToken,
     /// Runs the call and removes the task in the end. Dropping it ends the call.
@@ -87,7 +87,7 @@ impl Tasks {
         Arc::new(Self { entries: Mutex::default(), tracker: TaskTracker::new(), kept_bytes })
     }
 
-    /// Lets the work go on as a task, and returns its handle. Gives the work back if there is no room for another task.
+    /// Continues the work as a task, and returns its handle. Returns the work if there is no room for another task.
     pub(super) fn begin(self: &Arc<Self>, work: Work) -> Result<Answer, Work> {
         let mut id = [0; ID_BYTES];
         // An id that could be guessed is worse than no task.
@@ -101,7 +101,7 @@ impl Tasks {
             return Err(work);
         }
         // The request is answered: nothing may be sent in its name any more.
-        work.line.close();
+        work.notifications.close();
         let (now, cancel) = (Timestamp::now(), CancellationToken::new());
         let principal = Arc::clone(&work.principal);
         let driver = drive(Arc::downgrade(self), id.clone(), work, cancel.clone());
@@ -260,7 +260,7 @@ async fn run(tasks: &Weak<Tasks>, id: &str, mut work: Work) -> Answer {
         tokio::select! {
             biased;
             answer = work.answer.answer() => return answer,
-            Some(signal) = work.signals.recv() => match (signal, tasks.upgrade()) {
+            signal = work.signals.recv() => match (signal, tasks.upgrade()) {
                 (Signal::Question(question), Some(tasks)) => tasks.ask(id, question),
                 (Signal::Question(_) | Signal::TaskStarted, _) => {}
             },

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// What a line may have besides its value: the field's name, a colon, a space.
+/// Bytes of a line besides its value: the field's name, a colon, a space.
 const FIELD_BYTES_MAX: usize = 16;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
-    /// What kind of event it is; empty for a plain message.
+    /// The kind of event; empty for a plain message.
     pub(super) name: String,
     /// Its lines of data, joined.
     pub(super) data: Vec<u8>,
 }
 
-/// What a stream has too much of.
+/// The limit that a stream exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Excess {
     /// A line or an event is longer than a message may be.
@@ -29,9 +29,9 @@ pub(super) enum Excess {
 pub(super) struct EventStream {
     data_bytes_max: usize,
     noise_bytes_max: u64,
-    /// How much came since the last event, its data left out.
+    /// Bytes since the last event, without its data.
     noise_bytes: u64,
-    /// What came, from the first byte of the line that has not ended yet.
+    /// Received bytes, from the first byte of the line that has not ended yet.
     buffer: Vec<u8>,
     /// Where that line starts in the buffer.
     start: usize,
@@ -69,12 +69,12 @@ impl EventStream {
         }
     }
 
-    /// The id of the last event that was complete: where to go on after a break.
+    /// The id of the last complete event: the point to resume from.
     pub(super) fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// The server's reconnect delay.
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -89,7 +89,7 @@ impl EventStream {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// How much is kept of an event that is not complete.
+    /// Size of the incomplete event.
     pub(super) fn buffered_bytes(&self) -> usize {
         self.buffer.len() - self.start + self.data.len()
     }
@@ -108,7 +108,7 @@ impl EventStream {
                 return Err(Excess::Message);
             }
             if found.is_none() {
-                // An empty rest says nothing yet about the line feed that may follow.
+                // An empty rest does not show if a line feed follows.
                 self.after_return &= self.start == self.buffer.len();
                 self.searched = end;
                 return Ok(None);
@@ -184,7 +184,7 @@ impl EventStream {
     }
 }
 
-/// What a stream comes to that is read in these pieces, for those who try it with any bytes.
+/// Parses a stream in these pieces, for tests with any bytes.
 pub(crate) fn read_all(pieces: &[&[u8]], data_bytes_max: usize) -> String {
     let mut stream = EventStream::new(data_bytes_max, u64::MAX);
     let mut events = Vec::new();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_lines_and_comments_are_read_as_the_standard_says() {
+    fn fields_lines_and_comments_follow_the_standard() {
         assert_eq!(
             events(
                 "\u{feff}data: a\ndata:b\ndata\n\n: ping\r\nevent: endpoint\r\ndata: /x\r\n\r\n"
@@ -254,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_unknown_fields_may_not_go_on_for_ever() {
+    fn comments_and_unknown_fields_are_bounded() {
         let mut stream = EventStream::new(1000, 100);
         for _ in 0..10 {
             stream.push(b": ping\n\n: ping\n\ndata: x\n\n");
             let events: Vec<_> = std::iter::from_fn(|| stream.next().unwrap()).collect();
-            assert_eq!(events.len(), 1, "an event starts the count anew");
+            assert_eq!(events.len(), 1, "an event restarts the count");
         }
         stream.push(": ping\n\nstrange: line\n".repeat(5).as_bytes());
         assert_eq!(stream.next(), Err(Excess::Noise));

@@ -5,42 +5,42 @@ use futures_util::FutureExt as _;
 use haft_bounds::heavy::LARGE_BYTES;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::Inbox;
+use crate::MessageRouter;
 use crate::budget::Charge;
 use crate::error::{Failure, TransportError};
 
-/// How much room there is for one read.
+/// Buffer space of one read.
 const READ_BYTES: usize = 64 * 1024;
-/// How much room there is for one read in the middle of a long line.
+/// Buffer space of one read in the middle of a long line.
 const READ_BYTES_MAX: usize = 1024 * 1024;
 
 /// The most room that is kept between two messages, and for how many small ones.
 const ROOM_BYTES_MAX: usize = 4 * 1024 * 1024;
 const SMALL_IN_A_ROW_MAX: u32 = 64;
 
-/// What a line may have around its message: a byte order mark and a carriage return.
+/// Bytes of a line around its message: a byte order mark and a carriage return.
 const AROUND_BYTES_MAX: usize = 4;
 
-/// What was read and is no whole line yet.
+/// Buffered input without a whole line.
 pub struct Lines {
-    inbox: Inbox,
+    router: MessageRouter,
     buffer: Vec<u8>,
     /// Up to here there is no line end.
     searched: usize,
-    /// How many reads since the last large message.
+    /// Number of reads since the last large message.
     small_in_a_row: u32,
     /// The memory of the line that is being read.
     charge: Charge,
-    /// How much was passed over of a line that there is no memory for.
+    /// Skipped bytes of a line that exceeds the memory budget.
     passed_over: Option<usize>,
 }
 
 impl Lines {
     /// Nothing was read yet.
-    pub fn new(inbox: Inbox) -> Self {
-        let charge = inbox.charge();
+    pub fn new(router: MessageRouter) -> Self {
+        let charge = router.charge();
         Self {
-            inbox,
+            router,
             buffer: Vec::new(),
             searched: 0,
             small_in_a_row: 0,
@@ -49,7 +49,7 @@ impl Lines {
         }
     }
 
-    /// Reads until the end and says so to the inbox.
+    /// Reads until the end and reports it to the router.
     pub async fn read(mut self, mut reader: impl AsyncRead + Unpin, encoding: &'static Encoding) {
         let mut decoder = (encoding != UTF_8).then(|| encoding.new_decoder_without_bom_handling());
         let mut raw = Vec::new();
@@ -77,10 +77,10 @@ impl Lines {
                 return;
             }
         }
-        self.inbox.end(&TransportError::after_sending(Failure::Closed, reason));
+        self.router.end(&TransportError::after_sending(Failure::Closed, reason));
     }
 
-    /// Adds bytes and hands over every whole line. False: a line is too long, and the inbox knows. For messages that are
+    /// Adds bytes and hands over every whole line. False: a line is too long, and the router knows. For messages that are
     /// read at once.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.buffer.extend_from_slice(bytes);
@@ -88,7 +88,7 @@ impl Lines {
     }
 
     async fn hand_over(&mut self) -> bool {
-        let max = self.inbox.limits().message_bytes_max;
+        let max = self.router.limits().message_bytes_max;
         if !self.pass_over() {
             return self.passed_over.is_none_or(|passed| passed <= max) || self.too_long();
         }
@@ -101,7 +101,7 @@ impl Lines {
                 self.hand_over_large(start, end).await;
                 start = 0;
             } else {
-                self.inbox.receive(message(&self.buffer[start..end]));
+                self.router.receive(message(&self.buffer[start..end]));
                 start = end + 1;
             }
             self.searched = start;
@@ -116,7 +116,7 @@ impl Lines {
             self.charge.release();
         } else if let Err(error) = self.charge.cover(self.buffer.len()) {
             // Its request fails; the lines after it are read as ever.
-            self.inbox.refuse_unread(&self.buffer, error);
+            self.router.refuse_unread(&self.buffer, error);
             self.passed_over = Some(self.buffer.len());
             self.buffer = Vec::new();
             self.searched = 0;
@@ -128,13 +128,13 @@ impl Lines {
     /// Lends the whole buffer out while the line in it is read elsewhere, so that nothing is copied.
     async fn hand_over_large(&mut self, start: usize, end: usize) {
         let line = Line { buffer: std::mem::take(&mut self.buffer), start, end };
-        let Line { mut buffer, end, .. } = self.inbox.accept(None, line).await;
+        let Line { mut buffer, end, .. } = self.router.accept(None, line).await;
         buffer.drain(..=end);
         self.buffer = buffer;
     }
 
     fn too_long(&self) -> bool {
-        self.inbox.end(&self.inbox.too_long());
+        self.router.end(&self.router.too_long());
         false
     }
 

@@ -1,5 +1,5 @@
-//! What carries messages. A transport delivers ours and puts the server's into the [`Inbox`]; it
-//! knows nothing of methods, eras or who waits.
+//! Transports of messages. A transport delivers ours and puts the server's into the [`MessageRouter`]; it does not
+//! depend on methods, eras or waiters.
 
 mod event_stream;
 mod http;
@@ -10,7 +10,7 @@ mod websocket;
 
 pub use crate::delivery::{Era, Kind, Outgoing, Transport};
 use crate::handler::BoxFuture;
-use crate::{Inbox, TransportError};
+use crate::{MessageRouter, TransportError};
 
 pub(crate) use event_stream::read_all as read_events;
 pub use http::{HttpConnector, HttpOptions};
@@ -20,9 +20,9 @@ pub use websocket::WebSocketConnector;
 
 /// Opens a transport: starts a process, connects a socket.
 pub trait Connector: Send + Sync {
-    /// Opens it. Everything that arrives goes to `inbox`.
+    /// Opens it. Everything that arrives goes to `router`.
     fn open(
         &self,
-        inbox: Inbox,
+        router: MessageRouter,
     ) -> BoxFuture<'_, Result<std::sync::Arc<dyn Transport>, TransportError>>;
 }

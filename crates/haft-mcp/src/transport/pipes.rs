@@ -1,6 +1,8 @@
 //! Messages as lines over two pipes: what stdio servers speak. Who owns the process is not known
 //! here.
 
+use std::borrow::Cow;
+use std::io::IoSlice;
 use std::sync::Arc;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
@@ -9,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::lines::Lines;
 use super::{Outgoing, Transport};
-use crate::Inbox;
+use crate::MessageRouter;
 use crate::error::{Failure, TransportError};
 use crate::handler::BoxFuture;
 use crate::wire;
@@ -19,27 +21,31 @@ pub struct Pipes<W: AsyncWrite + Unpin + Send + 'static> {
     /// Nothing, once the pipe is closed or broken.
     writer: Arc<Mutex<Option<W>>>,
     encoding: &'static Encoding,
-    inbox: Inbox,
+    router: MessageRouter,
 }
 
 impl<W: AsyncWrite + Unpin + Send + 'static> Pipes<W> {
-    /// Starts to read `reader` line by line into `inbox`.
+    /// Starts to read `reader` line by line into `router`.
     pub fn start(
         reader: impl AsyncRead + Unpin + Send + 'static,
         writer: W,
         encoding: &'static Encoding,
-        inbox: Inbox,
+        router: MessageRouter,
     ) -> Self {
-        inbox.spawn(Lines::new(inbox.clone()).read(reader, encoding));
-        Self { writer: Arc::new(Mutex::new(Some(writer))), encoding, inbox }
+        router.spawn(Lines::new(router.clone()).read(reader, encoding));
+        Self { writer: Arc::new(Mutex::new(Some(writer))), encoding, router }
     }
 
-    fn line(&self, message: &Outgoing) -> Vec<u8> {
-        let mut text = String::with_capacity(message.body.len() + 1);
-        text.push_str(&message.body);
-        let mut text = wire::on_one_line(text);
+    /// The bytes of a message and of its line end. A message in UTF-8 is not copied.
+    fn line<'a>(&self, message: &'a Outgoing) -> (Cow<'a, [u8]>, &'static [u8]) {
+        let body = &message.body;
+        let is_one_line = memchr::memchr2(b'\n', b'\r', body.as_bytes()).is_none();
+        if self.encoding == UTF_8 && is_one_line {
+            return (Cow::Borrowed(body.as_bytes()), b"\n");
+        }
+        let mut text = wire::on_one_line(body.clone());
         text.push('\n');
-        encode(text, self.encoding)
+        (Cow::Owned(encode(text, self.encoding)), b"")
     }
 }
 
@@ -74,12 +80,8 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Transport for Pipes<W> {
     fn deliver<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), TransportError>> {
         Box::pin(async move {
             let pipe = Arc::clone(&self.writer).lock_owned().await;
-            let writing = Writing {
-                pipe: Some(pipe),
-                line: self.line(message),
-                written: 0,
-                inbox: &self.inbox,
-            };
+            let (body, end) = self.line(message);
+            let writing = Writing { pipe: Some(pipe), body, end, written: 0, router: &self.router };
             writing.finish().await
         })
     }
@@ -94,9 +96,17 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Transport for Pipes<W> {
 /// message after it.
 struct Writing<'a, W: AsyncWrite + Unpin + Send + 'static> {
     pipe: Option<OwnedMutexGuard<Option<W>>>,
-    line: Vec<u8>,
+    body: Cow<'a, [u8]>,
+    /// The bytes after the body, written together with it.
+    end: &'static [u8],
     written: usize,
-    inbox: &'a Inbox,
+    router: &'a MessageRouter,
+}
+
+/// The parts of a line that are left after `written` bytes.
+fn rest<'a>(body: &'a [u8], end: &'a [u8], written: usize) -> [&'a [u8]; 2] {
+    let of_body = written.min(body.len());
+    [&body[of_body..], &end[written - of_body..]]
 }
 
 impl<W: AsyncWrite + Unpin + Send + 'static> Writing<'_, W> {
@@ -105,8 +115,9 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Writing<'_, W> {
         let Some(pipe) = guard.as_mut() else {
             return Err(closed("the connection to the server is closed".into()));
         };
-        while self.written < self.line.len() {
-            match pipe.write(&self.line[self.written..]).await {
+        while self.written < self.body.len() + self.end.len() {
+            let parts = rest(&self.body, self.end, self.written).map(IoSlice::new);
+            match pipe.write_vectored(&parts).await {
                 Ok(count @ 1..) => self.written += count,
                 ended => {
                     let why = match ended {
@@ -114,7 +125,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Writing<'_, W> {
                         Ok(_) => "nothing can be written".to_owned(),
                     };
                     **guard = None;
-                    // Half a line is no message, so the server cannot have acted on it.
+                    // Half a line is not a message, so the server cannot have acted on it.
                     return Err(closed(format!("the server takes no messages any more: {why}")));
                 }
             }
@@ -125,12 +136,12 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Writing<'_, W> {
 
 impl<W: AsyncWrite + Unpin + Send + 'static> Drop for Writing<'_, W> {
     fn drop(&mut self) {
-        let is_half = self.written > 0 && self.written < self.line.len();
+        let is_half = self.written > 0 && self.written < self.body.len() + self.end.len();
         let Some(mut guard) = self.pipe.take().filter(|guard| is_half && guard.is_some()) else {
             return;
         };
-        let rest = self.line.split_off(self.written);
-        self.inbox.spawn(async move {
+        let rest = rest(&self.body, self.end, self.written).concat();
+        self.router.spawn(async move {
             if let Some(pipe) = guard.as_mut()
                 && pipe.write_all(&rest).await.is_err()
             {

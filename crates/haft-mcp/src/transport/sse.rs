@@ -15,7 +15,7 @@ use super::{Connector, Era, Outgoing, Transport};
 use crate::error::{Failure, TransportError};
 use crate::handler::BoxFuture;
 use crate::http_client::Response;
-use crate::inbox::Inbox;
+use crate::message_router::MessageRouter;
 
 /// Connects to servers that speak HTTP+SSE.
 pub struct SseConnector {
@@ -28,7 +28,7 @@ impl SseConnector {
         Ok(Self { endpoint: Endpoint::new(options)? })
     }
 
-    async fn connect(&self, inbox: Inbox) -> Result<Arc<dyn Transport>, TransportError> {
+    async fn connect(&self, router: MessageRouter) -> Result<Arc<dyn Transport>, TransportError> {
         let endpoint = &self.endpoint;
         let mut headers = endpoint.headers.clone();
         headers.insert(ACCEPT, EVENT_STREAM);
@@ -43,33 +43,33 @@ impl SseConnector {
             return Err(TransportError::unsent(Failure::Protocol, message));
         }
         let base = response.url().clone();
-        let mut events = Events::new(response, &inbox);
-        let naming = self.address(&mut events, &inbox, &base);
+        let mut events = Events::new(response, &router);
+        let naming = self.address(&mut events, &router, &base);
         let address = tokio::time::timeout(endpoint.timeout, naming).await.map_err(|_| {
-            silent(&endpoint.shown, "did not say where to send messages", endpoint.timeout)
+            silent(&endpoint.shown, "did not send the address for messages", endpoint.timeout)
         })??;
         let mut headers = endpoint.headers.clone();
         headers.insert(ACCEPT, JSON);
         headers.insert(CONTENT_TYPE, JSON);
         let transport = Sse {
             endpoint: endpoint.clone(),
-            inbox: inbox.clone(),
+            router: router.clone(),
             address,
             headers: Mutex::new(headers),
         };
-        inbox.spawn(read(events, endpoint.clone(), inbox.clone()));
+        router.spawn(read(events, endpoint.clone(), router.clone()));
         Ok(Arc::new(transport))
     }
 
-    /// Where our messages go: the first thing a server says.
+    /// The address for our messages: the first event of a server.
     async fn address(
         &self,
         events: &mut Events,
-        inbox: &Inbox,
+        router: &MessageRouter,
         base: &Url,
     ) -> Result<Url, TransportError> {
         let shown = &self.endpoint.shown;
-        while let Some(event) = events.next(&self.endpoint, inbox).await? {
+        while let Some(event) = events.next(&self.endpoint, router).await? {
             if event.name != "endpoint" {
                 continue;
             }
@@ -87,21 +87,24 @@ impl SseConnector {
             }
             return Ok(address);
         }
-        let message = format!("`{shown}` ended the stream before it said where to send messages");
+        let message = format!("`{shown}` ended the stream before it sent the address for messages");
         Err(TransportError::unsent(Failure::Closed, message))
     }
 }
 
 impl Connector for SseConnector {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
-        Box::pin(self.connect(inbox))
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+        Box::pin(self.connect(router))
     }
 }
 
 /// One server over HTTP+SSE.
 struct Sse {
     endpoint: Endpoint,
-    inbox: Inbox,
+    router: MessageRouter,
     address: Url,
     /// Every header of a POST.
     headers: Mutex<HeaderMap>,
@@ -132,7 +135,7 @@ impl Sse {
         }
         match (message.awaited(), rpc_error(&refusal.body)) {
             (Some(id), Some((_, error))) if refusal.status.as_u16() == 400 => {
-                self.inbox.fail(id, error);
+                self.router.fail(id, error);
                 Ok(())
             }
             _ => Err(self.endpoint.refused(&refusal)),
@@ -159,11 +162,11 @@ impl Transport for Sse {
 }
 
 /// Reads the stream for as long as the connection lives.
-async fn read(mut events: Events, endpoint: Endpoint, inbox: Inbox) {
+async fn read(mut events: Events, endpoint: Endpoint, router: MessageRouter) {
     let reason = loop {
-        match events.next(&endpoint, &inbox).await {
+        match events.next(&endpoint, &router).await {
             Ok(Some(event)) if event.is_message() => {
-                inbox.accept(None, event.data).await;
+                router.accept(None, event.data).await;
             }
             Ok(Some(_)) => {}
             Ok(None) => {
@@ -173,5 +176,5 @@ async fn read(mut events: Events, endpoint: Endpoint, inbox: Inbox) {
             Err(error) => break error,
         }
     };
-    inbox.end(&reason);
+    router.end(&reason);
 }

@@ -1,4 +1,4 @@
-//! What a peer sends: a request, a notification, an answer. Payloads stay as they came.
+//! Messages of a peer: a request, a notification, an answer. Payloads stay unmodified.
 
 use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
@@ -14,14 +14,14 @@ pub enum Incoming<'a> {
     Request {
         /// The peer's own id.
         id: &'a RawValue,
-        /// What it asks for.
+        /// The requested method.
         method: Cow<'a, str>,
         /// With what.
         params: Option<&'a RawValue>,
     },
-    /// The peer tells.
+    /// A notification of the peer.
     Notification {
-        /// What happened.
+        /// The notification's method.
         method: Cow<'a, str>,
         /// To what.
         params: Option<&'a RawValue>,
@@ -42,7 +42,7 @@ pub enum Incoming<'a> {
     },
 }
 
-/// Why bytes are no message.
+/// The reason why bytes are not a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart_and_payloads_kept() {
+    fn messages_are_distinguished_and_payloads_kept() {
         assert_eq!(kind(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#), r#"request ping "a""#);
         assert_eq!(kind(r#"{"method":"n\u0061me","params":{}}"#), "notification name");
         let result = r#"{"id":1,"result":{"b":12345678901234567890123,"a":1e400}}"#;

@@ -1,4 +1,4 @@
-//! What we send. Payloads are JSON text already and are put in as they are.
+//! Our messages. Payloads are JSON text already and are inserted unmodified.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,25 @@ use crate::error::RpcError;
 
 /// A request. `params` is JSON text.
 pub fn request(id: u64, method: &str, params: &str) -> String {
+    request_with(id, method, params.len(), |line| line.push_str(params))
+}
+
+/// A request whose parameters `push_params` appends, which take about `params_bytes`.
+pub(crate) fn request_with(
+    id: u64,
+    method: &str,
+    params_bytes: usize,
+    push_params: impl FnOnce(&mut String),
+) -> String {
     // Written by hand: the parts are JSON already, and this is on the path of every call.
-    let mut line = String::with_capacity(params.len() + method.len() + 64);
+    let mut line = String::with_capacity(params_bytes + method.len() + 64);
     line.push_str(r#"{"jsonrpc":"2.0","id":"#);
     // Writing to a string cannot fail.
     let _ = write!(line, "{id}");
     line.push_str(r#","method":"#);
     push_quoted(&mut line, method);
     line.push_str(r#","params":"#);
-    line.push_str(params);
+    push_params(&mut line);
     line.push('}');
     line
 }
@@ -34,10 +44,41 @@ pub fn notification(method: &str, params: &str) -> String {
 
 /// The answer to a request of the peer, under the peer's own id.
 pub fn response(id: &RawValue, result: &RawValue) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    let (id, result) = (id.get(), result.get());
+    let mut message = String::with_capacity(id.len() + result.len() + 40);
+    message.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    message.push_str(id);
+    message.push_str(r#","result":"#);
+    message.push_str(result);
+    message.push('}');
+    message
 }
 
-/// The answer that says no more than "yes".
+/// As [`response`], with fields before the first one of the result. `added` is JSON text with its comma.
+pub(crate) fn response_with(id: &RawValue, result: &RawValue, added: &str) -> String {
+    if added.is_empty() {
+        return response(id, result);
+    }
+    let (id, rest) = (id.get(), result.get().strip_prefix('{').unwrap_or_default());
+    let mut message = String::with_capacity(id.len() + added.len() + rest.len() + 40);
+    message.push_str(r#"{"jsonrpc":"2.0","id":"#);
+    message.push_str(id);
+    message.push_str(r#","result":{"#);
+    message.push_str(added);
+    message.push_str(rest);
+    message.push('}');
+    message
+}
+
+/// A result with fields before its first one.
+#[cfg(test)]
+pub(crate) fn result_with(result: &RawValue, added: &str) -> String {
+    let message = response_with(RawValue::NULL, result, added);
+    let result = message.strip_prefix(r#"{"jsonrpc":"2.0","id":null,"result":"#).unwrap();
+    result.strip_suffix('}').unwrap().to_owned()
+}
+
+/// The empty success response.
 pub fn empty_response(id: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }
@@ -49,13 +90,13 @@ pub fn error_response(id: &RawValue, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// A message on one line, for what ends messages by lines. Payloads are handed on as they came and may
-/// have line ends between their parts: whoever wrote them could end our message there and begin another.
+/// A message on one line, for line-based transports. Payloads are forwarded unmodified and may have line ends between
+/// their parts: their author could end our message there and begin another.
 pub fn on_one_line(message: String) -> String {
     if memchr::memchr2(b'\n', b'\r', message.as_bytes()).is_none() {
         return message;
     }
-    // Inside strings JSON has no line ends, so every one stands between parts.
+    // Inside strings JSON has no line ends, so every one is between parts.
     message.replace(['\n', '\r'], " ")
 }
 

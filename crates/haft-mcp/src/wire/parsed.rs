@@ -37,14 +37,14 @@ pub(crate) enum Content<'a> {
     Error {
         id: Option<&'a RawValue>,
         error: RequestError,
-        /// Whether it may be a log line that happens to have a field `error`.
+        /// True if it may be a log line that happens to have a field `error`.
         is_print: bool,
     },
     Malformed {
         why: String,
         /// The request that it seems to answer.
         id: Option<u64>,
-        /// Whether it was not meant as a message.
+        /// True if it was not meant as a message.
         is_print: bool,
         fault: Fault,
     },

@@ -2,8 +2,8 @@
 
 use haft_bounds::json::end_of_string;
 
-/// Whether output that cannot be parsed was meant as a message. What is not was a print, such as a
-/// log line, which may well be JSON and may well have an `id` or an `error` of its own.
+/// Returns true if output that cannot be parsed was meant as a message. What is not was a print, such as a log line,
+/// which may well be JSON and may well have an `id` or an `error` of its own.
 pub fn looks_like_message(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     matches!(start.first(), Some(b'{' | b'[')) && contains(bytes, b"\"jsonrpc\"")
@@ -35,7 +35,7 @@ pub fn salvage_id(bytes: &[u8]) -> Option<u64> {
 fn number_after_colon(rest: &[u8]) -> Option<u64> {
     let rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // A number that goes on after its digits is another one.
+    // A number that continues after its digits is another one.
     if matches!(rest.get(digits), Some(b'.' | b'e' | b'E')) {
         return None;
     }

@@ -73,7 +73,7 @@ fn noise_is_bounded_between_two_messages() {
     assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
     assert!(matches!(core.receive(print, None, now), Step::Ignored(Ignored::Noise)));
     let step = core.receive(b"", None, now);
-    assert!(ends(&step, "the server sent more than 20 bytes that are no messages"));
+    assert!(ends(&step, "the server sent more than 20 bytes that are not messages"));
     assert_eq!(core.counts(), Counts { noise_bytes: 81, malformed: 0, unmatched: 0 });
 }
 
@@ -96,12 +96,12 @@ fn unasked_messages_are_bounded_within_a_span() {
         assert!(!matches!(core.receive(message, None, now), Step::End(_)));
     }
     let step = core.receive(NOTIFICATION, None, next_span);
-    assert!(ends(&step, "the server sent more than 3 messages nobody asked for in 10s"));
+    assert!(ends(&step, "the server sent more than 3 unsolicited messages in 10s"));
     assert_eq!(core.counts(), Counts { noise_bytes: 0, malformed: 1, unmatched: 2 });
 }
 
 #[test]
-fn log_lines_in_json_are_prints_and_fail_nobody() {
+fn log_lines_in_json_are_prints_and_fail_no_request() {
     let mut core = core(Limits::default());
     let id = core.next_id();
     core.wait(id, id).unwrap();
@@ -118,7 +118,7 @@ fn log_lines_in_json_are_prints_and_fail_nobody() {
 }
 
 #[test]
-fn a_broken_answer_to_one_who_gave_up_fails_nobody_else() {
+fn a_broken_answer_to_an_abandoned_request_fails_no_other() {
     let mut core = core(Limits::default());
     let (gone, waiting) = (core.next_id(), core.next_id());
     core.wait(gone, gone).unwrap();

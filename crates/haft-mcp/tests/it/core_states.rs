@@ -28,8 +28,8 @@ enum Event {
     End,
 }
 
-/// What a server sends. Ids are small, so that they hit requests that wait, that were answered or
-/// given up, and that never were.
+/// A server's message. Ids are small, so that they hit requests that are pending, were answered or given up, and that
+/// never were.
 #[derive(Debug, Clone)]
 enum Message {
     Result(u64),
@@ -105,7 +105,7 @@ impl Message {
     }
 }
 
-/// What a step comes to, without its texts.
+/// The result of a step, without its messages.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Answer(u64, &'static str),
@@ -186,7 +186,7 @@ impl Model {
     }
 }
 
-/// Does with a step what the inbox does.
+/// Does with a step what the router does.
 fn outcome(core: &mut Core<u64>, bytes: &[u8], now: Instant) -> Outcome {
     match core.receive(bytes, None, now) {
         Step::Answer(id, Ok(_)) => Outcome::Answer(id, "result"),
@@ -205,7 +205,7 @@ fn outcome(core: &mut Core<u64>, bytes: &[u8], now: Instant) -> Outcome {
     }
 }
 
-/// Nobody may be handed out twice.
+/// Asserts that no waiter is handed out twice.
 fn distinct(ids: Vec<u64>) -> BTreeSet<u64> {
     let count = ids.len();
     let ids: BTreeSet<u64> = ids.into_iter().collect();
@@ -214,8 +214,8 @@ fn distinct(ids: Vec<u64>) -> BTreeSet<u64> {
 }
 
 proptest! {
-    /// Proves S3-SC-007: whoever waits is handed out exactly once or waits still; nothing is
-    /// handed out for an id that does not wait; limits end the connection exactly when exceeded.
+    /// Proves S3-SC-007: each waiter is handed out exactly once or still waits; nothing is handed out for an id that
+    /// does not wait; limits end the connection exactly when exceeded.
     #[test]
     fn the_books_agree_with_the_model(events in prop::collection::vec(event(), 0..120)) {
         let (mut core, mut model) = (Core::new(LIMITS), Model::default());

@@ -10,7 +10,7 @@ use haft_mcp::{Client, ClientOptions, Era, SseConnector};
 use serde_json::json;
 use testkit::fixture::Transport;
 
-use crate::support::{Heard, Server, call, connect, http, options};
+use crate::support::{RecordingHandler, Server, call, connect, http, options};
 
 /// Proves S3-US8-1, S3-US8-T and S3-FR-007.
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn the_modern_era_has_its_headers_and_neither_sessions_nor_streams() {
 
 /// Proves S3-US8-2.
 #[tokio::test]
-async fn a_session_is_ended_on_closing_only_where_that_is_wanted() {
+async fn a_session_is_ended_on_closing_only_if_configured() {
     for (sessions, terminate_on_close, deletes) in
         [(true, true, 1), (true, false, 0), (false, true, 0)]
     {
@@ -92,8 +92,9 @@ async fn a_server_that_has_only_http_and_sse_is_found() {
     let fallback = SseConnector::new(options(server.url())).unwrap();
     let connector = http(server.url());
     let options = ClientOptions::default();
-    let client =
-        Client::connect(&connector, Some(&fallback), Heard::pair().0, options).await.unwrap();
+    let client = Client::connect(&connector, Some(&fallback), RecordingHandler::pair().0, options)
+        .await
+        .unwrap();
     call(&client, "text", json!({})).await.unwrap();
     client.close().await;
 }

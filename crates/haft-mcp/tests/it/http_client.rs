@@ -67,7 +67,7 @@ async fn the_limit_holds_for_each_head_of_a_connection_and_for_no_body() {
     assert!(matches!(error, HttpError::HeadTooLarge(_)), "{error:?}");
 }
 
-/// The limit for connecting covers TLS: this server takes the connection and says nothing.
+/// The limit for connecting covers TLS: this server accepts the connection and stays silent.
 #[tokio::test]
 async fn a_silent_handshake_ends_at_the_limit_for_connecting() {
     const LIMIT: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! What the MCP wire does, seen from outside: over real processes and sockets, and in pure form.
+//! The MCP wire, seen from outside: over real processes and sockets, and in pure form.
 
 // What prepares a test panics as the test itself would.
 #![allow(clippy::unwrap_used)]

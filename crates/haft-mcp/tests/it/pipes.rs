@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use encoding_rs::{Encoding, UTF_8};
 use haft_mcp::transport::Pipes;
-use haft_mcp::{BoxFuture, Connector, Failure, Inbox, Transport, TransportError};
+use haft_mcp::{BoxFuture, Connector, Failure, MessageRouter, Transport, TransportError};
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
 use tokio::process::{Child, Command};
@@ -32,7 +32,10 @@ struct Program {
 }
 
 impl Connector for Program {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
         Box::pin(async move {
             let mut command = Command::new(Fixture::path());
             command.args(&self.args).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -40,7 +43,7 @@ impl Connector for Program {
             let (reader, writer) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
             *self.child.lock().unwrap() = Some(child);
             let transport: Arc<dyn Transport> =
-                Arc::new(Pipes::start(reader, writer, self.encoding, inbox));
+                Arc::new(Pipes::start(reader, writer, self.encoding, router));
             Ok(transport)
         })
     }
@@ -51,7 +54,7 @@ async fn prints_on_the_channel_are_set_aside_and_counted() {
     let noise = json!({"noise": ["\u{1b}[32mready\u{1b}[0m", "", "{not json}"]});
     let connected = connect(serve, "legacy", noise).await;
     connected.call("flood", json!({"bytes": 1024 * 1024})).await.unwrap();
-    let counts = connected.client.session().inbox().counts();
+    let counts = connected.client.session().router().counts();
     assert!(counts.noise_bytes > 1024 * 1024, "{counts:?}");
     assert_eq!((counts.malformed, counts.unmatched), (0, 0));
 }

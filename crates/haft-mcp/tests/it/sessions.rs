@@ -10,7 +10,7 @@ use std::sync::Arc;
 use encoding_rs::{Encoding, UTF_8};
 use haft_mcp::transport::Pipes;
 use haft_mcp::{
-    ByteBudget, Handler, Inbox, Limits, RefuseAll, RequestError, RequestOptions, Session,
+    ByteBudget, Handler, Limits, MessageRouter, RefuseAll, RequestError, RequestOptions, Session,
 };
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -31,9 +31,9 @@ impl Server {
     }
 }
 
-/// How a session is set up.
+/// Settings of a session.
 struct Setup {
-    /// What fits into a pipe.
+    /// Capacity of a pipe.
     pipe_bytes: usize,
     encoding: &'static Encoding,
     limits: Limits,
@@ -57,9 +57,9 @@ impl Setup {
     fn start(self) -> (Session, Server) {
         let (ours, theirs) = tokio::io::duplex(self.pipe_bytes);
         let (reader, writer) = tokio::io::split(ours);
-        let inbox = Inbox::with_budget(self.handler, self.limits, self.budget);
-        let pipes = Pipes::start(reader, writer, self.encoding, inbox.clone());
-        (Session::new(Arc::new(pipes), inbox), Server(BufReader::new(theirs)))
+        let router = MessageRouter::with_budget(self.handler, self.limits, self.budget);
+        let pipes = Pipes::start(reader, writer, self.encoding, router.clone());
+        (Session::new(Arc::new(pipes), router), Server(BufReader::new(theirs)))
     }
 }
 

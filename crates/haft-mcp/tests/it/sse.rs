@@ -5,7 +5,7 @@ use haft_mcp::{Client, ClientOptions, Failure, Sent, SseConnector};
 use serde_json::{Value, json};
 use testkit::fixture::Transport;
 
-use crate::support::{Heard, Server, call, connect, failed, options, unconnected};
+use crate::support::{RecordingHandler, Server, call, connect, failed, options, unconnected};
 
 fn serve(scenario: Value) -> Server {
     Server::start(Transport::Sse, scenario)
@@ -32,13 +32,13 @@ async fn calls_are_answered_over_the_stream_with_headers_on_every_request() {
 }
 
 #[tokio::test]
-async fn the_server_tells_and_asks_over_the_stream() {
+async fn the_server_notifies_and_asks_over_the_stream() {
     let server = serve(json!({}));
-    let (handler, mut heard) = Heard::pair();
+    let (handler, mut received) = RecordingHandler::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&sse(&server), None, handler, options).await.unwrap();
     call(&client, "add_tool", json!({"name": "another"})).await.unwrap();
-    assert_eq!(heard.recv().await.unwrap(), "notifications/tools/list_changed");
+    assert_eq!(received.recv().await.unwrap(), "notifications/tools/list_changed");
     let sampled = call(&client, "sample", json!({"message": "?"})).await.unwrap();
     assert!(sampled.to_string().contains("sampled"), "{sampled}");
     client.close().await;
@@ -62,7 +62,7 @@ async fn an_address_for_messages_on_another_origin_is_refused() {
 #[tokio::test]
 async fn a_server_that_never_names_an_address_is_given_up() {
     for (scenario, message) in [
-        (json!({"sse": {"no_endpoint": true}}), "did not say where to send messages"),
+        (json!({"sse": {"no_endpoint": true}}), "did not send the address for messages"),
         (json!({"faults": [{"do": "stall"}]}), "did not answer"),
     ] {
         let server = serve(scenario);
@@ -78,11 +78,11 @@ async fn a_server_that_never_names_an_address_is_given_up() {
 #[tokio::test]
 async fn a_silent_stream_ends_the_connection() {
     let server = serve(json!({}));
-    let (handler, mut heard) = Heard::pair();
+    let (handler, mut received) = RecordingHandler::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&sse(&server), None, handler, options).await.unwrap();
     tokio::time::pause();
-    let ended = heard.recv().await.unwrap();
+    let ended = received.recv().await.unwrap();
     assert_eq!(ended, "ended: `the server` sent no event within 30s (`sse_read_timeout`)");
     assert_eq!(client.ended().unwrap().kind, Failure::StreamTimeout);
 }
@@ -97,7 +97,7 @@ async fn the_end_of_the_stream_ends_the_connection_and_what_waits() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_are_distinguished() {
     for (status, kind) in [(401, Failure::AuthRequired), (500, Failure::Status(500))] {
         let server = serve(json!({"faults": [{"do": {"answer": {"status": status}}}]}));
         assert_eq!(unconnected(&sse(&server)).await.kind, kind);

@@ -25,18 +25,18 @@ macro_rules! suite {
         suite! { @each $serve:
             the_handshake_comes_first_and_calls_follow
             lists_are_read_page_by_page
-            a_call_returns_what_the_tool_says
+            a_call_returns_the_output_of_the_tool
             numbers_key_order_and_unknown_fields_arrive_untouched
             large_messages_pass_both_ways
             progress_arrives_in_order
             notifications_arrive_in_order
-            a_change_of_the_tools_is_heard
+            a_change_of_the_tools_is_received
             a_request_of_the_server_is_answered
             a_ping_of_the_server_is_answered
             five_calls_are_in_flight_at_once
             each_of_many_calls_gets_its_own_answer
-            a_dropped_call_tells_the_server
-            an_answer_under_a_wrong_id_is_counted_and_answers_nobody
+            a_dropped_call_notifies_the_server
+            an_answer_with_a_wrong_id_is_counted_and_ignored
             of_two_answers_the_first_wins
             deep_nesting_fails_its_own_call_only
             bad_utf8_fails_the_call
@@ -70,10 +70,10 @@ impl Served {
 /// Starts a fixture for a scenario.
 pub type Serve = fn(&Value) -> Served;
 
-/// A connected client, what it heard, and what the server saw.
+/// A connected client, its received messages, and the server's records.
 pub struct Connected {
     pub client: Client,
-    pub heard: Arc<Heard>,
+    pub received: Arc<RecordingHandler>,
     /// Ends with the test, after the client.
     _served: Served,
     folder: TempDir,
@@ -85,12 +85,12 @@ pub async fn connect(serve: Serve, era: &str, scenario: Value) -> Connected {
     let mut whole = json!({"era": era, "facts": folder.path().join("facts")});
     whole.as_object_mut().unwrap().extend(scenario.as_object().unwrap().clone());
     let served = serve(&whole);
-    let heard = Arc::new(Heard::default());
+    let received = Arc::new(RecordingHandler::default());
     let protocol = if era == "modern" { Protocol::Modern } else { Protocol::Auto };
     let options = ClientOptions { protocol, ..ClientOptions::default() };
-    let handler = Arc::clone(&heard) as Arc<dyn Handler>;
+    let handler = Arc::clone(&received) as Arc<dyn Handler>;
     let client = Client::connect(&*served.connector, None, handler, options).await.unwrap();
-    Connected { client, heard, _served: served, folder }
+    Connected { client, received, _served: served, folder }
 }
 
 impl Connected {
@@ -137,23 +137,23 @@ pub async fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> 
     found.unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
-/// Notes what it hears and answers sampling.
+/// Records its messages and answers sampling.
 #[derive(Default)]
-pub struct Heard {
+pub struct RecordingHandler {
     pub notifications: Mutex<Vec<(String, Value)>>,
     pub endings: Mutex<Vec<String>>,
 }
 
-impl Heard {
+impl RecordingHandler {
     /// The parameters of the notifications with this method, in order.
     pub fn of(&self, method: &str) -> Vec<Value> {
         let notifications = self.notifications.lock().unwrap();
-        let same = notifications.iter().filter(|(heard, _)| heard == method);
+        let same = notifications.iter().filter(|(received, _)| received == method);
         same.map(|(_, params)| params.clone()).collect()
     }
 }
 
-impl Handler for Heard {
+impl Handler for RecordingHandler {
     fn capabilities(&self) -> Value {
         json!({"sampling": {}})
     }

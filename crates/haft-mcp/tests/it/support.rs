@@ -1,4 +1,4 @@
-//! What the tests of HTTP transports share.
+//! Shared parts of the tests of HTTP transports.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,17 +68,17 @@ pub fn http(url: &str) -> HttpConnector {
     HttpConnector::new(options(url)).unwrap()
 }
 
-/// What a handler heard.
-pub struct Heard(mpsc::UnboundedSender<String>);
+/// The messages that a handler received.
+pub struct RecordingHandler(mpsc::UnboundedSender<String>);
 
-impl Heard {
+impl RecordingHandler {
     pub fn pair() -> (Arc<dyn Handler>, mpsc::UnboundedReceiver<String>) {
-        let (heard, hear) = mpsc::unbounded_channel();
-        (Arc::new(Self(heard)), hear)
+        let (received, hear) = mpsc::unbounded_channel();
+        (Arc::new(Self(received)), hear)
     }
 }
 
-impl Handler for Heard {
+impl Handler for RecordingHandler {
     fn capabilities(&self) -> Value {
         json!({"sampling": {}})
     }
@@ -109,14 +109,14 @@ pub async fn try_connect(
     protocol: Protocol,
 ) -> Result<Client, ConnectError> {
     let options = ClientOptions { protocol, subscribe: false, ..ClientOptions::default() };
-    Client::connect(connector, None, Heard::pair().0, options).await
+    Client::connect(connector, None, RecordingHandler::pair().0, options).await
 }
 
 /// A client that takes no message over `message_bytes_max`.
 pub async fn connect_limited(connector: &dyn Connector, message_bytes_max: usize) -> Client {
     let limits = Limits { message_bytes_max, ..Limits::default() };
     let options = ClientOptions { protocol: Protocol::Legacy, limits, ..ClientOptions::default() };
-    Client::connect(connector, None, Heard::pair().0, options).await.unwrap()
+    Client::connect(connector, None, RecordingHandler::pair().0, options).await.unwrap()
 }
 
 pub async fn call(client: &Client, tool: &str, arguments: Value) -> Result<Value, RequestError> {
@@ -142,7 +142,7 @@ pub async fn unconnected(connector: &dyn Connector) -> TransportError {
     }
 }
 
-/// Waits until `probe` finds something, while everything else goes on.
+/// Waits until `probe` finds something, while everything else runs.
 pub async fn eventually<T>(mut probe: impl FnMut() -> Option<T>) -> T {
     let looking = async {
         loop {

@@ -6,8 +6,8 @@ use ::http::{HeaderMap, HeaderValue};
 use haft_mcp::RpcError;
 use haft_mcp::oauth::BoxFuture;
 use haft_mcp::server::{
-    About, Change, ClientRequest, HttpEndpoint, HttpOptions, Peer, Principal, ReplyBody, Service,
-    Subscription,
+    About, Change, ClientRequest, EndpointOptions, HttpEndpoint, ParamHeaders, Peer, Principal,
+    ReplyBody, Service, Subscription,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Service for Asking {
         self.changes.subscribe()
     }
 
-    fn input_schema(&self, _: &str) -> Option<Value> {
+    fn param_headers(&self, _: &str) -> Option<ParamHeaders> {
         None
     }
 }
@@ -86,7 +86,7 @@ fn setup() -> Setup {
         running: std::sync::Mutex::new(Some(running)),
         changes: broadcast::Sender::new(1),
     });
-    let endpoint = HttpEndpoint::new(Arc::clone(&service) as _, HttpOptions::default());
+    let endpoint = HttpEndpoint::new(Arc::clone(&service) as _, EndpointOptions::default());
     Setup { endpoint, service, dropped }
 }
 

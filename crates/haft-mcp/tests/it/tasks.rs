@@ -7,8 +7,8 @@ use ::http::{HeaderMap, HeaderValue};
 use haft_mcp::RpcError;
 use haft_mcp::oauth::BoxFuture;
 use haft_mcp::server::{
-    About, Change, ClientRequest, HttpEndpoint, HttpOptions, Peer, Principal, ReplyBody, Service,
-    Subscription,
+    About, Change, ClientRequest, EndpointOptions, HttpEndpoint, ParamHeaders, Peer, Principal,
+    ReplyBody, Service, Subscription,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// A service whose tools wait until they may go on.
+/// A service whose tools wait until they may continue.
 struct Working {
-    go_on: Notify,
+    resume: Notify,
     /// Notified when a call is dropped or ends.
     ended: mpsc::UnboundedSender<()>,
     changes: broadcast::Sender<Change>,
@@ -52,7 +52,7 @@ impl Service for Working {
     ) -> BoxFuture<'static, Result<Box<RawValue>, RpcError>> {
         Box::pin(async move {
             let _ended = Ended(self.ended.clone());
-            let params = request.params.map(|it| it.get().to_owned()).unwrap_or_default();
+            let params = request.tool.map(|tool| tool.name).unwrap_or_default();
             let peer = request.peer;
             // Only one of the tools waits for nothing but time.
             if !params.contains("slow") {
@@ -65,7 +65,7 @@ impl Service for Working {
                 let text = format!("{} {}", first?, second?);
                 return Ok(to_raw_value(&json!({ "text": text })).unwrap());
             }
-            self.go_on.notified().await;
+            self.resume.notified().await;
             if params.contains("broken") {
                 return Err(RpcError::new(-32050, "it broke"));
             }
@@ -85,7 +85,7 @@ impl Service for Working {
         self.changes.subscribe()
     }
 
-    fn input_schema(&self, _: &str) -> Option<Value> {
+    fn param_headers(&self, _: &str) -> Option<ParamHeaders> {
         None
     }
 }
@@ -99,11 +99,11 @@ struct Setup {
 fn setup() -> Setup {
     let (report, ended) = mpsc::unbounded_channel();
     let service = Arc::new(Working {
-        go_on: Notify::new(),
+        resume: Notify::new(),
         ended: report,
         changes: broadcast::Sender::new(1),
     });
-    let endpoint = HttpEndpoint::new(Arc::clone(&service) as _, HttpOptions::default());
+    let endpoint = HttpEndpoint::new(Arc::clone(&service) as _, EndpointOptions::default());
     Setup { endpoint, service, ended }
 }
 
@@ -175,7 +175,7 @@ async fn a_call_becomes_a_task_and_its_result_is_kept() {
     let id = &created["taskId"];
     let working = setup.state(&me, id, "working").await;
     assert_eq!(working["resultType"], "complete");
-    setup.service.go_on.notify_one();
+    setup.service.resume.notify_one();
     setup.state(&me, id, "completed").await;
     let able = json!({"extensions": {TASKS: {}}});
     let text = setup.text(&me, "tasks/get", json!({"taskId": id}), able).await;
@@ -186,7 +186,7 @@ async fn a_call_becomes_a_task_and_its_result_is_kept() {
     setup.state(&me, id, "completed").await;
 
     let id = setup.start(&me, "broken").await;
-    setup.service.go_on.notify_one();
+    setup.service.resume.notify_one();
     let failed = setup.state(&me, &id, "failed").await;
     assert_eq!(failed["error"], json!({"code": -32050, "message": "it broke"}));
 }
@@ -212,7 +212,7 @@ async fn a_task_of_another_key_does_not_exist() {
 async fn without_the_extension_there_are_no_tasks() {
     let setup = setup();
     let me = Principal::new("me");
-    setup.service.go_on.notify_one();
+    setup.service.resume.notify_one();
     let answer = setup.text(&me, "tools/call", json!({"name": "tool"}), json!({})).await;
     assert!(answer.contains(r#""resultType":"complete","long""#), "{answer}");
     for (method, params) in [
@@ -283,7 +283,7 @@ async fn a_long_call_becomes_a_task_and_expires() {
     let began = tokio::time::Instant::now();
     let id = setup.start(&me, "slow").await;
     assert_eq!(began.elapsed().as_secs(), 10);
-    setup.service.go_on.notify_one();
+    setup.service.resume.notify_one();
     let done = setup.state(&me, &id, "completed").await;
     assert_eq!(done["ttlMs"], 3_600_000);
     tokio::time::sleep(Duration::from_secs(3_590)).await;

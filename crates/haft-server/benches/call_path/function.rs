@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use haft::json::Arguments;
 use haft::record::{
-    Entry, ExecutionLog, LogError, LogOptions, Outcomes, Redactor, Source, SystemClock,
+    Entry, ExecutionLog, LogError, LogOptions, Outcomes, RecordSource, Redactor, SystemClock,
 };
-use haft::schema::Schema;
 use haft::{Config, FunctionTool, Runtime, Status, ToolCall, ToolOutput};
+use haft_config::schema::Schema;
 use serde_json::{Value, json};
 use testkit::times::{Times, ratio};
 
@@ -118,7 +118,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     parts(folder, p50).await
 }
 
-/// What each part of the path costs by itself.
+/// Measures each part of the path by itself.
 async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
     println!("\n## The parts");
     let text = arguments().to_string();
@@ -140,7 +140,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
                 execution_id: "0198c2f4-0000-7000-8000-000000000000",
                 timestamp: jiff::Timestamp::now(),
                 tool: "noop",
-                source: Source::Function,
+                source: RecordSource::Function,
                 server: None,
                 caller: None,
                 session: None,

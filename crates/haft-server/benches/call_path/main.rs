@@ -1,4 +1,4 @@
-//! What a call costs, in parts and as ratios measured in one run. `cargo xtask bench call-path`.
+//! The cost of a call, in parts and as ratios measured in one run. `cargo xtask bench call-path`.
 
 mod check;
 mod function;

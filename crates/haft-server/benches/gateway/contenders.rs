@@ -1,4 +1,4 @@
-//! Who is measured, and how each is started in front of the same server.
+//! The contenders, and their start in front of the same server.
 
 use std::fs;
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     ScriptPeer,
 }
 
-/// How a contender's client gets to it.
+/// The transport between a contender and its client.
 pub(crate) enum Reach {
     Pipe,
     Http(Address),
@@ -48,7 +48,7 @@ enum Start {
     Peer(peers::Peer),
 }
 
-/// All of them; what cannot be started is told when it is tried.
+/// All of them; one that cannot be started is reported when it is tried.
 pub(crate) fn all(folder: &Path, also: Option<PathBuf>) -> Result<Vec<Contender>, Failure> {
     let haft = || Start::Haft(env!("CARGO_BIN_EXE_haft").into());
     let (legacy, modern) = (Era::Legacy, Era::Modern);
@@ -76,12 +76,12 @@ pub(crate) fn all(folder: &Path, also: Option<PathBuf>) -> Result<Vec<Contender>
 }
 
 impl Contender {
-    /// Whether it is part of this project, so that its failure is ours.
+    /// Returns true if it is part of this project, so that its failure is ours.
     pub(crate) fn is_ours(&self) -> bool {
         !matches!(self.kind, Kind::RustPeer | Kind::ScriptPeer)
     }
 
-    /// What to start, and how to get to it.
+    /// The command to start, and the way to reach it.
     pub(crate) fn launch(&self) -> Result<(Command, Reach), Failure> {
         let port = free_port()?;
         let mut address = Address { port, path: "/mcp", key: None, era: Era::Legacy };
@@ -108,14 +108,14 @@ impl Contender {
                 peer.command(port, &self.folder)?
             }
         };
-        // What it says is kept for whoever wants to know why it did not start.
+        // Its output is kept to explain a failed start.
         let said = fs::File::create(self.folder.join("said.txt"))?;
         command.current_dir(&self.folder).stdin(Stdio::null());
         command.stdout(said.try_clone()?).stderr(said);
         Ok((command, Reach::Http(address)))
     }
 
-    /// The last line that it said.
+    /// The last line of its output.
     pub(crate) fn last_words(&self) -> String {
         let said = fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
         said.trim_end().lines().next_back().unwrap_or_default().trim().to_owned()
@@ -144,7 +144,7 @@ fn prepare_haft(folder: &Path) -> Result<String, Failure> {
     Ok(key.expose().to_owned())
 }
 
-/// A port that nobody has now.
+/// A free port.
 fn free_port() -> Result<u16, Failure> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

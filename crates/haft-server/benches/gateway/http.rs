@@ -26,14 +26,14 @@ pub(crate) struct Address {
 
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
-    /// What every request begins with.
+    /// The head of every request.
     head: String,
     era: Era,
     line: Vec<u8>,
     body: Vec<u8>,
 }
 
-/// What came back beside the body.
+/// The head of the response.
 #[derive(Default)]
 struct Head {
     status: u16,

@@ -14,27 +14,27 @@ use super::messages::{self, Names};
 use super::pipe::Pipe;
 use super::process::{Memory, Process};
 
-/// How many calls are in flight at once.
+/// Calls in flight at once.
 pub(crate) const IN_FLIGHT: usize = 64;
-/// How long a contender may take to its first answer.
+/// Time limit of a contender for its first answer.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often a contender that starts is asked whether it is there.
+/// Poll interval while a contender starts.
 const ASK_EVERY: Duration = Duration::from_millis(2);
-/// How long a contender rests before its memory is read.
+/// Pause of a contender before its memory is read.
 const REST: Duration = Duration::from_millis(300);
 
-/// How much is measured.
+/// The amount of work to measure.
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
     pub(crate) warm_up: usize,
     pub(crate) one_at_a_time: usize,
     pub(crate) flood: Duration,
     pub(crate) blobs: usize,
-    /// How long one measurement may take where a contender is slow; what was done by then counts.
+    /// Time limit of one measurement if a contender is slow; the calls done by then count.
     pub(crate) patience: Duration,
 }
 
-/// What one round measured.
+/// The measurements of one round.
 pub(crate) struct Figures {
     pub(crate) start: Duration,
     pub(crate) p50: Duration,

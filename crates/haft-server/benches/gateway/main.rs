@@ -1,5 +1,5 @@
-//! What a gateway costs: Haft, a bare pass-through and published gateways in front of the same server, in
-//! one run. `cargo xtask bench gateway`.
+//! The cost of a gateway: Haft, a bare pass-through and published gateways in front of the same server, in one run.
+//! `cargo xtask bench gateway`.
 //!
 //! `--quick` is a short run. `--also PATH` measures another build of `haft` beside this one. Words as
 //! arguments choose the contenders whose names contain one of them.
@@ -78,7 +78,7 @@ async fn measure(args: &[String], effort: &Effort) -> Result<Vec<Row>, Failure> 
             eprintln!("round {round} of {}: {}", effort.rounds, row.contender.name);
             match load::measure(&row.contender, effort).await {
                 Ok(figures) => row.rounds.push(figures),
-                // A contender of ours that fails is broken; another's is told of.
+                // A failure of our own contenders fails the benchmark; others are reported.
                 Err(error) => {
                     let said = row.contender.last_words();
                     let reason = format!("{error}; it said last: {said}");

@@ -1,4 +1,4 @@
-//! What clients of both eras send, and what they must get back.
+//! Requests of clients of both eras, and the expected answers.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::Failure;
 pub(crate) const LEGACY: &str = "2025-06-18";
 pub(crate) const MODERN: &str = "2026-07-28";
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-/// How large a large answer is.
+/// Size of a large answer.
 pub(crate) const BLOB_BYTES: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) fn list(id: u64, era: Era) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{meta}}}}}"#)
 }
 
-/// A text that tells every answer from every other.
+/// A unique string for each answer.
 pub(crate) fn text(id: u64) -> String {
     format!("payload-{id:010}-abcdefghijklmnopqrstuvwxyz0123456789-abcdefgh")
 }

@@ -1,4 +1,4 @@
-//! Published gateways: `cargo xtask bench gateway` installs them and says where they are, or why not.
+//! Published gateways: `cargo xtask bench gateway` installs them and passes their paths, or the reason of a failure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::Failure;
 /// A JSON list of [`Peer`]s.
 const PEERS: &str = "HAFT_BENCH_PEERS";
 
-/// A gateway of somebody else.
+/// A published gateway.
 #[derive(Deserialize)]
 pub(crate) struct Peer {
     /// With the registry and the version.
@@ -59,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// Each in front of the server over stdio, with sessions, and told to say little.
+    /// Each in front of the server over stdio, with sessions, and with little logging.
     pub(crate) fn command(&self, port: u16, folder: &Path) -> Result<Command, Failure> {
         if let Some(reason) = &self.left_out {
             return Err(reason.as_str().into());

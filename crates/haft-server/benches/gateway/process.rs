@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::Failure;
 
-/// How long a contender may take to end by itself.
+/// Time for a contender to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A process with whatever it starts. Ends with this value.
@@ -34,7 +34,7 @@ impl Process {
         Ok(Self { child })
     }
 
-    /// How it ended, if it has.
+    /// Its exit, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<String> {
         self.child.try_wait().ok().flatten().map(|status| status.to_string())
     }

@@ -105,7 +105,7 @@ async fn read(behind: Arc<Behind>, stdout: ChildStdout) {
 }
 
 #[derive(Deserialize)]
-struct Asked<'a> {
+struct RpcRequest<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -114,7 +114,7 @@ struct Asked<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// What a gateway must read at least, to know where a call goes.
+/// The fields that a gateway must read at least to route a call.
 #[derive(Deserialize)]
 struct Named {
     name: String,
@@ -141,7 +141,7 @@ async fn respond(
         return plain(StatusCode::BAD_REQUEST);
     };
     let body = body.to_bytes();
-    let Ok(asked) = serde_json::from_slice::<Asked<'_>>(&body) else {
+    let Ok(asked) = serde_json::from_slice::<RpcRequest<'_>>(&body) else {
         return plain(StatusCode::BAD_REQUEST);
     };
     let Some(id) = asked.id else {

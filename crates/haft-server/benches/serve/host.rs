@@ -23,7 +23,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::Failure;
 
-/// Says which server this process is to be; the folder of Haft's follows.
+/// Names the server that this process is to be; the folder of Haft's follows.
 const HOST: &str = "HAFT_BENCH_HOST";
 
 pub(crate) enum Server {
@@ -32,7 +32,7 @@ pub(crate) enum Server {
 }
 
 impl Server {
-    /// What this process was started as.
+    /// The role of this process.
     pub(crate) fn wanted() -> Option<Self> {
         let wanted = std::env::var_os(HOST)?;
         Some(if wanted == "echo" { Self::Echo } else { Self::Haft(wanted.into()) })
@@ -91,14 +91,14 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
             let listener = Listener::bind(settings, &keys).await?;
             announce(listener.local_addr(), key.expose())?;
             let service = Service::new(live, keys, telemetry);
-            let router = api::router(&service, &GuardSettings::default(), axum::Router::new());
-            listener.serve(router, CancellationToken::new()).await;
+            let service = api::http_service(&service, &GuardSettings::default(), None);
+            listener.serve(service, CancellationToken::new()).await;
             Ok(())
         }
     }
 }
 
-/// A toolbox with `noop`, as `haft.yaml` in a folder says.
+/// A toolbox with `noop`, from `haft.yaml` in a folder.
 pub(crate) async fn toolbox(folder: &Path) -> Result<(Live, Arc<Telemetry>), Failure> {
     let options = LoadOptions::from_process(vec![folder.join("haft.yaml")]);
     let config = Config::load(&options)?;
@@ -118,7 +118,7 @@ pub(crate) async fn toolbox(folder: &Path) -> Result<(Live, Arc<Telemetry>), Fai
     Ok((Live::follow(runtime, options), telemetry))
 }
 
-/// What `haft serve` shows, so that requests pay for their spans as they do there.
+/// The log settings of `haft serve`, so that requests pay for their spans as they do there.
 fn log_lines() {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry().with(lines.with_filter(LevelFilter::WARN)).init();

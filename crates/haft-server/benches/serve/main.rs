@@ -1,5 +1,5 @@
-//! What serving costs, as ratios measured in one run. `cargo xtask bench serve`. The words `calls`,
-//! `writes` and `reload` as arguments choose a part.
+//! The cost of serving, as ratios measured in one run. `cargo xtask bench serve`. The words `calls`, `writes` and
+//! `reload` as arguments choose a part.
 
 mod calls;
 mod host;

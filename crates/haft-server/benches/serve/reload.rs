@@ -25,7 +25,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     prepare(&folder, TOOLS)?;
     let (live, _telemetry) = toolbox(&folder).await?;
     let idle = rounds(&live).await?;
-    println!("nobody calls: p50 {}, p99 {}", ms(idle.percentile(50)), ms(idle.percentile(99)));
+    println!("idle: p50 {}, p99 {}", ms(idle.percentile(50)), ms(idle.percentile(99)));
 
     let is_over = Arc::new(AtomicBool::new(false));
     let (calls, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

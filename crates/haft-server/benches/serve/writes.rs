@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use haft::live::{Action, Condition, Document, Edit, Live};
+use haft::live::{Action, Condition, Edit, Live, RegistryDocument};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use testkit::ordinary_tool;
 use testkit::times::{Times, ratio};
 
 const ROUNDS: u32 = 100;
-/// How many tools the registry has beside the one that changes.
+/// Number of tools in the registry beside the one that changes.
 const SIZES: [u32; 2] = [10, 500];
 
 pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ async fn one_size(tools: u32, folder: &Path, registry: &Path, live: &Live) -> Re
         bare.push(timed(|| write_bare(&bare_folder, &text))?);
         let entry = RawValue::from_string(tool("changing", round).to_string())?;
         let edit = Edit {
-            document: Document::Tools,
+            document: RegistryDocument::Tools,
             name: "changing".to_owned(),
             action: Action::Put(entry),
             condition: Condition::Always,
@@ -99,7 +99,7 @@ pub(crate) fn prepare(folder: &Path, tools: u32) -> Result<std::path::PathBuf, F
     Ok(registry)
 }
 
-/// A tool that says in which round it was written.
+/// A tool whose description has the round in which it was written.
 fn tool(name: &str, round: u32) -> Value {
     ordinary_tool(name, &format!("A tool with a schema of ordinary size ({round})."))
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::Failure;
 
-/// What one run of `wrk` measured.
+/// The measurements of one run of `wrk`.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) per_second: f64,

@@ -13,60 +13,61 @@ use tokio::sync::mpsc;
 
 use crate::serve::EndsByItself;
 
-/// How many reports may wait for a slow reader. More are left out: a later one says more.
+/// Reports that may wait for a slow reader. More are dropped, because a later report supersedes them.
 const WAITING_MAX: usize = 64;
 
-/// Runs a call and tells its course. Dropping the answer, as happens when the client goes away, cancels it.
+/// Runs a call and streams its events. Dropping the response, as happens when the client disconnects, cancels the
+/// call.
 pub(super) fn stream(runtime: Runtime, call: ToolCall) -> Response {
-    let (tell, news) = mpsc::channel(WAITING_MAX);
-    let tell_start = tell.clone();
+    let (sender, events) = mpsc::channel(WAITING_MAX);
+    let send_start = sender.clone();
     let call = call
         // The first thing in an empty queue, so there is room for it.
-        .on_start(move |id| drop(tell_start.try_send(News::Started(id.to_owned()))))
-        .on_progress(move |progress| drop(tell.try_send(News::Progress(progress))));
-    let running = Course::Running(Box::pin(async move { runtime.call(call).await }), news);
-    let events = stream::unfold(running, Course::next);
+        .on_start(move |id| drop(send_start.try_send(CallEvent::Started(id.to_owned()))))
+        .on_progress(move |progress| drop(sender.try_send(CallEvent::Progress(progress))));
+    let running = CallStream::Running(Box::pin(async move { runtime.call(call).await }), events);
+    let events = stream::unfold(running, CallStream::next);
     let mut response = Sse::new(events).keep_alive(KeepAlive::default()).into_response();
     response.extensions_mut().insert(EndsByItself);
     response
 }
 
-/// What is told before the answer.
-enum News {
+/// An event before the result.
+enum CallEvent {
     Started(String),
     Progress(Progress),
 }
 
-/// How far the telling is.
-enum Course {
-    Running(Pin<Box<dyn Future<Output = Envelope> + Send>>, mpsc::Receiver<News>),
-    Answered(Box<Envelope>, mpsc::Receiver<News>),
-    Told,
+/// State of the event stream.
+enum CallStream {
+    Running(Pin<Box<dyn Future<Output = Envelope> + Send>>, mpsc::Receiver<CallEvent>),
+    Answered(Box<Envelope>, mpsc::Receiver<CallEvent>),
+    Finished,
 }
 
-impl Course {
+impl CallStream {
     async fn next(self) -> Option<(Result<Event, Infallible>, Self)> {
-        let mut course = self;
+        let mut state = self;
         loop {
-            course = match course {
-                Self::Running(mut call, mut news) => tokio::select! {
+            state = match state {
+                Self::Running(mut call, mut events) => tokio::select! {
                     biased;
-                    Some(it) = news.recv() => return Some((Ok(it.event()), Self::Running(call, news))),
-                    envelope = &mut call => Self::Answered(Box::new(envelope), news),
+                    Some(it) = events.recv() => return Some((Ok(it.event()), Self::Running(call, events))),
+                    envelope = &mut call => Self::Answered(Box::new(envelope), events),
                 },
-                Self::Answered(envelope, mut news) => {
-                    return Some(match news.try_recv() {
-                        Ok(it) => (Ok(it.event()), Self::Answered(envelope, news)),
-                        Err(_) => (Ok(event("result", &envelope)), Self::Told),
+                Self::Answered(envelope, mut events) => {
+                    return Some(match events.try_recv() {
+                        Ok(it) => (Ok(it.event()), Self::Answered(envelope, events)),
+                        Err(_) => (Ok(event("result", &envelope)), Self::Finished),
                     });
                 }
-                Self::Told => return None,
+                Self::Finished => return None,
             }
         }
     }
 }
 
-impl News {
+impl CallEvent {
     fn event(&self) -> Event {
         match self {
             Self::Started(id) => event("started", &json!({ "execution_id": id })),
@@ -76,8 +77,8 @@ impl News {
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {
-    // Texts, numbers and what was JSON before: writing it cannot fail.
+    // Strings, numbers and values that came from JSON: serialization cannot fail.
     let text = serde_json::to_string(data).unwrap_or_default();
     // On one line: what a tool answered may have line ends between its parts.
-    Event::default().event(name).data(haft::json_text::compact(&text))
+    Event::default().event(name).data(haft_text::json_text::compact(&text))
 }

@@ -1,20 +1,21 @@
 //! Calling tools: one at a time, or several at once.
 //!
-//! Every call is answered with its envelope, whatever became of it. The HTTP status says whether the
-//! tool had its turn: 200 if it had, also where it failed then; else why it had not.
+//! Every call is answered with its envelope. The HTTP status is 200 if the tool ran, even if it failed; any other
+//! status gives the reason why it did not run.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json as JsonAnswer;
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::extract::{FromRequestParts, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
-use haft::record::LogHealth;
-use haft::{Code, Envelope, NAME_BYTES_MAX, ToolCall, TraceContext};
+use axum::response::Response;
+use haft::ErrorBody;
+use haft::{CallRefusal, Code, Envelope, NAME_BYTES_MAX, Stage, ToolCall, TraceContext};
+use haft_bounds::json::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -24,13 +25,18 @@ use utoipa_axum::routes;
 use super::call_events;
 use super::schemas::EnvelopeSchema;
 use super::{Routes, Service};
-use crate::serve::{CallJson, Caller, Path, Problem, RequestMemory, long_name};
+use crate::serve::{
+    BodyLimits as _, CALL_COPIES, CallJson, Caller, DirectRequest, Path, Problem, RequestMemory,
+    Response as DirectResponse, ResponseBody, long_name, parse_json, read_bytes, require_json,
+};
 
-/// How many calls a batch may have.
+/// Largest number of calls in a batch.
 const BATCH_MAX: usize = 100;
-/// What an ordinary answer has, so that it is not moved while it grows.
+/// Size of an ordinary answer, so that the buffer is not moved while it grows.
 const ANSWER_BYTES_USUAL: usize = 512;
-/// How long the name of a session may be, and what a person asked for.
+/// Room for the headers of an answer. hyper uses it again for the headers of the next request.
+const ANSWER_HEADERS: usize = 14;
+/// Longest session name, and longest user request, in characters.
 const SESSION_CHARS_MAX: usize = 256;
 const REQUEST_CHARS_MAX: usize = 4000;
 /// When to come again where a tool is busy, and where the server ends.
@@ -42,7 +48,7 @@ pub(super) fn routes() -> Routes {
     Routes { calling, ..Routes::default() }
 }
 
-/// What to call a tool with.
+/// Arguments and options of a call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"arguments": {"name": "you"}}))]
@@ -55,11 +61,11 @@ struct CallRequest {
     #[serde(default)]
     #[schema(max_length = 256)]
     session: Option<String>,
-    /// What a person asked for, in their words; the log keeps it where `log.requests` is on.
+    /// The user's request in plain words; the log keeps it if `log.requests` is on.
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// Whether a person agreed to this call, for a tool with `approval: ask`. A call key may say so only with
+    /// True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
     /// `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
@@ -89,11 +95,11 @@ struct BatchCall {
     #[serde(default)]
     #[schema(max_length = 256)]
     session: Option<String>,
-    /// What a person asked for, in their words; the log keeps it where `log.requests` is on.
+    /// The user's request in plain words; the log keeps it if `log.requests` is on.
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// Whether a person agreed to this call, for a tool with `approval: ask`. A call key may say so only with
+    /// True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
     /// `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
@@ -109,10 +115,10 @@ struct BatchAnswer {
 
 /// Calls a tool.
 ///
-/// Every answer with a body of type `application/json` is the envelope, whatever the status. 200 means that the
-/// tool had its turn, also where it failed or took too long: `status` and `error.code` say so. With
-/// `Accept: text/event-stream` the status is always 200, and the events are `started` (with the execution
-/// id), `progress`, and `result` (the envelope). A client that goes away cancels its call.
+/// Every response of type `application/json` is the envelope, whatever the status. 200 means that the tool ran, even
+/// if it failed or timed out: see `status` and `error.code`. With `Accept: text/event-stream` the status is always
+/// 200, and the events are `started` (with the execution id), `progress`, and `result` (the envelope). A client that
+/// disconnects cancels its call.
 #[utoipa::path(
     post, path = "/api/v1/tools/{name}/call", tag = "calls", request_body = CallRequest,
     params(
@@ -125,7 +131,7 @@ struct BatchAnswer {
             (EnvelopeSchema = "application/json"), (String = "text/event-stream"),
         )),
         (status = 400, description = "The arguments or the body cannot be read.", body = EnvelopeSchema),
-        (status = 403, description = "Nobody agreed to the call, or the key may not agree to it.", body = EnvelopeSchema),
+        (status = 403, description = "The call was not approved, or the key may not approve it.", body = EnvelopeSchema),
         (status = 404, description = "There is no such tool.", body = EnvelopeSchema),
         (status = 422, description = "The arguments do not fit the tool's schema.", body = EnvelopeSchema),
         (status = 503, description = "The tool is busy, the log cannot be written, or Haft is ending.", body = EnvelopeSchema,
@@ -136,20 +142,54 @@ async fn call(
     State(service): State<Arc<Service>>,
     Path(tool): Path<String>,
     caller: Caller,
-    Wishes { trace, events, memory }: Wishes,
+    CallHeaders { trace, events, memory }: CallHeaders,
     CallJson(request): CallJson<CallRequest>,
 ) -> Result<Response, Problem> {
+    let call_headers = CallHeaders { trace, events, memory };
+    let answer = run(&service, &caller, tool, call_headers, request).await?;
+    Ok(answer.map(ResponseBody::into_routed))
+}
+
+/// The tool of a path that [`call_direct`] answers. A name with escaped characters is left to the router.
+pub(super) fn direct_tool(path: &str) -> Option<&str> {
+    let tool = path.strip_prefix("/api/v1/tools/")?.strip_suffix("/call")?;
+    (!tool.is_empty() && !tool.contains(['/', '%'])).then_some(tool)
+}
+
+/// Calls a tool for a request that the router has not seen.
+pub(super) async fn call_direct(
+    service: &Arc<Service>,
+    request: DirectRequest,
+) -> Result<DirectResponse, Problem> {
+    let DirectRequest { uri, headers, body, caller, memory } = request;
+    let tool = direct_tool(uri.path()).ok_or_else(Problem::internal)?.to_owned();
+    require_json(&headers)?;
+    let body = read_bytes(&headers, body, memory.as_ref(), CALL_COPIES).await?;
+    let budget = Budget::nodes(service.nodes_max());
+    let call = parse_json(body, memory.clone(), CALL_COPIES, budget).await?;
+    let call_headers =
+        CallHeaders { trace: trace(&headers), events: wants_events(&headers), memory };
+    run(service, &caller, tool, call_headers, call).await
+}
+
+async fn run(
+    service: &Arc<Service>,
+    caller: &Caller,
+    tool: String,
+    call_headers: CallHeaders,
+    request: CallRequest,
+) -> Result<DirectResponse, Problem> {
     let CallRequest { arguments, session, request, approved } = request;
     let call = BatchCall { tool, arguments, session, request, approved };
-    let memory = memory.map(|memory| memory.hand_over()).unwrap_or_default();
+    let memory = call_headers.memory.map(|memory| memory.hand_over()).unwrap_or_default();
     let call = call
-        .prepare(&service, &caller, Approver::of(&service, &caller), trace)?
+        .prepare(service, caller, Approver::of(service, caller), call_headers.trace)?
         .with_memory(memory);
-    if events {
-        return Ok(call_events::stream(service.live.runtime().clone(), call));
+    if call_headers.events {
+        return Ok(call_events::stream(service.live.runtime().clone(), call).map(Into::into));
     }
     let envelope = service.live.runtime().call(call).await;
-    Ok(answer(&service, &envelope))
+    answer(&envelope)
 }
 
 /// Calls several tools.
@@ -170,7 +210,7 @@ async fn call(
 async fn batch(
     State(service): State<Arc<Service>>,
     caller: Caller,
-    Wishes { trace, memory, .. }: Wishes,
+    CallHeaders { trace, memory, .. }: CallHeaders,
     CallJson(BatchRequest { calls }): CallJson<BatchRequest>,
 ) -> Result<JsonAnswer<BatchAnswer>, Problem> {
     if calls.len() > BATCH_MAX {
@@ -229,13 +269,12 @@ impl BatchCall {
         if tool.len() > NAME_BYTES_MAX {
             return Err(long_name("the name of the tool", tool.len()));
         }
-        let arguments: Box<str> = arguments.into();
-        let mut call = ToolCall::from_text(tool, arguments).caller(&*caller.name);
+        let mut call = ToolCall::from_json(tool, arguments).caller(&*caller.name);
         call = match approver {
             Approver::Caller if approved => call.approved(),
-            Approver::Caller => call.how_to_agree(ASK_AND_SEND),
-            // Whatever the request says: the call is denied if its tool needs an approval.
-            Approver::Operator => call.how_to_agree(ASK_OPERATOR),
+            Approver::Caller => call.approval_hint(ASK_AND_SEND),
+            // The request cannot override this: the call is denied if its tool needs an approval.
+            Approver::Operator => call.approval_hint(ASK_OPERATOR),
         };
         if let Some(session) = session {
             limit("session", &session, SESSION_CHARS_MAX)?;
@@ -243,7 +282,7 @@ impl BatchCall {
         }
         if let Some(request) = request {
             limit("request", &request, REQUEST_CHARS_MAX)?;
-            call = call.request(request);
+            call = call.user_request(request);
         }
         if let Some(trace) = service.telemetry.begin(trace) {
             call = call.trace_context(trace);
@@ -259,16 +298,15 @@ fn limit(field: &str, text: &str, chars_max: usize) -> Result<(), Problem> {
     Err(Problem::bad_request(format!("`{field}` has more than {chars_max} characters")))
 }
 
-/// What the headers of a call ask for. Read where they lie: a handler that takes the headers themselves
-/// gets a copy of all of them.
-struct Wishes {
+/// The headers that concern a call. Extracted here, because a handler that takes `HeaderMap` copies all headers.
+struct CallHeaders {
     trace: Option<TraceContext>,
     events: bool,
     /// The memory of a large request.
     memory: Option<RequestMemory>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Wishes {
+impl<S: Send + Sync> FromRequestParts<S> for CallHeaders {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -277,7 +315,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wishes {
     }
 }
 
-/// The trace of a request, where its headers follow the rules. One that does not is no reason to refuse.
+/// The trace of a request, if its headers are valid. An invalid trace does not reject the request.
 fn trace(headers: &HeaderMap) -> Option<TraceContext> {
     let mut parents = headers.get_all("traceparent").iter();
     let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
@@ -296,51 +334,80 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn answer(service: &Service, envelope: &Envelope) -> Response {
-    let can_log = || {
-        let log = service.live.runtime().log_health();
-        log.as_ref().is_none_or(LogHealth::is_working)
-    };
-    let (status, retry) = status(envelope, can_log);
+fn answer(envelope: &Envelope) -> Result<DirectResponse, Problem> {
+    let (status, retry) = status(envelope.error.as_ref());
     let mut body = Vec::with_capacity(ANSWER_BYTES_USUAL);
-    // Texts and JSON always serialize.
-    if serde_json::to_writer(&mut body, envelope).is_err() {
-        return Problem::internal().into_response();
-    }
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Strings and JSON always serialize.
+    serde_json::to_writer(&mut body, envelope).map_err(|_| Problem::internal())?;
+    let mut headers = HeaderMap::with_capacity(ANSWER_HEADERS);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(secs) = retry {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(secs));
+        headers.insert(RETRY_AFTER, HeaderValue::from(secs));
     }
-    response
+    let mut response = DirectResponse::new(Bytes::from(body).into());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
 }
 
-/// The HTTP status of a call, and when to come again.
-fn status(envelope: &Envelope, can_log: impl FnOnce() -> bool) -> (StatusCode, Option<u64>) {
-    let Some(error) = &envelope.error else { return (StatusCode::OK, None) };
-    match error.code {
-        Code::UnknownTool => (StatusCode::NOT_FOUND, None),
-        // A tool whose question a person refused had its turn, and says what they said.
-        Code::Denied if error.details.is_null() => (StatusCode::FORBIDDEN, None),
-        Code::ValidationError if error.details.get("violations").is_some() => {
-            (StatusCode::UNPROCESSABLE_ENTITY, None)
-        }
-        Code::ValidationError => (StatusCode::BAD_REQUEST, None),
-        Code::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),
-        Code::Stopping => (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS)),
-        // Refused because it could not be recorded: the tool did not run. A tool that found its server
-        // out of reach did.
-        Code::ServiceUnavailable if error.details.is_null() && !can_log() => {
+/// The HTTP status of a call, and the seconds after which a retry makes sense.
+fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
+    let Some(error) = error else { return (StatusCode::OK, None) };
+    match error.stage {
+        Stage::Refused(CallRefusal::UnknownTool) => (StatusCode::NOT_FOUND, None),
+        Stage::Refused(CallRefusal::NotApproved) => (StatusCode::FORBIDDEN, None),
+        Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
+        Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
+        Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),
+        Stage::Refused(CallRefusal::NotLogged) => {
             (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS))
         }
-        Code::Denied
-        | Code::ServiceUnavailable
-        | Code::OutputValidationError
-        | Code::Timeout
-        | Code::Cancelled
-        | Code::ToolExecutionError
-        | Code::ProtocolError
-        | Code::OutcomeUnknown => (StatusCode::OK, None),
+        Stage::Failed | Stage::OutcomeUnknown if error.code == Code::Stopping => {
+            (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS))
+        }
+        // The tool ran, and the envelope has its failure.
+        Stage::Failed | Stage::OutcomeUnknown => (StatusCode::OK, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haft::{CallError, ToolFailure};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn status_of(error: &CallError) -> u16 {
+        status(Some(&ErrorBody::from(error))).0.as_u16()
+    }
+
+    /// The status follows the stage of the call, not the details of its error: a tool that ran and failed without
+    /// details is answered with 200, a call that was refused is not.
+    #[test]
+    fn the_status_depends_on_the_stage() {
+        let (message, remedy, details) = (String::new, None, Value::Null);
+        let refused = ToolFailure::Refused {
+            message: message(),
+            remedy: remedy.clone(),
+            details: details.clone(),
+        };
+        let unavailable = ToolFailure::Unavailable { message: message(), remedy, details };
+        for failure in [refused, unavailable, ToolFailure::execution("")] {
+            let failed = CallError::Failed { tool: message(), failure: Box::new(failure) };
+            assert_eq!(status_of(&failed), 200, "{failed:?}");
+        }
+        let tool = message;
+        let cases = [
+            (CallError::UnknownTool { tool: tool(), nearest: None }, 404),
+            (CallError::Refused { tool: tool(), reason: None }, 403),
+            (CallError::InvalidInput { tool: tool(), violations: Vec::new() }, 422),
+            (CallError::UnreadableInput { tool: tool(), problem: String::new() }, 400),
+            (CallError::LogUnavailable { tool: tool(), problem: String::new() }, 503),
+            (CallError::Stopping { tool: tool() }, 503),
+            (CallError::Cancelled { tool: tool() }, 200),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(status_of(&error), expected, "{error:?}");
+        }
     }
 }

@@ -28,9 +28,9 @@ struct Resolved {
     values: Vec<Effective>,
     /// The files it was made from.
     files: Vec<File>,
-    /// What is worth a line and stops nothing.
+    /// Problems that do not stop the service.
     warnings: Vec<FieldProblem>,
-    /// How following the files goes.
+    /// State of the file watcher.
     live: Following,
 }
 
@@ -67,7 +67,7 @@ struct File {
     path: String,
 }
 
-/// How following the files goes.
+/// State of the file watcher.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Following {
     /// The registry's revision in use; nothing without a registry.
@@ -87,9 +87,9 @@ struct NotInUse {
     /// Since when.
     #[schema(format = DateTime)]
     since: String,
-    /// What is wrong, in one text.
+    /// All problems in one string.
     text: String,
-    /// What is wrong with the files, one by one, where it is that.
+    /// The problems of the files, if the files are the reason.
     errors: Vec<FieldProblem>,
 }
 
@@ -134,7 +134,7 @@ async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
     post, path = "/api/v1/reload", tag = "configuration",
     responses(
         (status = 200, description = "The files are in use.", body = Following),
-        (status = 422, description = "The files cannot be used; `errors` says where."),
+        (status = 422, description = "The files are invalid; see `errors`."),
         (status = 503, description = "The registry cannot be read now."),
     )
 )]
@@ -151,12 +151,12 @@ fn refused(error: ReloadError) -> Problem {
             let detail = "the files cannot be used; the state before stays in use";
             let problem =
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidFiles", title, detail);
-            errors(&error).fold(problem, Problem::error).remedy("mend what `errors` names")
+            errors(&error).fold(problem, Problem::error).remedy("fix the problems in `errors`")
         }
         ReloadError::Refused(error) => {
             let title = "The toolbox would not run like that";
             let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "Refused", title, detail);
-            problem.remedy(error.remedy().unwrap_or_else(|| "mend the files".to_owned()))
+            problem.remedy(error.remedy().unwrap_or_else(|| "fix the files".to_owned()))
         }
         ReloadError::Store(error) => Problem::unavailable(detail).remedy(error.remedy()),
         ReloadError::Stopping => Problem::stopping(detail).remedy("try again when it is back"),

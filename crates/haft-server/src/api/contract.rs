@@ -6,7 +6,7 @@ use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use haft::live::Document;
+use haft::live::RegistryDocument;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -17,7 +17,7 @@ use super::schemas::{ServerRegistrationSchema, ToolEntrySchema};
 use super::servers::change;
 use super::servers::view::Server;
 use super::tools::{self, Changed};
-use super::tools_list::{self, ToolList, Wanted};
+use super::tools_list::{self, ToolList, ToolListQuery};
 use super::{Routes, Service};
 use crate::serve::{Json, Path, Problem, Query};
 
@@ -31,7 +31,7 @@ pub(super) fn routes() -> Routes {
 
 /// Lists the tools that are offered: `GET /api/v1/tools` by its short name.
 #[utoipa::path(
-    get, path = "/tools", tag = "short paths", params(Wanted),
+    get, path = "/tools", tag = "short paths", params(ToolListQuery),
     responses(
         (status = 200, description = "The tools.", body = ToolList,
          headers(("ETag" = String, description = "The registry's revision."))),
@@ -40,7 +40,7 @@ pub(super) fn routes() -> Routes {
 )]
 async fn list(
     state: State<Arc<Service>>,
-    query: Query<Wanted>,
+    query: Query<ToolListQuery>,
 ) -> Result<(HeaderMap, JsonAnswer<ToolList>), Problem> {
     tools_list::list(state, query).await
 }
@@ -51,7 +51,7 @@ async fn list(
     request_body = ToolEntrySchema,
     responses(
         (status = 201, description = "It is registered.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the tool is."))),
+         headers(("ETag" = String, description = "Version of the entry."), ("Location" = String, description = "Where the tool is."))),
         EditProblems,
     )
 )]
@@ -69,7 +69,7 @@ async fn create_local(
     request_body = ServerRegistrationSchema,
     responses(
         (status = 201, description = "It is registered.", body = Server,
-         headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the server is."))),
+         headers(("ETag" = String, description = "Version of the entry."), ("Location" = String, description = "Where the server is."))),
         EditProblems,
     )
 )]
@@ -87,14 +87,14 @@ async fn create_server(
     request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: replace only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to replace, or `*` for any."),
         ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "`*`: create only."),
     ),
     responses(
         (status = 200, description = "It is replaced.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."))),
+         headers(("ETag" = String, description = "Version of the entry."))),
         (status = 201, description = "It is registered.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the tool is."))),
+         headers(("ETag" = String, description = "Version of the entry."), ("Location" = String, description = "Where the tool is."))),
         EditProblems,
     )
 )]
@@ -112,7 +112,7 @@ async fn put(
     delete, path = "/tools/{name}", tag = "short paths",
     params(
         ("name" = String, Path, description = "The name of the tool or server."),
-        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: remove only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to remove, or `*` for any."),
     ),
     responses((status = 204, description = "It is gone."), EditProblems)
 )]
@@ -122,8 +122,10 @@ pub(super) async fn remove(
     precondition: Precondition,
 ) -> Result<Response, Problem> {
     let State(service) = &state;
-    let has_tool = matches!(service.live.entry(Document::Tools, &name.0).await, Ok(Some(_)));
-    let has_server = matches!(service.live.entry(Document::Servers, &name.0).await, Ok(Some(_)));
+    let has_tool =
+        matches!(service.live.entry(RegistryDocument::Tools, &name.0).await, Ok(Some(_)));
+    let has_server =
+        matches!(service.live.entry(RegistryDocument::Servers, &name.0).await, Ok(Some(_)));
     if has_server && !has_tool {
         return change::remove(state, name, precondition).await;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::agent::{Saved, SessionStore, StoreError};
+use haft_agent::{Saved, SessionStore, SessionStoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use super::{Routes, Service};
 use crate::keys::Scope;
-use crate::runs::Holder;
+use crate::runs::ConversationOwner;
 use crate::serve::{Caller, Path, Problem};
 
 pub(super) fn routes() -> Routes {
@@ -101,24 +101,25 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
-    let holder = Holder { caller: &caller.name, owner: &caller.owner, since: caller.since };
+    let holder =
+        ConversationOwner { caller: &caller.name, owner: &caller.owner, since: caller.since };
     match caller.scope {
         Scope::Admin => true,
         Scope::Call => owner.is_some_and(|owner| holder.owns(id, owner)),
     }
 }
 
-fn problem(error: &StoreError) -> Problem {
+fn problem(error: &SessionStoreError) -> Problem {
     let text = error.to_string();
     match error {
-        StoreError::Unknown(_) | StoreError::Ambiguous(_) | StoreError::Empty => {
-            Problem::not_found(text)
-                .remedy("`GET /api/v1/conversations` lists those that are stored")
-        }
-        StoreError::InUse(_) => {
+        SessionStoreError::Unknown(_)
+        | SessionStoreError::Ambiguous(_)
+        | SessionStoreError::Empty => Problem::not_found(text)
+            .remedy("`GET /api/v1/conversations` lists those that are stored"),
+        SessionStoreError::InUse(_) => {
             Problem::conflict(text).remedy("wait for the end of its run, or cancel the run")
         }
-        StoreError::Unreadable { .. } => {
+        SessionStoreError::Unreadable { .. } => {
             Problem::unavailable(text).remedy("delete it with `haft sessions rm`")
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// What the page may do in a browser: be shown.
+/// Content security policy: the page may only be displayed.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                                  form-action 'none'; frame-ancestors 'none'";
 
@@ -119,7 +119,7 @@ fn section(page: &mut String, path: &str, method: &str, operation: &Value) {
     );
 }
 
-/// What to type to try it.
+/// A command to try the operation.
 fn curl(path: &str, method: &str, operation: &Value) -> String {
     let path = path.replace(['{', '}'], "");
     let method =
@@ -161,7 +161,7 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}")
 }
 
-/// A text, with what stands in backticks as code.
+/// A string with its backtick parts as code.
 fn text(value: &Value) -> String {
     let escaped = escaped(value.as_str().unwrap_or_default());
     let parts = escaped.split('`').enumerate();
@@ -173,7 +173,7 @@ fn text(value: &Value) -> String {
 }
 
 fn add(page: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = page.write_fmt(text);
 }
 
@@ -198,7 +198,7 @@ mod tests {
     use super::page;
 
     #[test]
-    fn what_a_document_says_is_text() {
+    fn documents_are_escaped_as_text() {
         let evil = "<script>alert('x')</script>\"&";
         let page = page(&json!({
             "info": {"title": evil, "version": evil, "description": evil},

@@ -1,12 +1,12 @@
-//! The API document: what the endpoints say about themselves, completed with what every request may
-//! be answered by the frame around them.
+//! The API document: the endpoints' own descriptions, completed with the responses that the service around them may
+//! send.
 
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use crate::serve::{FieldProblem, ProblemDocument};
 
-/// Who may use an operation.
+/// The callers that may use an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
     /// Every caller to read, admins to change.
@@ -17,7 +17,7 @@ pub(super) enum Who {
     Admin,
 }
 
-/// What answers without a key.
+/// Paths that need no key.
 const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
 
 const PROBLEM_TYPE: &str = "application/problem+json";
@@ -96,12 +96,12 @@ fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
                 "It is not permitted, or the host or web page is foreign."
             },
         ),
-        ("500", "A fault inside Haft; its log says more."),
+        ("500", "An internal error; see the log."),
     ];
     if !is_open {
         operation["security"] = json!([{"api_key": []}, {"bearer": []}]);
         answers.push(("401", "The key is missing or wrong."));
-        answers.push(("429", "Too many wrong keys; `Retry-After` says when to come again."));
+        answers.push(("429", "Too many wrong keys; retry after `Retry-After`."));
     }
     if operation.get("requestBody").is_some() {
         answers.push(("408", "The body did not arrive in time."));

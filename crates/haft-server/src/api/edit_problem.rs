@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use haft::config::{ConfigError, Severity};
-use haft::live::{EditError, StoreError};
+use haft::live::{RegistryEditError, StoreError};
 use utoipa::IntoResponses;
 use utoipa::openapi::{RefOr, Response, ResponseBuilder};
 
@@ -17,50 +17,50 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 /// When to come again where the server ends.
 const AWAY_FOR: Duration = Duration::from_secs(5);
 
-/// What the operating system says when there is no room, or none left for this user.
+/// The operating system's errors for a full disk or an exhausted quota.
 const NO_ROOM: [&str; 2] = ["os error 28", "os error 122"];
 
 /// The problem document for a change that was refused.
-pub(super) fn edit_problem(error: &EditError) -> Problem {
+pub(super) fn edit_problem(error: &RegistryEditError) -> Problem {
     let text = error.to_string();
     let problem = match error {
-        EditError::NoRegistry => {
+        RegistryEditError::NoRegistry => {
             let title = "There is no registry";
             Problem::new(StatusCode::CONFLICT, "NoRegistry", title, text)
         }
-        EditError::Exists { .. } => {
+        RegistryEditError::Exists { .. } => {
             Problem::new(StatusCode::CONFLICT, "Exists", "It is there already", text)
         }
-        EditError::Missing { .. } => Problem::not_found(text),
-        EditError::ReadOnly { .. } => {
+        RegistryEditError::Missing { .. } => Problem::not_found(text),
+        RegistryEditError::ReadOnly { .. } => {
             let title = "It is configured in a file that Haft does not write to";
             Problem::new(StatusCode::CONFLICT, "ReadOnly", title, text)
         }
-        EditError::Changed { .. } => Problem::precondition_failed(text),
-        EditError::Invalid(error) => invalid(error),
-        EditError::Refused(_) => {
+        RegistryEditError::Changed { .. } => Problem::precondition_failed(text),
+        RegistryEditError::Invalid(error) => invalid(error),
+        RegistryEditError::Refused(_) => {
             let title = "The toolbox would not run like that";
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "Refused", title, text)
         }
-        EditError::NotAllowed { .. } => Problem::new(
+        RegistryEditError::NotAllowed { .. } => Problem::new(
             StatusCode::FORBIDDEN,
             "NotAllowed",
             "The operator does not allow it",
             text,
         ),
-        EditError::Broken { .. } => {
+        RegistryEditError::Broken { .. } => {
             let title = "A file of the configuration is broken";
             Problem::new(StatusCode::CONFLICT, "BrokenFile", title, text)
         }
-        EditError::Store(error) => store(error, text),
-        EditError::Busy => come_again(Problem::unavailable(text), BUSY_FOR),
-        EditError::Stopping => come_again(Problem::unavailable(text), AWAY_FOR),
+        RegistryEditError::Store(error) => store(error, text),
+        RegistryEditError::Busy => come_again(Problem::unavailable(text), BUSY_FOR),
+        RegistryEditError::Stopping => come_again(Problem::unavailable(text), AWAY_FOR),
     };
     problem.remedy(error.remedy())
 }
 
-impl From<EditError> for Problem {
-    fn from(error: EditError) -> Self {
+impl From<RegistryEditError> for Problem {
+    fn from(error: RegistryEditError) -> Self {
         edit_problem(&error)
     }
 }
@@ -77,7 +77,7 @@ fn invalid(error: &ConfigError) -> Problem {
     errors(error).fold(problem, Problem::error)
 }
 
-/// What is wrong with a configuration, one by one.
+/// Returns the problems of a configuration, one by one.
 pub(super) fn errors(error: &ConfigError) -> impl Iterator<Item = FieldProblem> {
     let errors = error.problems.iter().filter(|problem| problem.severity == Severity::Error);
     errors.map(field)
@@ -102,7 +102,7 @@ fn store(error: &StoreError, text: String) -> Problem {
     }
 }
 
-/// What every change of the registry may be refused with, for the API document.
+/// Error responses of every change of the registry, for the API document.
 pub(super) struct EditProblems;
 
 impl IntoResponses for EditProblems {
@@ -114,12 +114,9 @@ impl IntoResponses for EditProblems {
                 "409",
                 "It is there already, belongs to another file or to a server, or there is no registry.",
             ),
-            ("412", "It says something else than `If-Match` or `If-None-Match` demand."),
+            ("412", "It does not match `If-Match` or `If-None-Match`."),
             ("422", "The registry would not be valid; `errors` lists every problem."),
-            (
-                "503",
-                "The registry cannot be read or written now; `Retry-After` says when to come again.",
-            ),
+            ("503", "The registry cannot be read or written now; retry after `Retry-After`."),
             ("507", "There is no room to write."),
         ];
         let response = |text: &str| ResponseBuilder::new().description(text).build().into();
@@ -131,28 +128,28 @@ impl IntoResponses for EditProblems {
 mod tests {
     use super::*;
 
-    /// Every refusal has the status a client can act on, and says what to do.
+    /// Every refusal has the status a client can act on, and a remedy.
     #[test]
     fn every_refusal_has_its_status() {
         let name = || "a".to_owned();
         let write = |cause: &str| {
-            EditError::Store(StoreError::Write { what: name(), cause: cause.to_owned() })
+            RegistryEditError::Store(StoreError::Write { what: name(), cause: cause.to_owned() })
         };
         let cases = [
-            (EditError::NoRegistry, 409),
-            (EditError::Exists { name: name() }, 409),
-            (EditError::Missing { name: name(), nearest: None }, 404),
-            (EditError::ReadOnly { name: name(), file: name() }, 409),
-            (EditError::Changed { name: name() }, 412),
-            (EditError::Invalid(ConfigError { problems: Vec::new() }), 422),
-            (EditError::Refused(haft::StartError::Cancelled), 422),
-            (EditError::NotAllowed { problem: name(), remedy: name() }, 403),
-            (EditError::Broken { file: name(), problem: name() }, 409),
+            (RegistryEditError::NoRegistry, 409),
+            (RegistryEditError::Exists { name: name() }, 409),
+            (RegistryEditError::Missing { name: name(), nearest: None }, 404),
+            (RegistryEditError::ReadOnly { name: name(), file: name() }, 409),
+            (RegistryEditError::Changed { name: name() }, 412),
+            (RegistryEditError::Invalid(ConfigError { problems: Vec::new() }), 422),
+            (RegistryEditError::Refused(haft::StartError::Cancelled), 422),
+            (RegistryEditError::NotAllowed { problem: name(), remedy: name() }, 403),
+            (RegistryEditError::Broken { file: name(), problem: name() }, 409),
             (write("No space left on device (os error 28)"), 507),
             (write("Permission denied (os error 13)"), 503),
-            (EditError::Store(StoreError::Conflict), 503),
-            (EditError::Busy, 503),
-            (EditError::Stopping, 503),
+            (RegistryEditError::Store(StoreError::Conflict), 503),
+            (RegistryEditError::Busy, 503),
+            (RegistryEditError::Stopping, 503),
         ];
         for (error, status) in cases {
             let problem = edit_problem(&error);

@@ -1,4 +1,4 @@
-//! An entry of the registry as it is sent: one JSON object. What it says stays as it was written.
+//! An entry of the registry as it is sent: one JSON object, stored unmodified.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::serve::{FieldProblem, Problem};
 /// The member that names an entry.
 const NAME: &str = "name";
 
-/// How long a name may be: it stands in addresses, headers and every list.
+/// Longest name: it appears in addresses, headers and every list.
 const NAME_CHARS_MAX: usize = 128;
-/// How many members an entry may have. None needs that many, and a million would take minutes to compare.
+/// Largest number of members of an entry. Comparing a million would take minutes.
 const MEMBERS_MAX: usize = 256;
 
 /// The members of an entry, each key once, in their order.
@@ -23,11 +23,11 @@ const MEMBERS_MAX: usize = 256;
 pub(super) struct Entry(Vec<(String, Box<RawValue>)>);
 
 impl Entry {
-    /// The name that it says it has.
+    /// The name in the entry, if present.
     pub(super) fn name(&self) -> Result<Option<String>, Problem> {
         let Some((_, name)) = self.0.iter().find(|(key, _)| key == NAME) else { return Ok(None) };
         let name = serde_json::from_str::<String>(name.get()).ok().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| wrong_name("the name is not a text", "send a text"))?;
+        let name = name.ok_or_else(|| wrong_name("the name is not a string", "send a string"))?;
         check_name(&name)?;
         Ok(Some(name))
     }
@@ -46,12 +46,12 @@ impl Entry {
         self.render()
     }
 
-    /// Whether it has a name, which must be `name` then.
+    /// Returns true if it has a name, which must be `name` then.
     pub(super) fn require_name(&self, name: &str) -> Result<bool, Problem> {
         check_name(name)?;
         match self.name()? {
             Some(own) if own != name => {
-                let problem = format!("the entry is named `{own}` and the path says `{name}`");
+                let problem = format!("the entry is named `{own}` and the path names `{name}`");
                 Err(wrong_name(problem, "leave the name out, or send the same"))
             }
             own => Ok(own.is_some()),

@@ -9,11 +9,10 @@ use utoipa::openapi::{RefOr, Response, ResponseBuilder};
 
 use crate::serve::Problem;
 
-/// 502 where the server said no or broke the protocol, 504 where it said nothing in time, 503 where it is
-/// out of reach.
+/// 502 if the server refused or broke the protocol, 504 if it did not answer in time, 503 if it is unreachable.
 pub(super) fn problem(failure: ToolFailure) -> Problem {
     let (status, code, title) = match &failure {
-        ToolFailure::Execution { .. } => {
+        ToolFailure::Execution { .. } | ToolFailure::Rejected { .. } => {
             (StatusCode::BAD_GATEWAY, "ServerRefused", "The server refused the request")
         }
         ToolFailure::Protocol { .. } => {
@@ -22,26 +21,30 @@ pub(super) fn problem(failure: ToolFailure) -> Problem {
         ToolFailure::OutcomeUnknown { .. } => {
             (StatusCode::BAD_GATEWAY, "OutcomeUnknown", "The server was lost meanwhile")
         }
-        ToolFailure::Unavailable { details, .. } if details["timeout_ms"].is_u64() => {
+        ToolFailure::NoResponse { .. } => {
             (StatusCode::GATEWAY_TIMEOUT, "Timeout", "The server did not answer in time")
         }
         ToolFailure::Refused { .. } => {
             (StatusCode::BAD_GATEWAY, "Refused", "A person refused the request")
         }
         ToolFailure::Expired { .. } => {
-            (StatusCode::GATEWAY_TIMEOUT, "Timeout", "Nobody answered in time")
+            (StatusCode::GATEWAY_TIMEOUT, "Timeout", "No answer in time")
         }
         ToolFailure::Unavailable { .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The server is out of reach")
         }
     };
-    let said_no = matches!(failure, ToolFailure::Execution { .. });
+    let said_no = is_refusal(&failure);
     let error = CallError::Failed { tool: String::new(), failure: Box::new(failure) };
     let problem = Problem::new(status, code, title, error.to_string());
     match error.remedy().filter(|_| !said_no) {
         Some(remedy) => problem.remedy(remedy),
         None => problem.remedy("look at what the server offers, and at what it wants"),
     }
+}
+
+fn is_refusal(failure: &ToolFailure) -> bool {
+    matches!(failure, ToolFailure::Execution { .. } | ToolFailure::Rejected { .. })
 }
 
 /// The same, for the API document.

@@ -1,4 +1,4 @@
-//! Whether the service lives, and whether everything in it works.
+//! Liveness and readiness of the service.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ struct Alive {
     status: &'static str,
 }
 
-/// Whether the service can do its work.
+/// True if the service can do its work.
 #[derive(Debug, Serialize, ToSchema)]
 struct Readiness {
-    /// How it is.
+    /// The overall state.
     status: ReadyStatus,
-    /// What does not work, and why. Left out for a caller without a key, where the service needs one.
+    /// The failing parts, with reasons. Omitted for a caller without a key if the service needs one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     reasons: Option<Vec<Reason>>,
@@ -57,13 +57,13 @@ enum ReadyStatus {
 /// One thing that does not work.
 #[derive(Debug, Serialize, ToSchema)]
 struct Reason {
-    /// What: `log`, `configuration`, `keys`, `server:NAME`.
+    /// The part: `log`, `configuration`, `keys`, `server:NAME`.
     what: String,
     /// Why.
     why: String,
 }
 
-/// Whether the service lives.
+/// True if the service lives.
 #[utoipa::path(
     get, path = "/healthz", tag = "health",
     responses((status = 200, description = "It lives.", body = Alive))
@@ -72,7 +72,7 @@ async fn healthz() -> Json<Alive> {
     Json(Alive { status: "ok" })
 }
 
-/// Whether the service can do its work, and what does not work.
+/// True if the service can do its work, and what does not work.
 ///
 /// Answers without a key. Where the service needs a key, `reasons` is only for callers that send one.
 #[utoipa::path(
@@ -104,7 +104,7 @@ fn readiness(service: &Service) -> Readiness {
     if let Some(problem) = service.live.status().problem {
         note("configuration".to_owned(), problem.text);
     }
-    if let Some(trouble) = service.keys.trouble() {
+    if let Some(trouble) = service.keys.last_error() {
         note("keys".to_owned(), trouble);
     }
     for server in runtime.servers() {
@@ -144,7 +144,7 @@ fn brief(why: &str) -> String {
     if cut < line.len() { format!("{}...", &line[..cut]) } else { line.to_owned() }
 }
 
-/// Whether calls are refused while they cannot be recorded.
+/// Returns true if calls are refused while they cannot be recorded.
 fn needs_log(service: &Service) -> bool {
     match service.live.runtime().config().log.on_failure.value {
         OnLogFailure::Refuse => true,

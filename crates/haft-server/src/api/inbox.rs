@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::inbox::{Answer, AnswerError, Closing, Item, Kind};
+use haft::human_input::{AnswerError, CloseReason, HumanAnswer, InboxItem, ItemKind};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Routes {
 pub(super) struct OpenItems {
     /// The oldest first.
     #[schema(value_type = Vec<InboxItemSchema>)]
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<InboxItem>,
 }
 
 /// An answer, or that there will be none.
@@ -41,7 +41,7 @@ struct AnswerRequest {
     #[serde(default, deserialize_with = "some")]
     #[schema(required = false)]
     answer: Option<Value>,
-    /// Whether the question is refused instead.
+    /// True if the question is refused instead.
     #[serde(default)]
     #[schema(required = false)]
     refuse: bool,
@@ -51,15 +51,15 @@ struct AnswerRequest {
     reason: Option<String>,
 }
 
-/// What became of a question, and the question as it was.
+/// The outcome of a question, and the question.
 #[derive(Debug, Serialize, ToSchema)]
 struct ClosedItem {
     /// `answered` or `refused`.
     #[schema(value_type = String)]
-    how: Closing,
+    how: CloseReason,
     #[serde(flatten)]
     #[schema(value_type = InboxItemSchema)]
-    item: Item,
+    item: InboxItem,
 }
 
 /// `null` is an answer; only what is left out is none.
@@ -93,21 +93,20 @@ async fn show(
     State(service): State<Arc<Service>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<JsonAnswer<Item>, Problem> {
+) -> Result<JsonAnswer<InboxItem>, Problem> {
     visible(&service, &caller, &id).map(JsonAnswer)
 }
 
 /// Answers or refuses a question.
 ///
-/// The first answer counts, and whoever asked goes on with it. One that does not fit is refused, and the
-/// question stays open. Questions of the kind `approval` are answered with an admin key, unless
-/// `policy.approvals` is `caller`.
+/// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
+/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", tag = "inbox",
     request_body = AnswerRequest,
     params(("id" = String, Path, description = "The question's id.")),
     responses(
-        (status = 200, description = "It is answered or refused, as `how` says; the question as it was.", body = ClosedItem),
+        (status = 200, description = "The question, closed as `how` describes.", body = ClosedItem),
         (status = 400, description = "The body is neither an answer nor a refusal, or both."),
         (status = 403, description = "The question is an approval, and the key may not approve calls."),
         (status = 404, description = "No such question is open."),
@@ -122,8 +121,8 @@ async fn answer(
 ) -> Result<JsonAnswer<ClosedItem>, Problem> {
     let answer = request.into_answer()?;
     let how = match &answer {
-        Answer::Given(_) => Closing::Answered,
-        Answer::Refused { .. } => Closing::Refused,
+        HumanAnswer::Given(_) => CloseReason::Answered,
+        HumanAnswer::Refused { .. } => CloseReason::Refused,
     };
     require_approver(&service, &caller, &visible(&service, &caller, &id)?)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
@@ -131,11 +130,11 @@ async fn answer(
 }
 
 impl AnswerRequest {
-    fn into_answer(self) -> Result<Answer, Problem> {
+    fn into_answer(self) -> Result<HumanAnswer, Problem> {
         let Self { answer, refuse, reason } = self;
         let detail = match (answer, refuse, reason) {
-            (Some(answer), false, None) => return Ok(Answer::Given(answer)),
-            (None, true, reason) => return Ok(Answer::Refused { reason }),
+            (Some(answer), false, None) => return Ok(HumanAnswer::Given(answer)),
+            (None, true, reason) => return Ok(HumanAnswer::Refused { reason }),
             (Some(_), true, _) => "the body both answers and refuses",
             (Some(_), false, Some(_)) => "the body has an answer and a reason to refuse",
             (None, false, _) => "the body has neither an answer nor a refusal",
@@ -146,17 +145,17 @@ impl AnswerRequest {
 }
 
 /// A question that is the caller's business. One that is not is not there for them.
-fn visible(service: &Service, caller: &Caller, id: &str) -> Result<Item, Problem> {
+fn visible(service: &Service, caller: &Caller, id: &str) -> Result<InboxItem, Problem> {
     let item = service.live.runtime().inbox().item(id);
     item.filter(|item| caller.may_see(item.caller.as_deref())).ok_or_else(|| not_open(id))
 }
 
 /// A permission is not given by the caller that needs it: those questions are for approvers.
-fn require_approver(service: &Service, caller: &Caller, item: &Item) -> Result<(), Problem> {
+fn require_approver(service: &Service, caller: &Caller, item: &InboxItem) -> Result<(), Problem> {
     let is_approval = match item.kind {
-        Kind::Approval => true,
+        ItemKind::Approval => true,
         // Those are the caller's own to answer.
-        Kind::Question | Kind::Sampling | Kind::Elicitation => false,
+        ItemKind::Question | ItemKind::Sampling | ItemKind::Elicitation => false,
     };
     if !is_approval || service.may_approve(caller) {
         return Ok(());

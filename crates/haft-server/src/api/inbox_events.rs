@@ -9,8 +9,8 @@ use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::{Stream, stream};
-use haft::Inbox;
-use haft::inbox::{InboxEvent, Item};
+use haft::HumanInbox;
+use haft::human_input::{InboxEvent, InboxItem};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
@@ -20,7 +20,7 @@ use super::Service;
 use super::inbox::OpenItems;
 use crate::serve::Caller;
 
-/// How often a silent stream shows that it lives.
+/// Interval of keep-alive comments on a silent stream.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Follows the questions that wait for a person.
@@ -42,19 +42,19 @@ pub(super) async fn events(
 }
 
 struct Feed {
-    inbox: Inbox,
+    inbox: HumanInbox,
     caller: Caller,
-    news: Receiver<InboxEvent>,
+    update: Receiver<InboxEvent>,
     ready: VecDeque<Event>,
-    /// The questions the client was told of, so that it hears of no others that they are over.
+    /// Questions that were sent to the client, so that it receives `closed` only for these.
     told: HashSet<String>,
 }
 
 impl Feed {
-    fn new(inbox: Inbox, caller: Caller) -> Self {
-        let (items, news) = inbox.follow();
+    fn new(inbox: HumanInbox, caller: Caller) -> Self {
+        let (items, update) = inbox.follow();
         let (ready, told) = (VecDeque::new(), HashSet::new());
-        let mut feed = Self { inbox, caller, news, ready, told };
+        let mut feed = Self { inbox, caller, update, ready, told };
         feed.tell_all(items);
         feed
     }
@@ -65,11 +65,11 @@ impl Feed {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            match self.news.recv().await {
-                Ok(news) => self.take(news),
+            match self.update.recv().await {
+                Ok(update) => self.take(update),
                 Err(RecvError::Lagged(_)) => {
-                    let (items, news) = self.inbox.follow();
-                    self.news = news;
+                    let (items, update) = self.inbox.follow();
+                    self.update = update;
                     self.tell_all(items);
                 }
                 Err(RecvError::Closed) => return None,
@@ -77,14 +77,14 @@ impl Feed {
         }
     }
 
-    fn tell_all(&mut self, mut items: Vec<Item>) {
+    fn tell_all(&mut self, mut items: Vec<InboxItem>) {
         items.retain(|item| self.caller.may_see(item.caller.as_deref()));
         self.told = items.iter().map(|item| item.id.clone()).collect();
         self.ready.push_back(event("open", &OpenItems { items }));
     }
 
-    fn take(&mut self, news: InboxEvent) {
-        match news {
+    fn take(&mut self, update: InboxEvent) {
+        match update {
             InboxEvent::Asked(item) if self.caller.may_see(item.caller.as_deref()) => {
                 self.ready.push_back(event("asked", &item));
                 self.told.insert(item.id);
@@ -98,8 +98,8 @@ impl Feed {
 }
 
 fn event(name: &str, data: &impl Serialize) -> Event {
-    // Texts, numbers and what was JSON before: writing it cannot fail.
+    // Strings, numbers and values that came from JSON: serialization cannot fail.
     let text = serde_json::to_string(data).unwrap_or_default();
     // On one line: the arguments of a call may have line ends between their parts.
-    Event::default().event(name).data(haft::json_text::compact(&text))
+    Event::default().event(name).data(haft_text::json_text::compact(&text))
 }

@@ -15,7 +15,7 @@ pub(super) fn routes() -> Routes {
     Routes { reading: OpenApiRouter::new().routes(routes!(metrics)), ..Routes::default() }
 }
 
-/// How often each tool was called, how calls ended, and how busy everything is, for Prometheus.
+/// Number of calls per tool, their outcomes, and the current load, for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "health",
     responses((

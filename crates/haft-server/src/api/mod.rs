@@ -1,12 +1,13 @@
 //! The HTTP API: endpoints over a live toolbox, and the document that describes them.
 //!
-//! Each file is one subject and says for each endpoint who may use it: `Routes`.
+//! Each file is one subject and declares for each endpoint who may use it: `Routes`.
 
 mod call_events;
 mod calls;
 mod config;
 mod contract;
 mod conversations;
+mod direct;
 mod docs;
 mod document;
 mod edit_problem;
@@ -15,15 +16,19 @@ mod failure_problem;
 mod health;
 mod inbox;
 mod inbox_events;
+mod keys;
 mod log;
 mod metrics;
 mod precondition;
 mod prompts;
+mod registry_entry;
 mod resources;
 mod running;
 mod runs;
 mod schemas;
+mod series;
 mod servers;
+mod session;
 mod status;
 mod tools;
 mod tools_list;
@@ -39,22 +44,27 @@ use haft::live::Live;
 use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::console;
+use crate::gateway::Mount;
 use crate::keys::Keyring;
 use crate::runs::Runs;
-use crate::serve::{BodyLimits, Caller, Frame, GuardSettings};
+use crate::serve::{BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Sessions};
 use crate::telemetry::Telemetry;
+pub use direct::DirectCalls;
 use document::{Document, Who};
 
-/// What the endpoints work with.
+/// Shared state of the endpoints.
 pub struct Service {
     /// The toolbox.
     pub live: Live,
-    /// Who may use it.
+    /// The keys that give access.
     pub keys: Arc<Keyring>,
-    /// What is told about its calls.
+    /// Metrics and traces of calls.
     pub telemetry: Arc<Telemetry>,
-    /// What the agent does.
+    /// The agent's runs.
     pub runs: Runs,
+    /// The sessions of the web console.
+    pub sessions: Arc<Sessions>,
     /// Since when it serves.
     pub started: Timestamp,
 }
@@ -63,10 +73,16 @@ impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
-        Arc::new(Self { live, keys, telemetry, runs, started: Timestamp::now() })
+        let sessions = Arc::default();
+        Arc::new(Self { live, keys, telemetry, runs, sessions, started: Timestamp::now() })
     }
 
-    /// Whether a caller may approve calls of tools with `approval: ask`, its own or those of others.
+    /// Returns true if the service itself speaks TLS.
+    fn is_tls(&self) -> bool {
+        self.live.runtime().config().api.tls.is_some()
+    }
+
+    /// Returns true if a caller may approve calls of tools with `approval: ask`, its own or those of others.
     fn may_approve(&self, caller: &Caller) -> bool {
         let config = self.live.runtime().config();
         caller.may_approve(config.policy.approvals.as_ref().map(|approvals| approvals.value))
@@ -100,8 +116,12 @@ impl Routes {
     }
 }
 
-/// The whole service, ready to be served. `gateway` has its own endpoints, for whoever may call tools.
-pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) -> Router {
+/// The whole service, ready to be served. `gateway` has its own endpoints, for callers of tools.
+pub fn http_service(
+    service: &Arc<Service>,
+    guard: &GuardSettings,
+    gateway: Option<Mount>,
+) -> CheckedService<DirectCalls> {
     let parts: [fn() -> Routes; _] = [
         calls::routes,
         config::routes,
@@ -109,13 +129,16 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
         conversations::routes,
         health::routes,
         inbox::routes,
+        keys::routes,
         metrics::routes,
         log::routes,
         prompts::routes,
         resources::routes,
         running::routes,
         runs::routes,
+        series::routes,
         servers::routes,
+        session::routes,
         status::routes,
         tools::routes,
         tools_list::routes,
@@ -141,11 +164,13 @@ pub fn router(service: &Arc<Service>, guard: &GuardSettings, gateway: Router) ->
     let documents = Router::new()
         .route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))))
         .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
-    Frame::new(guard, Arc::clone(&service.keys))
+    let page_routes = console::routes(Arc::clone(&service.sessions), service.is_tls());
+    HttpService::new(guard, Arc::clone(&service.keys))
+        .with_sessions(Arc::clone(&service.sessions))
         .counted(service.live.runtime().memory().clone())
-        .reading(reading.merge(documents))
-        .calling(calling.merge(gateway))
+        .reading(reading.merge(documents).merge(page_routes))
+        .calling(calling.merge(gateway.as_ref().map(Mount::routes).unwrap_or_default()))
         .admin(admin)
         .documented(paths.into_iter().chain(["/mcp".to_owned(), "/mcp/{profile}".to_owned()]))
-        .into_router()
+        .with_direct(DirectCalls::new(Arc::clone(service), gateway))
 }

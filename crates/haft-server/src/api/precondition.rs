@@ -1,5 +1,4 @@
-//! Changes under a condition: `If-Match` and `If-None-Match`, so that nobody overwrites what they
-//! have not seen.
+//! Conditional changes: `If-Match` and `If-None-Match`, so that a client never overwrites a version it has not seen.
 
 use std::sync::Arc;
 
@@ -7,21 +6,24 @@ use axum::extract::FromRequestParts;
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use haft::live::{Action, Condition, Document, Edit, EditError, Edited, Happened, Live, Revision};
-use haft::text::printable;
+use haft::live::{
+    Action, Condition, Edit, EditEffect, EditOutcome, Live, RegistryDocument, RegistryEditError,
+    Revision,
+};
+use haft_text::printable;
 
 use super::edit_problem::edit_problem;
 use crate::serve::{Caller, Problem};
 
-/// How often a change is tried anew that may happen whatever the entry says.
+/// Number of attempts of an unconditional change.
 const TRIES_MAX: usize = 5;
 
-/// What a request demands of the state it changes.
+/// The condition of a change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Precondition {
     matches: Option<Tags>,
     must_be_new: bool,
-    /// Who makes the change.
+    /// The caller that makes the change.
     by: Option<Arc<str>>,
 }
 
@@ -61,7 +63,7 @@ impl Precondition {
     }
 
     /// Makes a change of one entry if the condition holds.
-    pub(super) async fn edit(&self, live: &Live, mut edit: Edit) -> Result<Edited, Problem> {
+    pub(super) async fn edit(&self, live: &Live, mut edit: Edit) -> Result<EditOutcome, Problem> {
         if self.must_be_new {
             edit.action = match edit.action {
                 Action::Put(entry) => Action::Add(entry),
@@ -81,26 +83,28 @@ impl Precondition {
             };
             let is_any = self.matches == Some(Tags::Any);
             match &error {
-                EditError::Changed { .. } if is_any && tries < TRIES_MAX => {}
-                EditError::Exists { .. } if self.must_be_new => return Err(lost(&error)),
-                EditError::Missing { .. } if self.matches.is_some() => return Err(lost(&error)),
+                RegistryEditError::Changed { .. } if is_any && tries < TRIES_MAX => {}
+                RegistryEditError::Exists { .. } if self.must_be_new => return Err(lost(&error)),
+                RegistryEditError::Missing { .. } if self.matches.is_some() => {
+                    return Err(lost(&error));
+                }
                 _ => return Err(edit_problem(&error)),
             }
         }
     }
 
     /// Changes are as worth knowing as calls.
-    fn note(&self, edit: &Edit, edited: &Edited) {
+    fn note(&self, edit: &Edit, edited: &EditOutcome) {
         let what = match (&edit.action, edited.what) {
             (Action::SetDisabled(true), _) => "disabled",
             (Action::SetDisabled(false), _) => "enabled",
-            (_, Happened::Added) => "added",
-            (_, Happened::Replaced) => "replaced",
-            (_, Happened::Removed) => "removed",
+            (_, EditEffect::Added) => "added",
+            (_, EditEffect::Replaced) => "replaced",
+            (_, EditEffect::Removed) => "removed",
         };
         let kind = match edit.document {
-            Document::Tools => "tool",
-            Document::Servers => "server",
+            RegistryDocument::Tools => "tool",
+            RegistryDocument::Servers => "server",
         };
         let by = self.by.as_deref().unwrap_or_default();
         tracing::info!(by, "{what} {kind} `{}`", printable(&edit.name));
@@ -126,17 +130,17 @@ impl Precondition {
             (Tags::Any, Some(now)) => Ok(Condition::EntryIs(now)),
             (Tags::These(tags), Some(now)) if tags.contains(&now) => Ok(Condition::EntryIs(now)),
             (Tags::These(_), Some(_)) => {
-                Err(edit_problem(&EditError::Changed { name: edit.name.clone() }))
+                Err(edit_problem(&RegistryEditError::Changed { name: edit.name.clone() }))
             }
             (Tags::Any | Tags::These(_), None) => {
-                Err(lost(&EditError::Missing { name: edit.name.clone(), nearest: None }))
+                Err(lost(&RegistryEditError::Missing { name: edit.name.clone(), nearest: None }))
             }
         }
     }
 }
 
-/// 412 for what is otherwise told with another status.
-fn lost(error: &EditError) -> Problem {
+/// 412 for errors that otherwise have another status.
+fn lost(error: &RegistryEditError) -> Problem {
     Problem::precondition_failed(error.to_string()).remedy(error.remedy())
 }
 

@@ -52,17 +52,17 @@ struct Prompt {
     name: String,
     /// A name for people.
     title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     description: String,
-    /// What can be filled in: `name`, `description`, `required`.
+    /// Its arguments: `name`, `description`, `required`.
     arguments: Vec<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// What to fill in.
+/// Arguments to fill in.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Filling {
-    /// A text for each argument.
+    /// A string for each argument.
     #[serde(default)]
     #[schema(value_type = Object, required = false)]
     arguments: Option<Box<RawValue>>,
@@ -107,7 +107,7 @@ async fn list(
     responses(
         (status = 200, description = "The messages.", body = Filled),
         (status = 404, description = "There is no such server or prompt."),
-        (status = 422, description = "An argument is missing or not a text."),
+        (status = 422, description = "An argument is missing or not a string."),
         ServerFailed,
     )
 )]
@@ -139,12 +139,12 @@ fn has(servers: &[haft::ServerInfo], name: &str) -> bool {
     servers.iter().any(|server| server.name == name)
 }
 
-/// Arguments of prompts are texts, and those that are required must be there.
+/// Arguments of prompts are strings, and required ones must be present.
 fn check(prompt: &PromptInfo, arguments: &Arguments) -> Result<(), Problem> {
     let value = arguments.value();
     if let Some((name, _)) = value.as_object().into_iter().flatten().find(|(_, it)| !it.is_string())
     {
-        return Err(wrong(&format!("arguments.{name}"), "it is not a text".to_owned()));
+        return Err(wrong(&format!("arguments.{name}"), "it is not a string".to_owned()));
     }
     let is_missing = |name: &str| value.get(name).is_none();
     match prompt.arguments.iter().find(|it| it.required && is_missing(&it.name)) {
@@ -159,13 +159,15 @@ fn wrong(place: &str, problem: String) -> Problem {
     let detail = format!("`{place}`: {problem}");
     let title = "The arguments do not fit the prompt";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "ValidationError", title, detail)
-        .remedy("`GET /api/v1/prompts` shows what each prompt takes; every argument is a text")
+        .remedy(
+            "`GET /api/v1/prompts` lists the arguments of each prompt; every argument is a string",
+        )
         .error(FieldProblem { place: place.to_owned(), problem, remedy: None })
 }
 
 fn unknown_prompt(server: &str, name: &str, known: &[PromptInfo]) -> Problem {
     let problem = Problem::not_found(format!("`{server}` has no prompt `{name}`"));
-    match haft::nearest(name, known.iter().map(|prompt| prompt.name.as_str())) {
+    match haft_text::nearest(name, known.iter().map(|prompt| prompt.name.as_str())) {
         Some(nearest) => problem.remedy(format!("did you mean `{nearest}`?")),
         None => problem.remedy("`GET /api/v1/prompts` lists the prompts there are"),
     }

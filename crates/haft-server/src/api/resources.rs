@@ -17,7 +17,7 @@ use super::servers::unknown;
 use super::{Routes, Service, failure_problem};
 use crate::serve::{Problem, Query};
 
-/// How many servers are asked at once.
+/// Servers that are queried at once.
 const ASKED_AT_ONCE_MAX: usize = 16;
 
 pub(super) fn routes() -> Routes {
@@ -43,10 +43,10 @@ struct Address {
     uri: String,
 }
 
-/// What servers have to read.
+/// Resources of the servers.
 #[derive(Debug, Serialize, ToSchema)]
 struct Resources {
-    /// Resources, and templates of such that are not listed: `kind` says which.
+    /// Resources, and templates of unlisted ones: `kind` distinguishes them.
     #[schema(value_type = Vec<Object>)]
     resources: Vec<ResourceInfo>,
     /// Servers that could not be asked.

@@ -1,4 +1,4 @@
-//! The calls under way: seeing them, and ending one.
+//! The calls in flight: listing them, and cancelling one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn routes() -> Routes {
     Routes { calling, ..Routes::default() }
 }
 
-/// The calls under way.
+/// The calls in flight.
 #[derive(Debug, Serialize, ToSchema)]
 struct RunningCalls {
     /// The oldest first.
@@ -28,18 +28,18 @@ struct RunningCalls {
     calls: Vec<RunningCall>,
 }
 
-/// Lists the calls under way.
+/// Lists the calls in flight.
 ///
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
     get, path = "/api/v1/calls", tag = "calls",
-    responses((status = 200, description = "The calls under way, the oldest first.", body = RunningCalls))
+    responses((status = 200, description = "The calls in flight, the oldest first.", body = RunningCalls))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<RunningCalls> {
     Json(RunningCalls { calls: visible(&service, &caller).collect() })
 }
 
-/// Cancels a call under way.
+/// Cancels a call in flight.
 ///
 /// It ends with the code `Cancelled`; one that is about to answer may still do so. A call key can cancel
 /// its own calls only.
@@ -48,7 +48,7 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Runni
     params(("execution_id" = String, Path, description = "The call's id.")),
     responses(
         (status = 202, description = "It is being ended.", body = RunningCallSchema),
-        (status = 404, description = "No such call is under way."),
+        (status = 404, description = "No such call is in flight."),
     )
 )]
 async fn cancel(
@@ -59,7 +59,7 @@ async fn cancel(
     let found = visible(&service, &caller).find(|call| call.execution_id == id);
     match found.filter(|call| service.live.runtime().cancel(&call.execution_id)) {
         Some(call) => Ok((StatusCode::ACCEPTED, Json(call))),
-        None => Err(Problem::not_found(format!("no call `{id}` is under way"))
+        None => Err(Problem::not_found(format!("no call `{id}` is in flight"))
             .remedy("`GET /api/v1/calls` lists those that are; the log has those that are over")),
     }
 }

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
-use haft::agent::StoreError;
+use haft_agent::SessionStoreError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,12 +20,12 @@ use utoipa_axum::routes;
 use super::calls::wants_events;
 use super::{Routes, Service};
 use crate::keys::Scope;
-use crate::runs::{NoRun, Run, RunSummary, Told, Wanted};
+use crate::runs::{Run, RunEvent, RunParams, RunSummary, StartRunError};
 use crate::serve::{Caller, EndsByItself, Json, Path, Problem};
 
-/// How often a silent stream shows that it lives.
+/// Interval of keep-alive comments on a silent stream.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
-/// When to come again where too many runs go on.
+/// Retry delay if too many runs are active.
 const BUSY: Duration = Duration::from_secs(5);
 
 pub(super) fn routes() -> Routes {
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Routes {
     Routes { calling, ..Routes::default() }
 }
 
-/// What the agent is to do.
+/// The agent's task.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"input": "What is the weather in Seoul?"}))]
@@ -44,17 +44,17 @@ struct RunRequest {
     /// In words. `@URI` hands a server's resource to the model.
     #[schema(min_length = 1)]
     input: String,
-    /// The conversation to go on with: `session` of an earlier run.
+    /// The conversation to continue: `session` of an earlier run.
     #[serde(default)]
     session: Option<String>,
-    /// What the model is told before everything else, in place of `agent.system`.
+    /// The system prompt, in place of `agent.system`.
     #[serde(default)]
     system: Option<String>,
-    /// How often the model may be asked, where that is less than `agent.max_steps`.
+    /// Limit on model requests, if lower than `agent.max_steps`.
     #[serde(default)]
     #[schema(minimum = 1)]
     max_steps: Option<u32>,
-    /// Whether every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
+    /// True if every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
     /// inbox. A call key may send `true` only with `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
@@ -69,19 +69,19 @@ struct RunList {
 
 /// Begins a run of the agent.
 ///
-/// With `Accept: text/event-stream` the answer is its events, as from `GET /api/v1/runs/{id}/events`, and
-/// `Location` names it; else the run as it is at its beginning. The run goes on without its client:
-/// `DELETE` breaks it off.
+/// With `Accept: text/event-stream` the response is its events, as from `GET /api/v1/runs/{id}/events`, and
+/// `Location` names the run; otherwise the run in its first state. The run continues without its client: `DELETE`
+/// cancels it.
 #[utoipa::path(
     post, path = "/api/v1/runs", tag = "runs", request_body = RunRequest,
     responses(
         (status = 200, description = "Its events.", body = String, content_type = "text/event-stream"),
-        (status = 202, description = "It goes on.", body = RunSummary),
+        (status = 202, description = "The run is active.", body = RunSummary),
         (status = 400, description = "There is nothing to do, or a resource that is mentioned cannot be read."),
         (status = 403, description = "The key may not approve the calls of the run."),
         (status = 404, description = "There is no such conversation."),
-        (status = 409, description = "Another run goes on in this conversation."),
-        (status = 429, description = "Too many runs go on."),
+        (status = 409, description = "The conversation is in use by another run."),
+        (status = 429, description = "Too many runs are active."),
         (status = 503, description = "There is no model to ask."),
     )
 )]
@@ -93,7 +93,7 @@ async fn begin(
 ) -> Result<Response, Problem> {
     let RunRequest { input, session, system, max_steps, approved } = request;
     if input.trim().is_empty() {
-        return Err(Problem::bad_request("`input` is empty").remedy("say what is to be done"));
+        return Err(Problem::bad_request("`input` is empty").remedy("describe the task"));
     }
     if max_steps == Some(0) {
         return Err(
@@ -107,9 +107,9 @@ async fn begin(
              operator set `policy.approvals: caller`",
         ));
     }
-    // The first key is made by whoever uses the service without one, who would lose the run.
+    // The caller that creates the first key uses the service without one and would lose the run.
     let until = if caller.is_local() { Arc::default() } else { Arc::clone(&caller.ended) };
-    let wanted = Wanted {
+    let params = RunParams {
         input,
         caller: Arc::clone(&caller.name),
         owner: Arc::clone(&caller.owner),
@@ -121,7 +121,7 @@ async fn begin(
         max_steps,
         approved,
     };
-    let run = service.runs.begin(service.live.runtime(), wanted).await.map_err(problem)?;
+    let run = service.runs.begin(service.live.runtime(), params).await.map_err(problem)?;
     let location = [(LOCATION, format!("/api/v1/runs/{}", run.id()))];
     if wants_events(&headers) {
         return Ok((location, stream(run, 0)).into_response());
@@ -129,7 +129,7 @@ async fn begin(
     Ok((StatusCode::ACCEPTED, location, JsonAnswer(run.summary())).into_response())
 }
 
-/// Lists the runs that go on and those that ended lately.
+/// Lists active runs and those that ended recently.
 ///
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
@@ -162,14 +162,14 @@ async fn show(
 /// Follows a run.
 ///
 /// Every event so far, then each as it happens: `turn.started`, `step.started`, `text.delta`, `reasoning.delta`,
-/// `text.restarted` (the model is asked again, and what it said of this text so far is void), `text.completed`,
-/// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the
-/// end `turn.completed` or `turn.failed`. A client that was cut off sends `Last-Event-ID` and misses nothing.
+/// `text.restarted` (the model request is retried, and the deltas of this text so far are void), `text.completed`,
+/// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the end
+/// `turn.completed` or `turn.failed`. After a disconnect, send `Last-Event-ID` to resume without a gap.
 #[utoipa::path(
     get, path = "/api/v1/runs/{id}/events", tag = "runs",
     params(
         ("id" = String, Path, description = "The run's id."),
-        ("Last-Event-ID" = Option<String>, Header, description = "The last event that was heard."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The last event received."),
     ),
     responses(
         (status = 200, description = "Its events, until it ends.", body = String, content_type = "text/event-stream"),
@@ -183,13 +183,13 @@ async fn events(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let run = find(&service, &caller, &id)?;
-    let heard = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    Ok(stream(run, heard.unwrap_or(0)))
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    Ok(stream(run, after.unwrap_or(0)))
 }
 
 /// Breaks a run off.
 ///
-/// The answer may still say `running`: it is being ended.
+/// The status may still be `running` while the run ends.
 #[utoipa::path(
     delete, path = "/api/v1/runs/{id}", tag = "runs",
     params(("id" = String, Path, description = "The run's id.")),
@@ -220,48 +220,51 @@ fn find(service: &Service, caller: &Caller, id: &str) -> Result<Arc<Run>, Proble
     })
 }
 
-/// The events of a run after the first so many.
-fn stream(run: Arc<Run>, heard: usize) -> Response {
-    let events = stream::unfold((run, heard), async |(run, heard)| {
-        let told = run.event(heard).await?;
-        Some((Ok::<_, Infallible>(event(&told, heard + 1)), (run, heard + 1)))
+/// The events of a run after the first `after`.
+fn stream(run: Arc<Run>, after: usize) -> Response {
+    let events = stream::unfold((run, after), async |(run, after)| {
+        let run_event = run.event(after).await?;
+        Some((Ok::<_, Infallible>(event(&run_event, after + 1)), (run, after + 1)))
     });
     let alive = KeepAlive::new().interval(ALIVE_EVERY);
     let mut response = Sse::new(events).keep_alive(alive).into_response();
-    // When the service ends, so does the run, and whoever follows it is told how.
+    // When the service ends, so does the run, and its followers receive the final event.
     response.extensions_mut().insert(EndsByItself);
     response
 }
 
-fn event(told: &Told, id: usize) -> Event {
-    Event::default().event(&told.name).id(id.to_string()).data(haft::json_text::compact(&told.data))
+fn event(told: &RunEvent, id: usize) -> Event {
+    Event::default()
+        .event(&told.name)
+        .id(id.to_string())
+        .data(haft_text::json_text::compact(&told.data))
 }
 
-fn problem(error: NoRun) -> Problem {
+fn problem(error: StartRunError) -> Problem {
     let text = error.to_string();
     match error {
-        NoRun::Model(error) => {
+        StartRunError::Model(error) => {
             let problem = Problem::unavailable(text);
             match error.remedy {
                 Some(remedy) => problem.remedy(remedy),
                 None => problem,
             }
         }
-        NoRun::Session(StoreError::Unreadable { .. }) => {
+        StartRunError::Session(SessionStoreError::Unreadable { .. }) => {
             Problem::unavailable(text).remedy("begin a new conversation: leave `session` out")
         }
-        NoRun::InUse(_) | NoRun::Session(StoreError::InUse(_)) => {
+        StartRunError::InUse(_) | StartRunError::Session(SessionStoreError::InUse(_)) => {
             Problem::conflict(text).remedy("wait for its end, or cancel it")
         }
-        NoRun::Session(_) => {
+        StartRunError::Session(_) => {
             Problem::not_found(text).remedy("send `session` of an earlier run, or leave it out")
         }
-        NoRun::Mentioned(_) => {
+        StartRunError::Mentioned(_) => {
             Problem::bad_request(text).remedy("`GET /api/v1/resources` lists what there is")
         }
-        NoRun::Busy | NoRun::BusyCaller(_) => {
+        StartRunError::Busy | StartRunError::BusyCaller(_) => {
             Problem::too_many_requests(text, BUSY).remedy("wait for the end of one, or cancel one")
         }
-        NoRun::Stopping => Problem::stopping(text),
+        StartRunError::Stopping => Problem::stopping(text),
     }
 }

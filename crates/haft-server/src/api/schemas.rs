@@ -1,5 +1,5 @@
-//! The shapes of the library's answers, for the API document. The library itself knows nothing of
-//! OpenAPI; that these say the same as what is sent is checked by asking the service.
+//! The shapes of the library's answers, for the API document. The library itself does not depend on OpenAPI; a test
+//! compares these with the service's answers.
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde::Serialize;
@@ -14,23 +14,23 @@ pub(super) struct EnvelopeSchema {
     execution_id: String,
     /// The tool that was asked for.
     tool: String,
-    /// How the call ended.
+    /// The outcome of the call.
     status: StatusSchema,
     /// The structured answer, as the tool wrote it: any JSON.
     data: Value,
     /// The answer as blocks a model can be shown.
     content: Vec<ContentSchema>,
-    /// One sentence for a person: why the call failed, or what there is to say beyond the answer.
+    /// One sentence for a person: the reason of a failure, or a remark beside the answer.
     message: Option<String>,
     /// Why the call failed and what to do about it.
     error: Option<ErrorSchema>,
-    /// How long the call waited for its turn.
+    /// Time that the call waited for a slot, in milliseconds.
     queued_ms: u64,
-    /// How long it took from request to answer, without the wait for its turn.
+    /// Time from request to answer without the wait for a slot, in milliseconds.
     duration_ms: u64,
 }
 
-/// Success or error; `error` says which error.
+/// Success or error; `error` has the details.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CallStatus)]
 #[serde(rename_all = "lowercase")]
@@ -46,9 +46,9 @@ enum StatusSchema {
 enum ContentSchema {
     /// Plain text.
     Text { text: String },
-    /// A picture in base64.
+    /// An image in base64.
     Image { data: String, mime_type: String },
-    /// A sound in base64.
+    /// Audio in base64.
     Audio { data: String, mime_type: String },
     /// A resource, embedded or linked. A link may have a name, a title, a description and a size.
     Resource {
@@ -69,9 +69,9 @@ enum ContentSchema {
 struct ErrorSchema {
     /// One of a fixed set.
     code: CodeSchema,
-    /// What happened to which thing, and why.
+    /// The failure, the item it concerns, and the cause.
     message: String,
-    /// What to do next.
+    /// The next step for the caller.
     remedy: Option<String>,
     /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
     #[schema(required = false)]
@@ -112,7 +112,7 @@ pub(super) struct ToolInfoSchema {
     /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What it does.
+    /// Its purpose.
     description: String,
     /// Hints about its behaviour. Those of a server are its own claims, unless the configuration sets them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,17 +131,17 @@ pub(super) struct ToolInfoSchema {
     /// That server's mode: `strict` or `dynamic`.
     #[serde(skip_serializing_if = "Option::is_none")]
     mcp_mode: Option<String>,
-    /// What runs it: `local`, `mcp`, `builtin` or `function`.
+    /// Its backend: `local`, `mcp`, `builtin` or `function`.
     kind: String,
     /// JSON Schema of the arguments.
     input_schema: Value,
     /// JSON Schema of the structured answer.
     output_schema: Value,
-    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    /// Origin of its settings: `explicit`, `default` or `merged`.
     config_origin: String,
     /// The settings it runs with.
     config: Vec<EffectiveValueSchema>,
-    /// What runs it, for a script or command.
+    /// The program, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Value>,
 }
@@ -160,7 +160,7 @@ struct EffectiveValueSchema {
     from: String,
 }
 
-/// One call under way.
+/// One call in flight.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunningCall)]
 pub(super) struct RunningCallSchema {
@@ -168,17 +168,17 @@ pub(super) struct RunningCallSchema {
     execution_id: String,
     /// The tool that was asked for.
     tool: String,
-    /// Who asked.
+    /// The caller.
     caller: Option<String>,
     /// The session or run it belongs to.
     session: Option<String>,
     /// When it was asked for, RFC 3339.
     started: String,
-    /// Whether it has its turn.
+    /// True if it has its turn.
     state: CallStateSchema,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Serialize, ToSchema)]
 #[schema(as = CallState)]
 #[serde(rename_all = "lowercase")]
@@ -190,7 +190,7 @@ enum CallStateSchema {
 /// An entry of `tools.json`: a local tool, or settings for a tool of an MCP server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolEntry, example = json!({
-    "name": "hello_world", "description": "Greets somebody by name.", "type": "local",
+    "name": "hello_world", "description": "Greets a person by name.", "type": "local",
     "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
     "config": {"script_path": "hello_world.py"},
 }))]
@@ -198,7 +198,7 @@ pub(super) struct ToolEntrySchema {
     /// The tool's name. May be left out where the path has it.
     #[schema(required = false, min_length = 1)]
     name: String,
-    /// What it does and when to prefer it.
+    /// Its purpose, and when to prefer it.
     #[schema(required = false)]
     description: String,
     /// A script or program, or settings for a tool of an MCP server.
@@ -211,13 +211,13 @@ pub(super) struct ToolEntrySchema {
     /// JSON Schema of the answer.
     #[schema(required = false, value_type = Object)]
     output_schema: Value,
-    /// Whether calls may run at the same time.
+    /// True if calls may run at the same time.
     #[schema(required = false)]
     parallel_capable: bool,
-    /// How many calls may run at once.
+    /// Number of calls that may run at once.
     #[schema(required = false, minimum = 1)]
     max_instances: u32,
-    /// How long one call may run, such as `30s`.
+    /// Time limit of one call, such as `30s`.
     #[schema(required = false, example = "30s", pattern = "^[1-9][0-9]{0,3}(ms|s|m)$")]
     timeout: String,
     /// Requests the tool is meant for, as people write them; they help to choose it.
@@ -232,7 +232,7 @@ pub(super) struct ToolEntrySchema {
     /// Its icons.
     #[schema(required = false, max_items = 8)]
     icons: Vec<ToolEntryIconSchema>,
-    /// How the tool is run.
+    /// The execution settings of the tool.
     #[schema(required = false)]
     config: ToolEntryConfigSchema,
 }
@@ -279,7 +279,7 @@ struct ToolEntryIconSchema {
     theme: String,
 }
 
-/// How a tool of `tools.json` is run.
+/// The execution settings of a tool of `tools.json`.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ToolEntryConfig)]
 struct ToolEntryConfigSchema {
@@ -289,7 +289,7 @@ struct ToolEntryConfigSchema {
     /// The function to call; `run` by default.
     #[schema(required = false, example = "run")]
     entrypoint: String,
-    /// `python` or `command`; by default told from the script's ending.
+    /// `python` or `command`; by default derived from the script's extension.
     #[schema(required = false, pattern = "^(python|command)$")]
     runtime: String,
     /// The program that runs the script, or that is the tool itself. It needs a line in
@@ -322,7 +322,7 @@ pub(super) struct ServerRegistrationSchema {
     /// The address of a remote server.
     #[schema(required = false, format = "uri")]
     url: String,
-    /// What its unconfigured tools mean.
+    /// The meaning of its unconfigured tools.
     #[schema(required = false, example = "dynamic", pattern = "^(strict|dynamic)$")]
     mode: String,
 }
@@ -333,7 +333,7 @@ pub(super) struct ServerRegistrationSchema {
 pub(super) struct InboxItemSchema {
     /// Its id, which sorts by the time of asking.
     id: String,
-    /// Why somebody is asked.
+    /// The reason for the question.
     kind: InboxKindSchema,
     /// The question.
     question: String,
@@ -343,13 +343,13 @@ pub(super) struct InboxItemSchema {
     schema: Value,
     /// The tool that is about to run, or that asks.
     tool: Option<String>,
-    /// What it is about to run with.
+    /// The arguments of the pending call.
     arguments: Value,
     /// The MCP server that asks, or that has the tool.
     server: Option<String>,
     /// The call that waits for the answer.
     execution_id: Option<String>,
-    /// Who made that call.
+    /// The caller of the pending call.
     caller: Option<String>,
     /// The session or run it belongs to.
     session: Option<String>,
@@ -359,7 +359,7 @@ pub(super) struct InboxItemSchema {
     expires: String,
 }
 
-/// Why somebody is asked.
+/// The reason for a question.
 #[derive(Serialize, ToSchema)]
 #[schema(as = InboxKind)]
 #[serde(rename_all = "snake_case")]

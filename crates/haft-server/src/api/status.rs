@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use haft::record::LogHealth;
-use haft::{Figures, ToolFigures};
+use haft::{LoadStats, ToolLoadStats};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -28,63 +28,63 @@ struct Glance {
     /// Since when it serves.
     #[schema(format = DateTime)]
     started: String,
-    /// How many tools are offered.
+    /// Number of offered tools.
     tools: usize,
-    /// How many servers are configured.
+    /// Number of configured servers.
     servers: usize,
-    /// How many of them are in which state.
+    /// Number of servers in each state.
     servers_by_state: BTreeMap<String, usize>,
-    /// How busy it is.
+    /// The current load.
     calls: Busy,
-    /// How the execution log is doing.
+    /// State of the execution log.
     log: LogState,
-    /// How following the files goes.
+    /// State of the file watcher.
     live: Following,
 }
 
-/// How busy the toolbox is. Calls come and go while it is looked at, so the numbers need not add up.
+/// The load of the toolbox. Calls start and end while it is read, so the numbers need not add up.
 #[derive(Debug, Serialize, ToSchema)]
 struct Busy {
-    /// How many calls run.
+    /// Number of running calls.
     in_flight: u32,
-    /// How many wait, for a slot of their tool or for one of the toolbox.
+    /// Number of calls that wait for a slot of their tool or of the toolbox.
     waiting: u32,
-    /// How many may run at once.
+    /// Number of calls that may run at once.
     max_concurrent: u32,
     /// The same for each tool.
     tools: Vec<BusyTool>,
 }
 
-/// How busy one tool is.
+/// The load of one tool.
 #[derive(Debug, Serialize, ToSchema)]
 struct BusyTool {
     /// The name under which it is offered.
     tool: String,
-    /// How many of its slots are taken.
+    /// Number of slots in use.
     in_flight: u32,
-    /// How many calls wait for one.
+    /// Number of calls that wait for a slot.
     waiting: u32,
-    /// How many slots it has.
+    /// Number of slots.
     max_instances: u32,
 }
 
-/// How the execution log is doing.
+/// State of the execution log.
 #[derive(Debug, Default, Serialize, ToSchema)]
 struct LogState {
-    /// Whether the last write worked.
+    /// True if the last write worked.
     is_working: bool,
-    /// What is wrong.
+    /// The problem.
     problem: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     remedy: Option<String>,
-    /// What will be wrong soon: the disk is nearly full.
+    /// A problem ahead: the disk is nearly full.
     warning: Option<String>,
     /// Since when.
     #[schema(format = DateTime)]
     since: Option<String>,
-    /// How many entries wait in memory until it recovers.
+    /// Number of entries that wait in memory until it recovers.
     entries_kept: usize,
-    /// How many entries are lost since the start.
+    /// Number of entries lost since the start.
     entries_lost: u64,
 }
 
@@ -112,8 +112,8 @@ impl LogState {
 }
 
 impl Busy {
-    fn of(Figures { in_flight, waiting, max_concurrent, tools }: Figures) -> Self {
-        let tool = |ToolFigures { tool, in_flight, waiting, max_instances }| BusyTool {
+    fn of(LoadStats { in_flight, waiting, max_concurrent, tools }: LoadStats) -> Self {
+        let tool = |ToolLoadStats { tool, in_flight, waiting, max_instances }| BusyTool {
             tool,
             in_flight,
             waiting,
@@ -144,7 +144,7 @@ async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {
         tools: runtime.tools().len(),
         servers: servers.len(),
         servers_by_state,
-        calls: Busy::of(runtime.figures()),
+        calls: Busy::of(runtime.load_stats()),
         log: LogState::of(runtime.log_health()),
         live: Following::of(service.live.status()),
     })

@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use haft::ToolInfo;
-use haft::live::{Action, Condition, Document, Edit, Edited, Happened};
-use haft::registry::Source;
+use haft::live::{Action, Condition, Edit, EditEffect, EditOutcome, RegistryDocument};
+use haft::registry::ToolSource;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -18,9 +18,10 @@ use utoipa_axum::routes;
 use super::edit_problem::EditProblems;
 use super::entry::Entry;
 use super::precondition::{Precondition, etag};
+use super::registry_entry::for_editor;
 use super::schemas::{ToolEntrySchema, ToolInfoSchema};
 use super::{Routes, Service};
-use crate::serve::{Json, Path, Problem};
+use crate::serve::{Caller, Json, Path, Problem};
 
 /// The longest name that models' providers take.
 const NAME_BYTES_MAX: usize = 64;
@@ -36,30 +37,33 @@ pub(super) struct Tool {
     #[serde(flatten)]
     #[schema(value_type = ToolInfoSchema)]
     info: ToolInfo,
-    /// Whether the registry has an entry of this name, which can be changed over the API.
+    /// True if the registry has an entry of this name, which can be changed over the API.
     registered: bool,
-    /// How busy it is.
+    /// The current load.
     figures: Figures,
+    /// The entry in the registry, for an admin. `null` if it holds a literal secret.
+    #[schema(value_type = Option<Object>)]
+    entry: Option<serde_json::Value>,
 }
 
-/// How busy a tool is.
+/// The load of a tool.
 #[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = ToolFigures)]
+#[schema(as = ToolLoadStats)]
 struct Figures {
-    /// How many of its slots are taken.
+    /// Number of slots in use.
     in_flight: u32,
-    /// How many calls wait for one.
+    /// Number of calls that wait for a slot.
     waiting: u32,
-    /// How many slots it has.
+    /// Number of slots.
     max_instances: u32,
 }
 
-/// What a change did. It is durable and in use.
+/// The result of a change, which is durable and in use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Changed {
     /// The entry's name.
     name: String,
-    /// What happened to it.
+    /// The kind of change.
     outcome: Outcome,
     /// The registry's revision now.
     revision: String,
@@ -83,12 +87,13 @@ pub(super) enum Outcome {
     params(("name" = String, Path, description = "The tool's name.")),
     responses(
         (status = 200, description = "The tool.", body = Tool,
-         headers(("ETag" = String, description = "Names what the registry's entry says; missing for tools of other places."))),
+         headers(("ETag" = String, description = "Version of the registry's entry; missing for tools from other sources."))),
         (status = 404, description = "There is no such tool; the remedy names the nearest."),
     )
 )]
 pub(super) async fn show(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Path(name): Path<String>,
 ) -> Result<(HeaderMap, JsonAnswer<Tool>), Problem> {
     let Some(info) = service.live.runtime().tool(&name) else {
@@ -99,7 +104,9 @@ pub(super) async fn show(
     if let Some(tag) = &tag {
         headers.insert(ETAG, etag(tag));
     }
-    Ok((headers, JsonAnswer(Tool::new(&service, info, tag.is_some()))))
+    let mut tool = Tool::new(&service, info, tag.is_some());
+    tool.entry = for_editor(&service.live, RegistryDocument::Tools, &name, &caller).await;
+    Ok((headers, JsonAnswer(tool)))
 }
 
 /// Registers a local tool.
@@ -111,7 +118,7 @@ pub(super) async fn show(
     params(("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The registry's revision, as `GET /api/v1/tools` gives it.")),
     responses(
         (status = 201, description = "It is registered.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the tool is."))),
+         headers(("ETag" = String, description = "Version of the entry."), ("Location" = String, description = "Where the tool is."))),
         EditProblems,
     )
 )]
@@ -132,14 +139,14 @@ pub(super) async fn create(
     put, path = "/api/v1/tools/{name}", tag = "tools", request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: replace only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to replace, or `*` for any."),
         ("If-None-Match" = Option<String>, Header, pattern = r"^\*$", description = "`*`: create only."),
     ),
     responses(
         (status = 200, description = "It is replaced.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."))),
+         headers(("ETag" = String, description = "Version of the entry."))),
         (status = 201, description = "It is registered.", body = Changed,
-         headers(("ETag" = String, description = "Names what the entry says."), ("Location" = String, description = "Where the tool is."))),
+         headers(("ETag" = String, description = "Version of the entry."), ("Location" = String, description = "Where the tool is."))),
         EditProblems,
     )
 )]
@@ -155,12 +162,12 @@ pub(super) async fn put(
 
 /// Removes a registered tool.
 ///
-/// Calls under way finish. A tool of an MCP server goes with its server.
+/// Calls in flight finish. A tool of an MCP server goes with its server.
 #[utoipa::path(
     delete, path = "/api/v1/tools/{name}", tag = "tools",
     params(
         ("name" = String, Path, description = "The tool's name."),
-        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "What `ETag` said, or `*`: remove only that."),
+        ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to remove, or `*` for any."),
     ),
     responses((status = 204, description = "It is gone."), EditProblems)
 )]
@@ -170,7 +177,7 @@ pub(super) async fn remove(
     precondition: Precondition,
 ) -> Result<StatusCode, Problem> {
     let edit = Edit {
-        document: Document::Tools,
+        document: RegistryDocument::Tools,
         name: name.clone(),
         action: Action::Remove,
         condition: Condition::Always,
@@ -179,13 +186,13 @@ pub(super) async fn remove(
     removed.map(|_| StatusCode::NO_CONTENT).map_err(|problem| {
         let is_missing = problem.document().status == StatusCode::NOT_FOUND.as_u16();
         match service.live.runtime().tool(&name).map(|tool| tool.source) {
-            Some(Source::Mcp { mcp_name, .. }) if is_missing => of_server(&name, &mcp_name),
-            Some(Source::Mcp { .. } | Source::Local) | None => problem,
+            Some(ToolSource::Mcp { mcp_name, .. }) if is_missing => of_server(&name, &mcp_name),
+            Some(ToolSource::Mcp { .. } | ToolSource::Local) | None => problem,
         }
     })
 }
 
-/// Whether an entry is only the settings of a server's tool.
+/// Returns true if an entry is only the settings of a server's tool.
 fn is_setting(action: &Action) -> bool {
     #[derive(Deserialize)]
     struct Kind {
@@ -201,7 +208,7 @@ fn is_setting(action: &Action) -> bool {
 
 /// A tool that is offered under another name than it was registered with is hard to find again.
 fn rewritten(name: &str) -> Problem {
-    let detail = format!("`{}` cannot be the name of a tool", haft::text::printable(name));
+    let detail = format!("`{}` cannot be the name of a tool", haft_text::printable(name));
     let title = "The entry is not valid";
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidEntry", title, detail)
         .remedy("use at most 64 letters, digits, `_` and `-`")
@@ -231,8 +238,8 @@ async fn changed(
     if !is_setting(&action) && (name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain)) {
         return Err(rewritten(&name));
     }
-    // Which of two tools of one name is offered is for the configuration to say, and not for chance.
-    if let Some(Source::Mcp { mcp_name, .. }) =
+    // The configuration decides which of two tools of one name is offered, not the order of events.
+    if let Some(ToolSource::Mcp { mcp_name, .. }) =
         service.live.runtime().tool(&name).map(|it| it.source)
         && tag(service, &name).await.is_none()
         && !is_setting(&action)
@@ -240,15 +247,15 @@ async fn changed(
         return Err(taken(&name, &mcp_name));
     }
     let edit = Edit {
-        document: Document::Tools,
+        document: RegistryDocument::Tools,
         name: name.clone(),
         action,
         condition: Condition::Always,
     };
-    let Edited { what, revision, tag } = precondition.edit(&service.live, edit).await?;
+    let EditOutcome { what, revision, tag } = precondition.edit(&service.live, edit).await?;
     let (status, outcome) = match what {
-        Happened::Added => (StatusCode::CREATED, Outcome::Added),
-        Happened::Replaced | Happened::Removed => (StatusCode::OK, Outcome::Replaced),
+        EditEffect::Added => (StatusCode::CREATED, Outcome::Added),
+        EditEffect::Replaced | EditEffect::Removed => (StatusCode::OK, Outcome::Replaced),
     };
     let mut headers = HeaderMap::new();
     if let Some(tag) = &tag {
@@ -266,25 +273,25 @@ async fn changed(
 
 impl Tool {
     fn new(service: &Service, info: ToolInfo, registered: bool) -> Self {
-        let figures = service.live.runtime().figures();
+        let figures = service.live.runtime().load_stats();
         let figures = figures.tools.into_iter().find(|it| it.tool == info.name);
         let figures = figures.map(|it| Figures {
             in_flight: it.in_flight,
             waiting: it.waiting,
             max_instances: it.max_instances,
         });
-        Self { info, registered, figures: figures.unwrap_or_default() }
+        Self { info, registered, figures: figures.unwrap_or_default(), entry: None }
     }
 }
 
-/// The tag of the registry's entry. A registry that cannot be read has none, and says so when it is changed.
+/// The tag of the registry's entry. An unreadable registry has none; changing it reports the error.
 async fn tag(service: &Service, name: &str) -> Option<String> {
-    service.live.entry(Document::Tools, name).await.ok().flatten().map(|(_, tag)| tag)
+    service.live.entry(RegistryDocument::Tools, name).await.ok().flatten().map(|(_, tag)| tag)
 }
 
 fn unknown(service: &Service, name: &str) -> Problem {
     let tools = service.live.runtime().tools();
-    let nearest = haft::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
+    let nearest = haft_text::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
     let remedy = nearest.map_or_else(
         || "`GET /api/v1/tools` lists every tool".to_owned(),
         |nearest| format!("did you mean `{nearest}`? `GET /api/v1/tools` lists every tool"),
@@ -298,7 +305,7 @@ pub(super) fn escaped(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(text, "%{byte:02X}");
         }
         text

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::ETAG;
 use haft::ToolInfo;
-use haft::registry::Source;
+use haft::registry::ToolSource;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +20,7 @@ use super::{Routes, Service};
 use crate::gateway::LATE_WAIT_MAX;
 use crate::serve::{Problem, Query};
 
-/// How many tools one answer holds.
+/// Largest number of tools in one answer.
 const LIMIT_MAX: usize = 1000;
 const LIMIT_DEFAULT: usize = 100;
 
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct ToolListQuery {
     /// Words to look for in names and descriptions. The best match comes first. For a request in plain words there is
     /// `/api/v1/tools/search`.
     q: Option<String>,
@@ -41,10 +41,10 @@ pub(super) struct Wanted {
     /// Only tools that run here, or only those of MCP servers.
     #[param(inline)]
     source: Option<SourceFilter>,
-    /// How many at most.
+    /// Largest number of tools.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
-    /// Where to go on: `next` of the answer before.
+    /// Start of the page: `next` of the previous answer.
     #[param(pattern = "^[0-9]{1,9}$")]
     cursor: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(super) struct ToolList {
     /// The tools of this page.
     #[schema(value_type = Vec<ToolInfoSchema>)]
     tools: Vec<ToolInfo>,
-    /// How many there are on all pages.
+    /// Number of tools on all pages.
     total: usize,
     /// The `cursor` of the next page, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ pub(super) struct ToolList {
 ///
 /// Local tools first, then by server; with `q` the best match first. `ETag` is the registry's revision.
 #[utoipa::path(
-    get, path = "/api/v1/tools", tag = "tools", params(Wanted),
+    get, path = "/api/v1/tools", tag = "tools", params(ToolListQuery),
     responses(
         (status = 200, description = "The tools.", body = ToolList,
          headers(("ETag" = String, description = "The registry's revision."))),
@@ -86,13 +86,13 @@ pub(super) struct ToolList {
 )]
 pub(super) async fn list(
     State(service): State<Arc<Service>>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<ToolListQuery>,
 ) -> Result<(HeaderMap, Json<ToolList>), Problem> {
-    let limit = wanted.limit.unwrap_or(LIMIT_DEFAULT);
+    let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is not between 1 and {LIMIT_MAX}")));
     }
-    let from = match wanted.cursor.as_deref().map(str::parse::<usize>) {
+    let from = match query.cursor.as_deref().map(str::parse::<usize>) {
         None => 0,
         Some(Ok(from)) => from,
         Some(Err(_)) => {
@@ -102,8 +102,8 @@ pub(super) async fn list(
     };
     let _ = timeout(LATE_WAIT_MAX, service.live.runtime().refresh_stale_lists()).await;
     let mut tools = service.live.runtime().tools();
-    tools.retain(|tool| wanted.fits(tool));
-    if let Some(words) = &wanted.q {
+    tools.retain(|tool| query.fits(tool));
+    if let Some(words) = &query.q {
         tools = ranked(tools, words);
     }
     let total = tools.len();
@@ -117,14 +117,14 @@ pub(super) async fn list(
     Ok((headers, Json(ToolList { tools, total, next })))
 }
 
-impl Wanted {
+impl ToolListQuery {
     fn fits(&self, tool: &ToolInfo) -> bool {
         let (source, server) = match &tool.source {
-            Source::Local => (SourceFilter::Local, None),
-            Source::Mcp { mcp_name, .. } => (SourceFilter::Mcp, Some(mcp_name)),
+            ToolSource::Local => (SourceFilter::Local, None),
+            ToolSource::Mcp { mcp_name, .. } => (SourceFilter::Mcp, Some(mcp_name)),
         };
-        self.source.is_none_or(|wanted| wanted == source)
-            && self.server.as_ref().is_none_or(|wanted| Some(wanted) == server)
+        self.source.is_none_or(|query| query == source)
+            && self.server.as_ref().is_none_or(|query| Some(query) == server)
     }
 }
 
@@ -148,7 +148,7 @@ fn ranked(tools: Vec<ToolInfo>, words: &str) -> Vec<ToolInfo> {
     found.into_iter().map(|(_, tool)| tool).collect()
 }
 
-/// How well one word fits: the whole name, a word of it, a part of it, the description.
+/// Score of one word: highest for the whole name, then a word of it, a part of it, the description.
 fn score(name: &str, text: &str, word: &str) -> u32 {
     let mut parts = name.split(|it: char| !it.is_alphanumeric());
     if name == word {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn names_count_more_than_descriptions() {
         let scores = ["weather", "get_weather", "weathercock", "x"]
-            .map(|name| score(name, "says the weather", "weather"));
+            .map(|name| score(name, "reports the weather", "weather"));
         assert_eq!(scores, [16, 8, 4, 2]);
         assert_eq!((score("x", "unweathered", "weather"), score("x", "y", "weather")), (1, 0));
     }

@@ -13,9 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Routes, Service, contract, tools};
-use crate::serve::{Path, Problem, Query};
+use crate::serve::{Caller, Path, Problem, Query};
 
-/// How many tools one answer holds.
+/// Largest number of tools in one answer.
 const LIMIT_MAX: usize = 100;
 const LIMIT_DEFAULT: usize = 8;
 /// The name of this path's last part, which a tool may have too.
@@ -38,15 +38,15 @@ pub(super) fn routes() -> Routes {
     Routes { reading, admin, ..Routes::default() }
 }
 
-/// What is wanted.
+/// Query parameters of a search.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct SearchQuery {
     /// The request, in plain words.
     #[param(required = true, min_length = 1)]
     q: Option<String>,
-    /// How many tools at most.
+    /// Largest number of tools.
     #[param(minimum = 1, maximum = 100, default = 8)]
     limit: Option<usize>,
 }
@@ -54,9 +54,9 @@ struct Wanted {
 /// The tools that fit a request, and what to do.
 #[derive(Debug, Serialize, ToSchema)]
 struct Found {
-    /// What to do where no model decides.
+    /// The recommended step if no model decides.
     decision: Verdict,
-    /// What the best tool needs and the request does not say. Only with `ask_human`.
+    /// Parameters that the best tool needs and the request does not give. Only with `ask_human`.
     #[schema(value_type = Vec<MissingSchema>)]
     missing: Vec<Missing>,
     /// The tools, best first.
@@ -81,11 +81,11 @@ struct FoundTool {
     #[serde(flatten)]
     #[schema(value_type = RankedSchema)]
     ranked: Ranked,
-    /// What it does.
+    /// Its purpose.
     description: String,
 }
 
-/// How well a tool fits.
+/// The score of a tool.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RankedTool)]
 struct RankedSchema {
@@ -93,39 +93,39 @@ struct RankedSchema {
     tool: String,
     /// Higher is better. Comparable within one request, not between requests.
     score: f32,
-    /// What the score rests on.
+    /// Parts of the score.
     why: WhySchema,
 }
 
-/// What the score of a tool rests on.
+/// Parts of a tool's score.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Why)]
 struct WhySchema {
     /// Words of the request that the tool has too.
     words: Vec<String>,
-    /// What they are worth, against a tool that had every word.
+    /// Their weight, relative to a tool that matches every word.
     lexical: f32,
-    /// How near the tool is in meaning: -1 to 1.
+    /// Similarity in meaning: -1 to 1.
     semantic: f32,
 }
 
-/// A parameter that a request says nothing for.
+/// A required parameter without a value in the request.
 #[derive(Serialize, ToSchema)]
 #[schema(as = MissingParameter)]
 struct MissingSchema {
     /// Its name.
     name: String,
-    /// What it is for.
+    /// Its purpose.
     #[schema(required = false)]
     description: String,
 }
 
 /// Ranks the tools for a request in plain words.
 ///
-/// Offline, by names, descriptions, parameters and examples. `decision` says what to do where no model decides. Without
-/// `q`, this is the tool named `search`, if there is one.
+/// Offline, by names, descriptions, parameters and examples. `decision` is the recommended step if no model decides.
+/// Without `q`, this is the tool named `search`, if there is one.
 #[utoipa::path(
-    get, path = "/api/v1/tools/search", tag = "tools", params(Wanted),
+    get, path = "/api/v1/tools/search", tag = "tools", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),
@@ -134,11 +134,12 @@ struct MissingSchema {
 )]
 async fn search(
     State(service): State<Arc<Service>>,
-    Query(Wanted { q, limit }): Query<Wanted>,
+    caller: Caller,
+    Query(SearchQuery { q, limit }): Query<SearchQuery>,
 ) -> Result<Response, Problem> {
     let Some(request) = q else {
-        let shown = tools::show(State(service), Path(SEARCH.to_owned())).await;
-        let remedy = "say what is wanted: /api/v1/tools/search?q=...";
+        let shown = tools::show(State(service), caller, Path(SEARCH.to_owned())).await;
+        let remedy = "describe the task: /api/v1/tools/search?q=...";
         return shown.map(IntoResponse::into_response).map_err(|none| none.remedy(remedy));
     };
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
@@ -146,7 +147,7 @@ async fn search(
         return Err(Problem::bad_request(format!("`limit` is not between 1 and {LIMIT_MAX}")));
     }
     if request.trim().is_empty() {
-        return Err(Problem::bad_request("`q` says nothing").remedy("say what is wanted"));
+        return Err(Problem::bad_request("`q` is empty").remedy("describe the task"));
     }
     let runtime = service.live.runtime();
     let (decision, missing, ranked) = match runtime.decide(&request, limit).await {
@@ -164,13 +165,17 @@ async fn search(
 
 /// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.
 #[utoipa::path(
-    get, path = "/tools/search", tag = "short paths", params(Wanted),
+    get, path = "/tools/search", tag = "short paths", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),
         (status = 404, description = "There is no `q`, and no tool is named `search`."),
     )
 )]
-async fn short(state: State<Arc<Service>>, wanted: Query<Wanted>) -> Result<Response, Problem> {
-    search(state, wanted).await
+async fn short(
+    state: State<Arc<Service>>,
+    caller: Caller,
+    wanted: Query<SearchQuery>,
+) -> Result<Response, Problem> {
+    search(state, caller, wanted).await
 }

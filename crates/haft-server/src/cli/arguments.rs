@@ -53,7 +53,7 @@ fn pairs(words: &[String]) -> anyhow::Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-/// Arguments that are texts, whatever they look like, as prompts take them.
+/// Arguments that are always strings, as prompts take them.
 pub(super) fn texts(words: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
     let refuse = |problem: String| {
         Failure::new(EXIT_CONFIG, problem, "give each argument as KEY=VALUE or KEY=@FILE, once")

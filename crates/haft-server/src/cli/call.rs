@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::record::LogHealth;
-use haft::{Code, Config, Envelope, Inbox, ServerInfo, Status, ToolCall};
+use haft::{Code, Config, Envelope, HumanInbox, ServerInfo, Status, ToolCall};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -16,9 +16,9 @@ use super::{
     EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, load, print_json, print_json_text,
     trusted_configuration,
 };
-use crate::console::{self, Paint};
 use crate::gateway::Hub;
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -38,7 +38,7 @@ pub(super) struct CallArgs {
     /// The session the call belongs to; the log keeps it
     #[arg(long)]
     session: Option<String>,
-    /// What was asked for, in plain words; the log keeps it where `log.requests` is on
+    /// The user's request in plain words; the log keeps it if `log.requests` is on
     #[arg(long, value_name = "TEXT")]
     request: Option<String>,
     /// Agree to a call that needs approval
@@ -60,7 +60,7 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
             call = call.session(session);
         }
         if let Some(request) = &args.request {
-            call = call.request(request);
+            call = call.user_request(request);
         }
         let cancel = CancellationToken::new();
         call = call.cancelled_by(cancel.clone());
@@ -102,7 +102,7 @@ fn say_without_file(global: &Global, envelope: &mut Envelope) {
     }
 }
 
-/// What to say where the end of this program loses the call's entry.
+/// The warning if the end of this program loses the call's entry.
 fn unrecorded(health: LogHealth) -> Option<String> {
     match health {
         LogHealth::Working { entries_lost: 0, .. }
@@ -116,14 +116,14 @@ fn unrecorded(health: LogHealth) -> Option<String> {
 
 /// Where servers and tools ask the person at the terminal, if there is one. A server that may use the model gets
 /// that of the configuration.
-fn inbox(config: &Config, says_yes: bool) -> Option<(Hub, Inbox)> {
+fn inbox(config: &Config, approves: bool) -> Option<(Hub, HumanInbox)> {
     if !People::are_there() {
         return None;
     }
-    let inbox = Inbox::default();
+    let inbox = HumanInbox::default();
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
-    Some((if says_yes { hub.agreeing() } else { hub }, inbox))
+    Some((if approves { hub.agreeing() } else { hub }, inbox))
 }
 
 /// Adds what the server wrote to its standard error: at the terminal it is the operator who reads.
@@ -142,34 +142,34 @@ fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyh
     }
     let paint = Paint::stderr(global.color);
     if let Some(message) = unrecorded {
-        console::warning(paint, message, "look at `log.dir` and the disk it lies on");
+        terminal::warning(paint, message, "look at `log.dir` and the disk it lies on");
     }
     match (&envelope.error, &envelope.data) {
         (Some(error), _) => {
-            console::error(paint, &error.message, error.remedy.as_deref());
+            terminal::error(paint, &error.message, error.remedy.as_deref());
             if let Some(tail) =
                 error.details.get("traceback").or_else(|| error.details.get("stderr"))
             {
                 let tail = tail.as_str().unwrap_or_default().trim_end();
                 // Some messages have it already.
                 if !tail.is_empty() && !error.message.contains(tail) {
-                    say!("{}", paint.dim(&haft::text::printable_block(tail)));
+                    say!("{}", paint.dim(&haft_text::printable_block(tail)));
                 }
             }
             say!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
         }
         (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
-            Ok(text) => console::line(&haft::text::printable_block(&text)),
-            // No string, or one that is no Unicode text: shown as it was written.
+            Ok(text) => terminal::line(&haft_text::printable_block(&text)),
+            // Not a string, or one with invalid Unicode: shown as it was written.
             Err(_) => print_json_text(data.get()),
         },
         (None, None) if envelope.content.is_empty() => {
-            // Said beside the answer, which is empty for whoever reads it in a pipe.
+            // On stderr, because the answer in a pipe is empty.
             say!("{}", paint.dim("(no content)"));
         }
         (None, None) => {
             for block in &envelope.content {
-                console::line(&shown(block));
+                terminal::line(&shown(block));
             }
         }
     }

@@ -8,7 +8,7 @@ use haft::config::show;
 use serde_json::Value;
 
 use super::{Global, configuration, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -33,14 +33,14 @@ pub(super) fn run(global: &Global, command: &ConfigCommand) -> anyhow::Result<Ex
                     .into_iter()
                     .map(|row| vec![row.path, plain(&row.value), row.from])
                     .collect();
-                console::table(Paint::stdout(global.color), &["SETTING", "VALUE", "FROM"], &cells);
+                terminal::table(Paint::stdout(global.color), &["SETTING", "VALUE", "FROM"], &cells);
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A text without its quotes, anything else as JSON.
+/// A string without its quotes, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

@@ -1,7 +1,7 @@
-//! What tools, prompts and resources answer, as text for people.
+//! Answers of tools, prompts and resources as text for people.
 
 use haft::Content;
-use haft::text::printable_block;
+use haft_text::printable_block;
 
 /// A block, made safe for a terminal.
 pub(super) fn shown(block: &Content) -> String {

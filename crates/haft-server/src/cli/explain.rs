@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::config::plain;
 use super::{Global, print_json, tools};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, args: &ExplainArgs) -> anyhow::Result<ExitCod
     }
     let paint = Paint::stdout(global.color);
     let origin = json!(tool.config_origin);
-    console::line(&format!(
+    terminal::line(&format!(
         "{} ({}), configuration: {}",
         paint.bold(&tool.name),
         tools::source(&tool),
@@ -40,6 +40,6 @@ pub(super) fn run(global: &Global, args: &ExplainArgs) -> anyhow::Result<ExitCod
         .iter()
         .map(|setting| vec![setting.key.to_owned(), plain(&setting.value), setting.from.clone()])
         .collect();
-    console::table(paint, &["SETTING", "VALUE", "FROM"], &rows);
+    terminal::table(paint, &["SETTING", "VALUE", "FROM"], &rows);
     Ok(ExitCode::SUCCESS)
 }

@@ -11,9 +11,9 @@ use super::{
     EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, configuration_of_file, load,
     print_json, profile,
 };
-use crate::console::{self, Paint};
 use crate::keys::{KeyError, KeyFile, Scope};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
 /// Where the keys lie when there is no configuration.
 const FILE_WITHOUT_CONFIG: &str = ".haft/keys.json";
@@ -29,17 +29,17 @@ pub(super) enum KeysCommand {
 Only the key's hash is kept, so a lost key cannot be shown again: create another, then revoke the lost one.
 A running server takes a new key within a second.")]
     Create {
-        /// What the key permits
+        /// Permissions of the key
         #[arg(long, required_unless_present = "profile")]
         scope: Option<Scope>,
         /// Bind a call key to an entry of `profiles`: it may use the MCP endpoint of that one, and nothing else
         #[arg(long, value_name = "PROFILE")]
         profile: Option<String>,
-        /// What to call it; shown in lists and in the log
+        /// Name of the key, shown in lists and in the log
         #[arg(long)]
         name: String,
     },
-    /// List the keys, without their texts
+    /// List the keys, without their secrets
     List,
     /// Revoke a key: a running server refuses it within a second
     Revoke {
@@ -68,7 +68,7 @@ pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a key may be bound to a profile: a slip would make one that opens nothing.
+/// Returns true if a key may be bound to a profile: a slip would make one that opens nothing.
 fn may_bind(
     global: &Global,
     config: Option<&Config>,
@@ -105,7 +105,7 @@ fn create(
             "profile": entry.profile, "created": entry.created.to_string(), "file": path,
         }));
     }
-    console::line(key.expose());
+    terminal::line(key.expose());
     let bound = profile.map(|profile| format!(" for the profile `{profile}`")).unwrap_or_default();
     say!("created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}");
     say!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
@@ -130,7 +130,7 @@ fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
         return print_json(&rows);
     }
     if keys.is_empty() {
-        console::line("no keys: `haft keys create --scope admin --name me` creates one");
+        terminal::line("no keys: `haft keys create --scope admin --name me` creates one");
         return Ok(());
     }
     let time = |time: jiff::Timestamp| time.strftime("%Y-%m-%d %H:%M:%S").to_string();
@@ -144,7 +144,7 @@ fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
         })
         .collect();
     let head = ["NAME", "SCOPE", "PROFILE", "CREATED (UTC)", "LAST USED (UTC)"];
-    console::table(Paint::stdout(global.color), &head, &rows);
+    terminal::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
 }
 
@@ -153,7 +153,7 @@ fn revoke(global: &Global, file: &KeyFile, name: &str) -> anyhow::Result<()> {
     if global.json {
         return print_json(&json!({"name": revoked.name, "outcome": "revoked"}));
     }
-    console::line(&format!("revoked the {} key `{name}`", revoked.scope));
+    terminal::line(&format!("revoked the {} key `{name}`", revoked.scope));
     Ok(())
 }
 

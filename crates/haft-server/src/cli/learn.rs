@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use super::log::unreadable;
 use super::toolbox::{Purpose, Toolbox};
 use super::{Global, block_on, print_json, trusted_configuration};
-use crate::console;
-use crate::moment;
+use crate::terminal;
+use crate::timestamp;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -19,11 +19,11 @@ Examples:
   haft learn                    propose examples from the whole log
   haft learn --since 7d --json
 
-Calls say what they are for with `--request` of `haft call`, `request` of the API, or `ToolCall::request`. The log
+Calls carry the user's request with `--request` of `haft call`, `request` of the API, or `ToolCall::request`. The log
 keeps that only with `log: {requests: true}`. Nothing is changed: what fits is yours to add.")]
 pub(super) struct LearnArgs {
     /// Only calls since then: a duration such as 7d, a date, or a time such as 2026-01-31T09:00:00Z
-    #[arg(long, value_parser = moment::parse)]
+    #[arg(long, value_parser = timestamp::parse)]
     since: Option<Timestamp>,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global, args: &LearnArgs) -> anyhow::Result<ExitCode>
         .collect();
     let count = served.len();
     let proposals = block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let toolbox = Toolbox::open(config, Purpose::DryRun).await?;
         let propose = async |runtime: &haft::Runtime| {
             runtime.discover().await;
             Ok(runtime.propose_examples(&served).await)
@@ -47,9 +47,9 @@ pub(super) fn run(global: &Global, args: &LearnArgs) -> anyhow::Result<ExitCode>
     if global.json {
         print_json(&proposals)?;
     } else if proposals.is_empty() {
-        console::line(&nothing(count, keeps));
+        terminal::line(&nothing(count, keeps));
     } else {
-        console::line(&as_yaml(&proposals));
+        terminal::line(&as_yaml(&proposals));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,10 +69,9 @@ fn calls(config: &Config, since: Option<Timestamp>) -> anyhow::Result<Vec<Logged
 
 fn nothing(count: usize, keeps: bool) -> String {
     match (count, keeps) {
-        (0, false) => "nothing to learn from: the log keeps no requests. `log: {requests: true}` lets it, and calls \
-                       say theirs with `--request` or, over HTTP, `request`"
+        (0, false) => "nothing to learn from: the log keeps no requests. `log: {requests: true}` enables it; calls carry theirs with `--request` or, over HTTP, `request`"
             .to_owned(),
-        (0, true) => "nothing to learn from yet: no call that succeeded says what it was for (`--request`, or \
+        (0, true) => "nothing to learn from yet: no successful call carries a request (`--request`, or \
                       `request` over HTTP)"
             .to_owned(),
         (1, _) => "nothing to propose: the right tool is found first for the one request there is".to_owned(),
@@ -80,7 +79,7 @@ fn nothing(count: usize, keeps: bool) -> String {
     }
 }
 
-/// What can be put into the configuration as it is.
+/// YAML that can be pasted into the configuration.
 fn as_yaml(proposals: &[Proposal]) -> String {
     let mut lines = vec![
         "# Requests whose tool is not found first. Add to `tools` of the configuration what fits."
@@ -105,9 +104,9 @@ fn as_yaml(proposals: &[Proposal]) -> String {
     lines.join("\n")
 }
 
-/// A text in YAML and JSON alike, on one line and without signs that steer a terminal. What somebody asked for must
-/// not become a variable of the configuration.
+/// A string that is valid in YAML and JSON, on one line and without control characters. A user's request must not
+/// become a variable of the configuration.
 fn quoted(text: &str) -> String {
     let text = text.replace("${", "$${");
-    haft::text::printable_json(&serde_json::Value::from(text).to_string()).into_owned()
+    haft_text::printable_json(&serde_json::Value::from(text).to_string()).into_owned()
 }

@@ -23,7 +23,7 @@ pub(super) fn load_if_any(global: &Global) -> anyhow::Result<(Config, LoadOption
     load_files(global, if is_named(global) { files(global)? } else { Vec::new() })
 }
 
-/// Loads files, and tells how to load them again without asking anybody anything.
+/// Loads files, and returns a function that loads them again without questions.
 pub(super) fn load_files(
     global: &Global,
     files: Vec<PathBuf>,
@@ -48,7 +48,7 @@ pub(super) fn load_files(
     Ok((config, options))
 }
 
-/// Whether there is a configuration: one is named, or lies in this folder.
+/// Returns true if there is a configuration: one is named, or lies in this folder.
 pub(super) fn is_named(global: &Global) -> bool {
     is_chosen(global) || DEFAULT_FILES.iter().any(|path| Path::new(path).is_file())
 }
@@ -63,13 +63,13 @@ pub(super) fn found(global: &Global) -> Option<PathBuf> {
     Some(std::fs::canonicalize(&path).unwrap_or(path))
 }
 
-/// Whether the user names a configuration.
+/// Returns true if the user names a configuration.
 fn is_chosen(global: &Global) -> bool {
     !global.config.is_empty()
         || std::env::var_os("HAFT_CONFIG").is_some_and(|paths| !paths.is_empty())
 }
 
-/// What to add to a remedy where a tool is missing, because nobody may have noticed that no file was read.
+/// The hint for a missing tool that no configuration file was read.
 pub(super) fn without_file(global: &Global) -> Option<&'static str> {
     let said = "no haft.yaml is in this folder and none is named with `-c`, so there are only the built-in tools";
     (!is_named(global)).then_some(said)
@@ -101,11 +101,11 @@ fn ask(input: &InputRequest) -> Option<String> {
     let options = if input.options.is_empty() {
         String::new()
     } else {
-        format!(" ({})", haft::text::printable(&input.options.join(", ")))
+        format!(" ({})", haft_text::printable(&input.options.join(", ")))
     };
     let default =
-        input.default.as_ref().map(|default| format!(" [{}]", haft::text::printable(default)));
-    let description = haft::text::printable(&input.description);
+        input.default.as_ref().map(|default| format!(" [{}]", haft_text::printable(default)));
+    let description = haft_text::printable(&input.description);
     eprint!("{description}{options}{}{hint}: ", default.unwrap_or_default());
     std::io::stderr().flush().ok()?;
     let mut answer = String::new();

@@ -10,12 +10,12 @@ use haft::record::{Filter, Follow, LoggedCall, read};
 use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
-use crate::console::{self, Paint};
-use crate::moment;
 use crate::stderr::say;
-use haft::json_text;
+use crate::terminal::{self, Paint};
+use crate::timestamp;
+use haft_text::json_text;
 
-/// How often `--follow` looks for new entries.
+/// Interval between reads with `--follow`.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -67,15 +67,15 @@ struct FilterArgs {
     #[arg(long)]
     caller: Option<String>,
     /// Only calls since then: a duration such as 2h, a date, or a time such as 2026-01-31T09:00:00Z
-    #[arg(long, value_parser = moment::parse)]
+    #[arg(long, value_parser = timestamp::parse)]
     since: Option<Timestamp>,
     /// Only calls until then
-    #[arg(long, value_parser = moment::parse)]
+    #[arg(long, value_parser = timestamp::parse)]
     until: Option<Timestamp>,
-    /// The newest so many
+    /// Largest number of calls, newest first
     #[arg(long, default_value_t = 50)]
     limit: usize,
-    /// Go on showing calls as they come
+    /// Keep showing new calls
     #[arg(long, short)]
     follow: bool,
     /// The folder of the log, instead of the configuration's
@@ -97,7 +97,7 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
     let dir = match &args.dir {
         Some(dir) if !dir.is_dir() => {
             let message = format!("there is no folder `{}`", dir.display());
-            return Err(Failure::new(EXIT_RUNTIME, message, "mend `--dir`").into());
+            return Err(Failure::new(EXIT_RUNTIME, message, "fix `--dir`").into());
         }
         Some(dir) => dir.clone(),
         None => configuration(global)?.log.dir.value,
@@ -169,7 +169,7 @@ fn one(
     match (only_output, global.json) {
         (false, _) => print_json(call)?,
         (true, true) => print_json(&call.output)?,
-        (true, false) => console::whole(&log_output::text(call)),
+        (true, false) => terminal::whole(&log_output::text(call)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -178,7 +178,7 @@ fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Resu
     if global.json {
         for call in calls {
             let line = json_text::compact(&serde_json::to_string(call)?);
-            console::line(&haft::text::printable_json(&line));
+            terminal::line(&haft_text::printable_json(&line));
         }
         return Ok(());
     }
@@ -187,7 +187,7 @@ fn print(global: &Global, calls: &[LoggedCall], with_head: bool) -> anyhow::Resu
     }
     let paint = Paint::stdout(global.color);
     for call in calls {
-        console::line(&row(paint, call));
+        terminal::line(&row(paint, call));
     }
     Ok(())
 }
@@ -199,14 +199,14 @@ pub(super) fn row(paint: Paint, call: &LoggedCall) -> String {
         None => paint.good("ok"),
         Some(error) => paint.bad(&format!("{:?}", error.code)),
     };
-    let tool = haft::text::printable(&call.tool);
+    let tool = haft_text::printable(&call.tool);
     let what = match &call.error {
         None => call.input.get().to_owned(),
         Some(error) => {
             format!("{} {}", call.input.get(), error.message.lines().next().unwrap_or_default())
         }
     };
-    let what: String = haft::text::printable(&what).chars().take(160).collect();
+    let what: String = haft_text::printable(&what).chars().take(160).collect();
     let queued =
         if call.queued_ms > 0 { format!(" (+{} queued)", call.queued_ms) } else { String::new() };
     format!(

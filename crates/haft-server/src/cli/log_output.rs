@@ -1,12 +1,12 @@
-//! What a tool answered, as the log keeps it: the whole of what a model was shown in part.
+//! The answer of a tool as the log keeps it: complete, even if the model was shown a part.
 
 use haft::Content;
 use haft::record::LoggedCall;
 use serde_json::value::RawValue;
 
-use haft::json_text;
+use haft_text::json_text;
 
-/// The text of the answer. Structure without a text of its own is shown as JSON.
+/// The text of the answer. Structured content without text is shown as JSON.
 pub(super) fn text(call: &LoggedCall) -> String {
     let answer = call.content.as_ref().or(call.output.as_ref());
     answer.map(|answer| text_of(answer)).unwrap_or_default()

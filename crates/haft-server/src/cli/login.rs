@@ -11,15 +11,15 @@ use haft::oauth::{
     AuthError, ClientIdentity, Interactive, Login, Loopback, Opening, RegisteredClient, Secret,
     StoredTokens, TokenStore,
 };
-use haft::text::printable;
+use haft_text::printable;
 use tokio_util::task::TaskTracker;
 
 use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file,
     print_json,
 };
-use crate::console;
 use crate::stderr::say;
+use crate::terminal;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -28,10 +28,10 @@ use crate::stderr::say;
   APP_SECRET=... haft login crm --client-id my-app --client-secret-env APP_SECRET
 
 `oauth` of the server in the configuration sets the same: `client_id`, `client_secret_env`, `scopes` and
-`client_metadata_url`. What the command line says wins. A server with `grant: client_credentials` needs
+`client_metadata_url`. The command line wins. A server with `grant: client_credentials` needs
 no login.
 
-The tokens are stored in the folder `tokens` of the state folder (`haft config show` tells where),
+The tokens are stored in the folder `tokens` of the state folder (`haft config show` prints its path),
 readable only by you, and are refreshed by themselves. `haft logout SERVER` removes them.")]
 pub(super) struct LoginArgs {
     /// The server, as the configuration names it
@@ -48,7 +48,7 @@ pub(super) struct LoginArgs {
     /// The environment variable that holds the client's secret
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
-    /// How many seconds the sign-in in the browser may take
+    /// Time limit for the sign-in in the browser, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
 }
@@ -104,12 +104,12 @@ fn report(global: &Global, server: &str, outcome: &str) -> anyhow::Result<ExitCo
     if global.json {
         print_json(&serde_json::json!({"server": server, "outcome": outcome}))?;
     } else {
-        console::line(&format!("{server}: {outcome}"));
+        terminal::line(&format!("{server}: {outcome}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the configuration says about signing in, and what the command line says in its place.
+/// The sign-in settings of the configuration, overridden by the command line.
 fn login(args: &LoginArgs, remote: &RemoteEndpoint) -> anyhow::Result<Login> {
     let grant = remote.oauth.as_ref().map(|oauth| oauth.grant);
     if grant == Some(OauthGrant::ClientCredentials) {
@@ -153,7 +153,7 @@ fn identity(args: &LoginArgs) -> anyhow::Result<ClientIdentity> {
 fn remote<'a>(config: &'a Config, name: &str) -> anyhow::Result<&'a RemoteEndpoint> {
     let names = || config.servers.iter().map(|server| server.name.as_str());
     let Some(server) = config.servers.iter().find(|server| server.name == name) else {
-        let remedy = match haft::nearest(name, names()) {
+        let remedy = match haft_text::nearest(name, names()) {
             Some(nearest) => format!("did you mean `{nearest}`?"),
             None => "`haft servers list` shows every server".to_owned(),
         };

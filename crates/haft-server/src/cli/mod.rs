@@ -6,6 +6,7 @@ mod call;
 mod chat;
 mod check;
 mod config;
+mod console;
 mod content;
 mod eval;
 mod explain;
@@ -37,15 +38,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use haft::config::{ConfigError, Problem, Severity};
-use haft::text::printable_json;
 use haft::{Config, NAME_BYTES_MAX, StartError};
+use haft_text::{json_text, printable_json};
 use serde_json::json;
 
 use self::trust::Trusted;
-use crate::console::{self, Color, Paint};
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::stderr::say;
-use haft::json_text;
+use crate::terminal::{self, Color, Paint};
 
 /// Something went wrong while running.
 const EXIT_RUNTIME: u8 = 1;
@@ -55,10 +55,10 @@ const EXIT_CONFIG: u8 = 2;
 const EXIT_CONNECT: u8 = 3;
 /// A tool is not configured where it must be.
 const EXIT_STRICT: u8 = 4;
-/// What shells report for a program that Ctrl-C ended.
+/// The exit code that shells report for a program that Ctrl-C ended.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// How long threads that block may take to end.
+/// Time that blocking threads have to end.
 const HANGING_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// One handle on every tool an LLM agent may use.
@@ -87,14 +87,14 @@ Examples:
 Exit codes: 0 ok, 1 error while running, 2 invalid configuration or command line,
 3 a server could not be reached, 4 a tool is not configured (strict mode), 130 interrupted";
 
-/// What every command understands.
+/// Options of every command.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 struct Global {
     /// A configuration file, or a folder with tools.json and mcp.json; repeat to combine several
     ///
-    /// Without it: what HAFT_CONFIG names (several with `:` between them), else haft.yaml, haft.yml
-    /// or haft.json in the current folder.
+    /// Default: the files in HAFT_CONFIG (separated by `:`), otherwise haft.yaml, haft.yml or haft.json in the
+    /// current folder.
     #[arg(short, long = "config", value_name = "PATH", global = true)]
     config: Vec<PathBuf>,
     /// The files' format, instead of telling it from their content
@@ -116,7 +116,7 @@ struct Global {
     /// warning for call, tools, prompts, resources, servers, select, eval, learn and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_name = "FORMAT", global = true, default_value = "plain")]
     log_format: LogFormat,
     /// When to use colours
@@ -167,6 +167,8 @@ enum Command {
     Sessions(sessions::SessionsCommand),
     /// Serve the toolbox over HTTP: calls, registry, log, metrics
     Serve(serve::ServeArgs),
+    /// Open the web console of a running service in the browser
+    Console(console::ConsoleArgs),
     /// Offer the tools to an MCP client, over stdin and stdout
     Mcp(mcp::McpArgs),
     /// Put Haft into the configuration of an MCP client
@@ -189,8 +191,7 @@ enum Command {
 }
 
 impl Command {
-    /// Commands that do one thing for whoever waits for it. What is only worth knowing would bury the
-    /// answer at a terminal.
+    /// Commands that print one answer. Informational log lines would bury it at a terminal.
     fn is_one_shot(&self) -> bool {
         match self {
             Self::Tools(_)
@@ -208,6 +209,7 @@ impl Command {
             | Self::Config(_)
             | Self::Keys(_)
             | Self::Serve(_)
+            | Self::Console(_)
             | Self::Sessions(_)
             | Self::Mcp(_)
             | Self::Install(_)
@@ -261,6 +263,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Chat(args) => chat::run(global, &args),
         Command::Sessions(command) => sessions::run(global, &command),
         Command::Serve(args) => serve::run(global, &args),
+        Command::Console(args) => console::run(global, &args),
         Command::Mcp(args) => mcp::run(global, &args),
         Command::Install(args) => install::install(global, &args),
         Command::Uninstall(args) => install::uninstall(global, &args),
@@ -270,7 +273,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "haft", &mut script);
-            console::line(String::from_utf8_lossy(&script).trim_end());
+            terminal::line(String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -296,12 +299,12 @@ fn report(global: &Global, error: &anyhow::Error) -> ExitCode {
     let Failure { message, remedy, code } = failure(error);
     match error.downcast_ref::<ConfigError>() {
         Some(error) => report_problems(paint, error),
-        None => console::error(paint, &message, remedy.as_deref()),
+        None => terminal::error(paint, &message, remedy.as_deref()),
     }
-    // Whoever interrupts a command reads no more of it.
+    // After an interrupt the output has no reader.
     if global.json && code != EXIT_INTERRUPTED {
         let error = json!({"error": {"message": message, "remedy": remedy}});
-        console::line(&printable_json(&error.to_string()));
+        terminal::line(&printable_json(&error.to_string()));
     }
     ExitCode::from(code)
 }
@@ -316,7 +319,7 @@ fn failure(error: &anyhow::Error) -> Failure {
         return Failure { message: texts.join("; "), remedy, code: EXIT_CONFIG };
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
-        // The texts of the toolbox went to the log as they happened; here is what follows.
+        // The toolbox has logged its own errors; this prints the consequence.
         let (message, code) = match error {
             StartError::Connect { failed } => {
                 let names: Vec<String> =
@@ -344,8 +347,8 @@ fn failure(error: &anyhow::Error) -> Failure {
 fn report_problems(paint: Paint, error: &ConfigError) {
     for problem in &error.problems {
         match problem.severity {
-            Severity::Error => console::error(paint, &problem.to_string(), Some(&problem.remedy)),
-            Severity::Warning => console::warning(paint, &problem.to_string(), &problem.remedy),
+            Severity::Error => terminal::error(paint, &problem.to_string(), Some(&problem.remedy)),
+            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy),
         }
     }
     let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();
@@ -365,17 +368,17 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Loads the configuration and says what is worth a warning. Without a file there are the built-in tools.
+/// Loads the configuration and prints warnings. Without a file there are the built-in tools.
 fn configuration(global: &Global) -> anyhow::Result<Config> {
     Ok(said(load::load_if_any(global)?.0))
 }
 
-/// The same, for commands that start what the configuration says.
+/// The same, for commands that start the configured programs.
 fn trusted_configuration(global: &Global) -> anyhow::Result<Trusted> {
     Trusted::require(global, configuration(global)?)
 }
 
-/// The same, for what only a file can say: servers, profiles. Without one there is nothing to do.
+/// The same, for commands that need a file: servers, profiles. Without one there is nothing to do.
 fn configuration_of_file(global: &Global) -> anyhow::Result<Config> {
     Ok(said(load::load(global)?))
 }
@@ -402,5 +405,5 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// Prints JSON laid out for reading and otherwise as it was written.
 fn print_json_text(json: &str) {
-    console::line(&printable_json(&json_text::pretty(json)));
+    terminal::line(&printable_json(&json_text::pretty(json)));
 }

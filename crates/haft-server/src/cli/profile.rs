@@ -10,7 +10,7 @@ pub(super) fn require(config: &Config, name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let known = || config.profiles.iter().map(|profile| profile.name.as_str());
-    let remedy = match haft::nearest(name, known()) {
+    let remedy = match haft_text::nearest(name, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if config.profiles.is_empty() => {
             format!(

@@ -11,7 +11,7 @@ use super::toolbox::{self, Purpose, Toolbox};
 use super::{
     EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, arguments, block_on, print_json,
 };
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PromptsCommand {
@@ -55,7 +55,7 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
     if global.json {
         print_json(&prompts)?;
     } else if prompts.is_empty() {
-        console::line("no prompts");
+        terminal::line("no prompts");
     } else {
         let row = |prompt: &PromptInfo| {
             let description = prompt.description.lines().next().unwrap_or_default();
@@ -68,13 +68,13 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
         };
         let rows: Vec<Vec<String>> = prompts.iter().map(row).collect();
         let head = ["PROMPT", "SERVER", "ARGUMENTS", "DESCRIPTION"];
-        console::table(Paint::stdout(global.color), &head, &rows);
+        terminal::table(Paint::stdout(global.color), &head, &rows);
     }
     let is_failed = is_incomplete && prompts.is_empty();
     Ok(if is_failed { ExitCode::from(EXIT_CONNECT) } else { ExitCode::SUCCESS })
 }
 
-/// What has to be filled in, and in brackets what can be.
+/// The required arguments, and the optional ones in brackets.
 pub(super) fn argument_names(prompt: &PromptInfo) -> String {
     let shown = prompt.arguments.iter().map(|argument| {
         if argument.required { argument.name.clone() } else { format!("[{}]", argument.name) }
@@ -119,7 +119,7 @@ fn find(
     prompts: Vec<PromptInfo>,
     servers: &[ServerInfo],
 ) -> Result<PromptInfo, Failure> {
-    let near = haft::nearest(name, prompts.iter().map(|prompt| prompt.name.as_str()));
+    let near = haft_text::nearest(name, prompts.iter().map(|prompt| prompt.name.as_str()));
     let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let mut found: Vec<PromptInfo> =
         prompts.into_iter().filter(|prompt| prompt.name == name).collect();
@@ -143,9 +143,9 @@ fn find(
 fn print(global: &Global, messages: &[Message]) {
     let paint = Paint::stdout(global.color);
     for message in messages {
-        let role = format!("{}:", haft::text::printable(&message.role));
+        let role = format!("{}:", haft_text::printable(&message.role));
         for block in &message.content {
-            console::line(&format!("{} {}", paint.bold(&role), shown(block)));
+            terminal::line(&format!("{} {}", paint.bold(&role), shown(block)));
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use haft::Content;
-use haft::agent::{AgentEvent, Turn, TurnEnd, mentioned};
-use haft::model::ModelError;
+use haft_agent::model::ModelError;
+use haft_agent::{AgentEvent, Turn, TurnEnd, mentioned};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +17,10 @@ use super::toolbox::{self, Interrupted};
 use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, print_json,
 };
-use crate::console::{self, Paint};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
-/// When a person is told that the program waits for standard input.
+/// Delay before the hint that the program waits for standard input.
 const WAITING_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ Examples:
   haft run \"what is the weather in Seoul?\" -m openai::gpt-5
   haft run -m ollama::qwen3 \"which files are in my notes?\"      a local model
   git diff | haft run \"review this\" -q > review.md
-  haft run --last \"and tomorrow?\"                               go on with the last conversation
+  haft run --last \"and tomorrow?\"                               continue the last conversation
   haft run -c agent.yaml \"...\"                                  an agent.yaml with its servers
 
 A model's key comes from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) or from
@@ -37,14 +37,14 @@ A model's key comes from the environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEM
 Calls of tools are shown on stderr. Without a terminal, calls that need approval are denied; --yes
 agrees.")]
 pub(super) struct RunArgs {
-    /// What to do; - or nothing reads it from standard input. With a text, piped input is added to it
+    /// Task for the agent; `-` or nothing reads it from standard input. With an argument, piped input is appended
     prompt: Option<String>,
     #[command(flatten)]
     agent: AgentArgs,
     /// Print only the answer
     #[arg(long, short)]
     quiet: bool,
-    /// What is printed: the answer, one JSON object at the end, or a JSON line for each event
+    /// Output: the answer, one JSON object at the end, or a JSON line for each event
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     output_format: OutputFormat,
 }
@@ -54,13 +54,13 @@ impl RunArgs {
         self.quiet
     }
 
-    /// Whether a program reads what is printed.
+    /// Returns true if a program reads what is printed.
     pub(super) fn is_for_programs(&self) -> bool {
         self.output_format != OutputFormat::Text
     }
 }
 
-/// What `haft run` prints.
+/// The output of `haft run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     Text,
@@ -111,9 +111,10 @@ async fn answer(
     output.end(conversation.id(), agent.model().name(), &turn)?;
     if denied.count() > 0 && !People::are_there() && !args.quiet {
         let calls = count(denied.count(), "call");
-        let message = format!("{calls} denied: nobody was asked, because {}", People::why_absent());
+        let message =
+            format!("{calls} denied: no person could be asked, because {}", People::why_absent());
         let remedy = "`--yes` agrees to every call that needs approval; `approval: auto` lets a tool run unasked";
-        console::warning(Paint::stderr(global.color), &message, remedy);
+        terminal::warning(Paint::stderr(global.color), &message, remedy);
     }
     match turn {
         Ok(Turn { end: TurnEnd::Answered, .. }) => Ok(ExitCode::SUCCESS),
@@ -121,44 +122,45 @@ async fn answer(
         Ok(Turn { end, .. }) => {
             let paint = Paint::stderr(global.color);
             match (end, end.explained()) {
-                // Nobody is asked here what to say next.
+                // There is no prompt for further input here.
                 (TurnEnd::MaxSteps, _) => {
                     let message = "the model still calls tools after the last step";
                     let more = "raise `agent.max_steps` (`--max-steps`)";
-                    let later = format!("{more}, or go on with `haft run --last \"go on\"`");
+                    let later = format!("{more}, or continue with `haft run --last \"continue\"`");
                     let remedy = if args.agent.is_kept() { &later } else { more };
-                    console::error(paint, message, Some(remedy));
+                    terminal::error(paint, message, Some(remedy));
                 }
-                (_, Some(explained)) => console::error(paint, explained, None),
+                (_, Some(explained)) => terminal::error(paint, explained, None),
                 (_, None) => {}
             }
             Ok(ExitCode::from(EXIT_RUNTIME))
         }
-        // In the other formats it is said there.
+        // The other formats contain it.
         Err(error) if format == OutputFormat::Text => {
             Err(agent::failure(EXIT_RUNTIME, error).into())
         }
         Err(error) => {
-            console::error(Paint::stderr(global.color), &error.message, error.remedy.as_deref());
+            terminal::error(Paint::stderr(global.color), &error.message, error.remedy.as_deref());
             Ok(ExitCode::from(EXIT_RUNTIME))
         }
     }
 }
 
-/// What is asked.
+/// The input of the agent.
 struct Prompt {
     said: String,
-    /// What it is about. An `@` in it means nothing: it may be anybody's text.
+    /// The piped input. An `@` in it has no meaning: it may be foreign text.
     piped: Option<String>,
 }
 
-/// What is asked: the argument, standard input, or both.
+/// Reads the prompt: the argument, standard input, or both.
 fn prompt(argument: Option<&str>) -> anyhow::Result<Prompt> {
     let is_piped = !std::io::stdin().is_terminal();
     let (said, piped) = match argument {
         None | Some("-") if is_piped => (standard_input()?, None),
         None | Some("-") => {
-            let remedy = "write `haft run \"...\"`, or pipe a text in; `haft chat` is for talking";
+            let remedy =
+                "write `haft run \"...\"`, or pipe the prompt in; `haft chat` is interactive";
             return Err(Failure::new(EXIT_CONFIG, "there is nothing to do", remedy).into());
         }
         Some(text) if is_piped => match standard_input()?.trim_end() {
@@ -168,7 +170,7 @@ fn prompt(argument: Option<&str>) -> anyhow::Result<Prompt> {
         Some(text) => (text.to_owned(), None),
     };
     if said.trim().is_empty() && piped.is_none() {
-        let remedy = "write `haft run \"...\"`, or pipe a text in";
+        let remedy = "write `haft run \"...\"`, or pipe the prompt in";
         return Err(
             Failure::new(EXIT_CONFIG, "there is nothing to do: the text is empty", remedy).into()
         );
@@ -176,12 +178,12 @@ fn prompt(argument: Option<&str>) -> anyhow::Result<Prompt> {
     Ok(Prompt { said, piped })
 }
 
-/// All of standard input. A pipe that nobody closes is waited for, and the person is told.
+/// Reads all of standard input. If a pipe stays open, a hint is printed.
 fn standard_input() -> anyhow::Result<String> {
     let (done, waiting) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         if waiting.recv_timeout(WAITING_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            say!("waiting for the end of standard input; `< /dev/null` says that there is none");
+            say!("waiting for the end of standard input; use `< /dev/null` for none");
         }
     });
     let mut text = String::new();
@@ -191,13 +193,13 @@ fn standard_input() -> anyhow::Result<String> {
         Failure::new(
             EXIT_CONFIG,
             format!("standard input cannot be read: {error}"),
-            "pipe in a text",
+            "pipe in UTF-8 text",
         )
     })?;
     Ok(text)
 }
 
-/// Prints a turn as it goes on, and what came of it.
+/// Prints a turn while it runs, and its result.
 struct Output {
     format: OutputFormat,
     /// Nothing but the answer where there is none.
@@ -234,7 +236,7 @@ impl Output {
         }
         if self.format == OutputFormat::StreamJson {
             let line = serde_json::to_string(event).unwrap_or_default();
-            console::line(&haft::text::printable_json(&line));
+            terminal::line(&haft_text::printable_json(&line));
         }
         if let Some(printer) = &self.printer {
             printer.note(event);
@@ -253,7 +255,7 @@ impl Output {
         }
         match (self.format, turn) {
             (OutputFormat::Text, Ok(turn)) if !is_printed && !turn.text.is_empty() => {
-                console::whole(&format!("{}\n", turn.text.trim_end()));
+                terminal::whole(&format!("{}\n", turn.text.trim_end()));
             }
             (OutputFormat::Json, turn) => {
                 let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -6,7 +6,7 @@ use haft::select::{Decision, Ranked};
 
 use super::toolbox::{Purpose, Toolbox};
 use super::{EXIT_CONFIG, Failure, Global, block_on, print_json, trusted_configuration};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -16,9 +16,9 @@ Examples:
 
 Works offline and asks no model. Descriptions decide, and `examples` of a tool help most.")]
 pub(super) struct SelectArgs {
-    /// What is wanted, in plain words
+    /// The request in plain words
     request: String,
-    /// How many tools to show
+    /// Number of tools to show
     #[arg(short = 'k', long, value_name = "NUMBER", default_value_t = 8, value_parser = at_least_one)]
     count: usize,
     /// Decide too: use a tool, use none, or ask for what is missing
@@ -36,13 +36,11 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode> {
     let SelectArgs { request, count, decide } = args;
     if request.trim().is_empty() {
-        return Err(
-            Failure::new(EXIT_CONFIG, "the request says nothing", "say what is wanted").into()
-        );
+        return Err(Failure::new(EXIT_CONFIG, "the request is empty", "describe the task").into());
     }
     let config = trusted_configuration(global)?;
     let (ranked, decision) = block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let toolbox = Toolbox::open(config, Purpose::DryRun).await?;
         let ask = async |runtime: &haft::Runtime| {
             runtime.discover().await;
             if !decide {
@@ -67,10 +65,10 @@ pub(super) fn run(global: &Global, args: &SelectArgs) -> anyhow::Result<ExitCode
 
 fn show(paint: Paint, ranked: &[Ranked], decision: Option<&Decision>) {
     if let Some(decision) = decision {
-        console::line(&format!("{} {}\n", paint.dim("decision"), in_words(decision)));
+        terminal::line(&format!("{} {}\n", paint.dim("decision"), in_words(decision)));
     }
     if ranked.is_empty() {
-        console::line("no tools");
+        terminal::line("no tools");
         return;
     }
     let rows: Vec<Vec<String>> = ranked
@@ -87,7 +85,7 @@ fn show(paint: Paint, ranked: &[Ranked], decision: Option<&Decision>) {
             ]
         })
         .collect();
-    console::table(paint, &["TOOL", "SCORE", "MEANING", "WORDS", "SHARED"], &rows);
+    terminal::table(paint, &["TOOL", "SCORE", "MEANING", "WORDS", "SHARED"], &rows);
 }
 
 fn in_words(decision: &Decision) -> String {

@@ -3,22 +3,22 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use haft::agent::{Saved, SessionStore, StoreError};
-use haft::model::ChatMessage;
-use haft::text::printable_block;
+use haft_agent::model::ChatMessage;
+use haft_agent::{Saved, SessionStore, SessionStoreError};
+use haft_text::printable_block;
 use serde_json::json;
 
 use super::agent::unknown;
 use super::content::shown;
 use super::{EXIT_RUNTIME, Failure, Global, load, print_json};
-use crate::console::{self, Paint};
-use crate::moment;
+use crate::terminal::{self, Paint};
+use crate::timestamp;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SessionsCommand {
     /// List the conversations, the one used last first
     List,
-    /// Show what was said in a conversation
+    /// Show the messages of a conversation
     Show {
         /// Its id, or the beginning of it
         id: String,
@@ -50,7 +50,7 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
                 if global.json {
                     print_json(&json!({"id": id, "outcome": "deleted"}))?;
                 } else {
-                    console::line(&format!("deleted {id}"));
+                    terminal::line(&format!("deleted {id}"));
                 }
             }
         }
@@ -59,16 +59,16 @@ pub(super) fn run(global: &Global, command: &SessionsCommand) -> anyhow::Result<
 }
 
 /// Why a conversation cannot be deleted.
-fn kept(error: &StoreError) -> Failure {
+fn kept(error: &SessionStoreError) -> Failure {
     match error {
-        StoreError::InUse(_) => {
-            let remedy = "end what goes on with it, or wait until that is done";
+        SessionStoreError::InUse(_) => {
+            let remedy = "end the program that uses it, or wait for it";
             Failure::new(EXIT_RUNTIME, error.to_string(), remedy)
         }
-        StoreError::Unknown(_)
-        | StoreError::Ambiguous(_)
-        | StoreError::Empty
-        | StoreError::Unreadable { .. } => unknown(error),
+        SessionStoreError::Unknown(_)
+        | SessionStoreError::Ambiguous(_)
+        | SessionStoreError::Empty
+        | SessionStoreError::Unreadable { .. } => unknown(error),
     }
 }
 
@@ -77,16 +77,16 @@ fn list(global: &Global, saved: &[Saved]) -> anyhow::Result<()> {
         return print_json(&saved);
     }
     if saved.is_empty() {
-        console::line("no conversations are kept yet; `haft chat` begins one");
+        terminal::line("no conversations are kept yet; `haft chat` begins one");
         return Ok(());
     }
     let row = |it: &Saved| {
-        let when = moment::shown(it.updated);
+        let when = timestamp::shown(it.updated);
         vec![it.id.clone(), when, it.messages.to_string(), it.model.clone(), it.title.clone()]
     };
     let rows: Vec<Vec<String>> = saved.iter().map(row).collect();
     let head = ["SESSION", "LAST USED", "MESSAGES", "MODEL", "BEGINS WITH"];
-    console::table(Paint::stdout(global.color), &head, &rows);
+    terminal::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
 }
 
@@ -96,23 +96,23 @@ fn print(global: &Global, messages: &[ChatMessage]) {
         match message {
             ChatMessage::User { content } => {
                 for block in content {
-                    console::line(&format!("{} {}", paint.bold("you:"), shown(block)));
+                    terminal::line(&format!("{} {}", paint.bold("you:"), shown(block)));
                 }
             }
             ChatMessage::Assistant { text, calls, .. } => {
                 if !text.is_empty() {
-                    console::line(&format!("{} {}", paint.bold("model:"), printable_block(text)));
+                    terminal::line(&format!("{} {}", paint.bold("model:"), printable_block(text)));
                 }
                 for call in calls {
                     let line = format!("> {} {}", call.name, call.arguments);
-                    console::line(&paint.dim(&printable_block(&line)));
+                    terminal::line(&paint.dim(&printable_block(&line)));
                 }
             }
             ChatMessage::Tools { results } => {
                 for result in results {
                     let mark = if result.is_error { "!" } else { "<" };
                     for block in &result.content {
-                        console::line(&paint.dim(&format!("{mark} {}", shown(block))));
+                        terminal::line(&paint.dim(&format!("{mark} {}", shown(block))));
                     }
                 }
             }

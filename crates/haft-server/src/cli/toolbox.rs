@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haft::config::oauth::{OauthGrant, OauthInfo};
-use haft::inbox::Inbox;
+use haft::human_input::HumanInbox;
 use haft::{Code, Runtime, ServerInfo, ServerState, ToolFailure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -13,31 +13,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::trust::Trusted;
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file};
-use crate::console;
 use crate::gateway::Hub;
 use crate::progress::Progress;
+use crate::terminal;
 
-/// How long calls that were told to end may take to end.
+/// Time for cancelled calls to end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the command needs the toolbox for.
+/// The command's use of the toolbox.
 #[derive(Clone)]
 pub(super) enum Purpose<'a> {
-    /// To run this tool, and ask people in the inbox where somebody is there.
-    Call(&'a str, Option<(Hub, Inbox)>),
+    /// Runs this tool, and asks people in the inbox if one is present.
+    Call(&'a str, Option<(Hub, HumanInbox)>),
     /// To run any tool for one client, who alone can be asked. Servers that may be missing delay nothing.
     Serve(Hub),
     /// To let a model use it, and ask people in the inbox. What is denied is counted.
-    Agent(Hub, Inbox, Denied),
+    Agent(Hub, HumanInbox, Denied),
     /// To see its tools. A server that must be there and is not stops the command.
-    Look,
+    DryRun,
     /// To see what is wrong with it. Every server is connected, and none stops the command.
     Inspect,
     /// The same, to see its servers: what those that start late offer now is kept for the next run.
     Servers,
 }
 
-/// How many calls were denied.
+/// Number of denied calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Denied(Arc<AtomicUsize>);
 
@@ -76,19 +76,19 @@ impl Toolbox {
             .cancelled_by(cancel.clone())
             .watch_servers(move |server, health| watch.note(server, health.state));
         let builder = match purpose {
-            Purpose::Call(tool, None) => builder.for_tool(tool).inbox(Inbox::unseen()),
+            Purpose::Call(tool, None) => builder.for_tool(tool).inbox(HumanInbox::unseen()),
             Purpose::Call(tool, Some((hub, inbox))) => {
                 builder.for_tool(tool).server_handler(hub).inbox(inbox)
             }
             Purpose::Serve(hub) => {
                 let builder = builder.without_waiting().ask_before_code();
-                builder.server_handler(hub).inbox(Inbox::unseen())
+                builder.server_handler(hub).inbox(HumanInbox::unseen())
             }
             Purpose::Agent(hub, inbox, denied) => {
                 let builder = builder.ask_before_code().server_handler(hub).inbox(inbox);
                 builder.observe(move |call| denied.note(call.code))
             }
-            Purpose::Look => builder.look_only(),
+            Purpose::DryRun => builder.dry_run(),
             Purpose::Inspect => builder.inspect(),
             Purpose::Servers => builder.inspect().keep_lists(),
         };
@@ -122,8 +122,8 @@ impl Toolbox {
         self.signals.cancelling(cancel, work).await
     }
 
-    /// The same for one turn of several: Ctrl-C cancels it, and whoever asks goes on. Nothing where the program
-    /// is to end.
+    /// The same for one turn of several: Ctrl-C cancels the turn, and the command continues. None if the program is
+    /// to end.
     pub(super) async fn interrupting<T>(
         &mut self,
         cancel: &CancellationToken,
@@ -153,7 +153,7 @@ impl Toolbox {
         }
     }
 
-    /// Takes the line of progress away, for whoever wants to write to the terminal.
+    /// Removes the progress line, before other output to the terminal.
     pub(super) fn hide_progress(&self) {
         self.progress.end();
     }
@@ -215,7 +215,8 @@ pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Tr
     for name in names {
         if !config.servers.iter().any(|server| server.name == *name) {
             let known = config.servers.iter().map(|server| server.name.as_str());
-            let near = haft::nearest(name, known).map(|near| format!("did you mean `{near}`? "));
+            let near =
+                haft_text::nearest(name, known).map(|near| format!("did you mean `{near}`? "));
             let remedy =
                 format!("{}`haft servers list` shows every server", near.unwrap_or_default());
             let problem = format!("no server is named `{name}`");
@@ -248,7 +249,7 @@ where
     servers.into_iter().zip(answers.into_iter().map(|(_, answer)| answer)).collect()
 }
 
-/// Whether a server can be asked something.
+/// Returns true if a server can be asked something.
 pub(super) fn answers(server: &ServerInfo) -> bool {
     match server.state {
         ServerState::Ready | ServerState::Degraded => true,
@@ -260,7 +261,7 @@ pub(super) fn answers(server: &ServerInfo) -> bool {
     }
 }
 
-/// Whether somebody tried to reach a server and could not.
+/// Returns true if a connection to the server was tried and failed.
 pub(super) fn failed(server: &ServerInfo) -> bool {
     server.state != ServerState::Disabled && !answers(server)
 }
@@ -274,7 +275,7 @@ pub(super) fn reason(server: &ServerInfo) -> &str {
     }
 }
 
-/// What to do about a server that could not be reached, for those who see it whole.
+/// The remedy for an unreachable server, for users who see all its details.
 pub(super) fn remedy(server: &ServerInfo) -> String {
     let ServerInfo { name, transport, state, reason, oauth, .. } = server;
     let needs_login = reason.as_deref().is_some_and(|reason| reason.starts_with("auth_required"));
@@ -288,7 +289,7 @@ pub(super) fn remedy(server: &ServerInfo) -> String {
                 format!("log in with `haft login {name}`, or set its `oauth` or `headers`")
             }
         },
-        ("stdio", _) => "mend its `command`, `args` or `env`".to_owned(),
+        ("stdio", _) => "fix its `command`, `args` or `env`".to_owned(),
         _ => "see that it runs and that its `url` and `headers` are right".to_owned(),
     }
 }
@@ -298,19 +299,19 @@ pub(super) fn remedy_and_more(server: &ServerInfo) -> String {
     format!("{}; `haft servers show {}` shows everything about it", remedy(server), server.name)
 }
 
-/// Says on stderr which servers could not be asked. True if any.
+/// Warns on stderr of servers that could not be queried. Returns true if there are any.
 pub(super) fn warn_of_failed(global: &Global, servers: &[ServerInfo]) -> bool {
-    let paint = console::Paint::stderr(global.color);
+    let paint = terminal::Paint::stderr(global.color);
     for server in servers.iter().filter(|server| failed(server)) {
         let message = format!("`{}` could not be asked: {}", server.name, reason(server));
-        console::warning(paint, &message, &remedy_and_more(server));
+        terminal::warning(paint, &message, &remedy_and_more(server));
     }
     servers.iter().any(failed)
 }
 
-/// A request that failed. `remedy` is for a server that understood it and said no.
+/// A request that failed. `remedy` is for a server that understood and rejected it.
 pub(super) fn refused(failure: ToolFailure, remedy: &str) -> Failure {
-    let said_no = matches!(failure, ToolFailure::Execution { .. });
+    let said_no = matches!(failure, ToolFailure::Execution { .. } | ToolFailure::Rejected { .. });
     let error = haft::CallError::Failed { tool: String::new(), failure: Box::new(failure) };
     let remedy = if said_no { Some(remedy.to_owned()) } else { error.remedy() };
     Failure { message: error.to_string(), remedy, code: EXIT_RUNTIME }

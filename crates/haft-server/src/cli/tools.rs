@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use haft::registry::Source;
-use haft::text::{printable, printable_json};
+use haft::registry::ToolSource;
 use haft::{ServerInfo, ServerState, ToolInfo};
+use haft_text::{printable, printable_json};
 
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{
     EXIT_RUNTIME, Failure, Global, block_on, call, load, print_json, select, trusted_configuration,
 };
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ToolsCommand {
@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<Exit
 /// One tool, or an error that names the nearest one.
 pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
     let (tools, servers) = ask(global)?;
-    let near = haft::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
+    let near = haft_text::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
     let mut remedy = near.map_or_else(
         || "`haft tools list` shows every tool".to_owned(),
         |near| format!("did you mean `{near}`? `haft tools list` shows every tool"),
@@ -64,7 +64,7 @@ pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
 fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerInfo>)> {
     let config = trusted_configuration(global)?;
     block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Look).await?;
+        let toolbox = Toolbox::open(config, Purpose::DryRun).await?;
         let ask = async |runtime: &haft::Runtime| {
             runtime.discover().await;
             Ok((runtime.tools(), runtime.servers()))
@@ -79,7 +79,7 @@ fn list(global: &Global) -> anyhow::Result<()> {
         return print_json(&tools);
     }
     if tools.is_empty() {
-        console::line(&format!("no tools: {}", why_none(&servers)));
+        terminal::line(&format!("no tools: {}", why_none(&servers)));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = tools
@@ -98,7 +98,7 @@ fn list(global: &Global) -> anyhow::Result<()> {
         })
         .collect();
     let head = ["TOOL", "SOURCE", "TIMEOUT", "AT ONCE", "DESCRIPTION"];
-    console::table(Paint::stdout(global.color), &head, &rows);
+    terminal::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
 }
 
@@ -124,9 +124,11 @@ fn why_none(servers: &[ServerInfo]) -> String {
 
 pub(super) fn source(tool: &ToolInfo) -> String {
     match &tool.source {
-        Source::Local if tool.kind == haft::record::Source::Builtin => "builtin".to_owned(),
-        Source::Local => "local".to_owned(),
-        Source::Mcp { mcp_name, mcp_mode } => format!("{} ({mcp_mode})", printable(mcp_name)),
+        ToolSource::Local if tool.kind == haft::record::RecordSource::Builtin => {
+            "builtin".to_owned()
+        }
+        ToolSource::Local => "local".to_owned(),
+        ToolSource::Mcp { mcp_name, mcp_mode } => format!("{} ({mcp_mode})", printable(mcp_name)),
     }
 }
 
@@ -135,48 +137,48 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
         return print_json(tool);
     }
     let paint = Paint::stdout(global.color);
-    console::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
+    terminal::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
     if let Some(reason) = &tool.name_warning {
-        console::line(&format!("its name may mislead: {}", printable(reason)));
+        terminal::line(&format!("its name may mislead: {}", printable(reason)));
     }
     if let Some(title) = &tool.title {
-        console::line(&printable(title));
+        terminal::line(&printable(title));
     }
-    console::line(&haft::text::printable_block(&tool.description));
+    terminal::line(&haft_text::printable_block(&tool.description));
     if let Some(program) = &tool.program {
         let program = program.to_string();
-        console::line(&format!("\n{}\n{}", paint.dim("runs"), printable_json(&program)));
+        terminal::line(&format!("\n{}\n{}", paint.dim("runs"), printable_json(&program)));
     }
     let pretty = |schema| {
         let text = serde_json::to_string_pretty(schema).unwrap_or_default();
         printable_json(&text).into_owned()
     };
-    console::line(&format!("\n{}\n{}", paint.dim("input schema"), pretty(&tool.input_schema)));
+    terminal::line(&format!("\n{}\n{}", paint.dim("input schema"), pretty(&tool.input_schema)));
     if let Some(schema) = &tool.output_schema {
-        console::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
+        terminal::line(&format!("\n{}\n{}", paint.dim("output schema"), pretty(schema)));
     }
     metadata(paint, tool);
-    console::line(&format!("\n{}", paint.dim("settings")));
+    terminal::line(&format!("\n{}", paint.dim("settings")));
     for setting in &tool.config {
-        console::line(&format!("{}: {}", setting.key, plain(&setting.value)));
+        terminal::line(&format!("{}: {}", setting.key, plain(&setting.value)));
     }
     Ok(())
 }
 
-/// What clients are shown beside name and schemas.
+/// Prints the metadata that clients receive beside name and schemas.
 fn metadata(paint: Paint, tool: &ToolInfo) {
     if let Some(annotations) = tool.annotations.as_ref().filter(|it| !it.is_empty()) {
-        console::line(&format!("\n{}", paint.dim("annotations")));
+        terminal::line(&format!("\n{}", paint.dim("annotations")));
         for (key, value) in annotations.iter() {
-            console::line(&format!("{}: {}", printable(key), printable(&plain(value))));
+            terminal::line(&format!("{}: {}", printable(key), printable(&plain(value))));
         }
     }
     let icons = tool.icons.as_deref().unwrap_or_default();
     if !icons.is_empty() {
-        console::line(&format!("\n{}", paint.dim("icons")));
+        terminal::line(&format!("\n{}", paint.dim("icons")));
         for icon in icons {
             let text = serde_json::to_string(icon).unwrap_or_default();
-            console::line(&printable_json(&text));
+            terminal::line(&printable_json(&text));
         }
     }
 }

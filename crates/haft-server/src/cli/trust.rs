@@ -1,8 +1,8 @@
 //! Trust in a configuration that Haft finds in the current folder.
 //!
-//! A folder may come from anybody, and its configuration starts programs. So the user sees them and
-//! agrees once; Haft asks again when they change. A file that is named with `-c` or `HAFT_CONFIG` is
-//! the user's own choice and is not asked about.
+//! A folder may be untrusted, and its configuration starts programs. So the user sees them and agrees once; Haft asks
+//! again when they change. A file that is named with `-c` or `HAFT_CONFIG` is the user's own choice and needs no
+//! question.
 
 mod starts;
 mod store;
@@ -18,8 +18,8 @@ use haft::config::{Accept, LoadOptions};
 use self::starts::Starts;
 use self::store::TrustStore;
 use super::{EXIT_CONFIG, Failure, Global, load};
-use crate::console::Paint;
 use crate::stderr::say;
+use crate::terminal::Paint;
 
 /// For scripts: every configuration is trusted.
 const VARIABLE: &str = "HAFT_TRUST";
@@ -83,7 +83,7 @@ pub(super) fn trust_own(global: &Global, config: &Config) {
     }
 }
 
-/// What the user has to agree to, if anything.
+/// The programs that need the user's consent, if any.
 fn untrusted(global: &Global, config: &Config) -> Option<Starts> {
     let starts = Starts::of(&asked_about(global)?, config);
     let is_known = starts.is_empty() || TrustStore::from_process().knows(&starts.digest());

@@ -1,5 +1,4 @@
-//! A file that belongs to somebody else, replaced as a whole: with a copy of what it was beside it,
-//! and never half written.
+//! A file of the user, replaced as a whole: with a copy of the previous content beside it, and never half written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -8,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure};
 
-/// How large such a file may be.
+/// Largest size of such a file.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How many copies of earlier states may lie beside it.
+/// Largest number of backups beside it.
 const BACKUPS_MAX: u32 = 1000;
-/// What only its owner can read, until it has the permissions it should have.
+/// Private until it has the permissions it should have.
 const DRAFT_MODE: u32 = 0o600;
 
 /// A file as it was when it was read; it need not exist.
@@ -31,7 +30,7 @@ impl UserFile {
             Failure::new(
                 EXIT_RUNTIME,
                 message,
-                "nothing was changed; mend the file, or its permissions",
+                "nothing was changed; fix the file, or its permissions",
             )
         };
         match fs::symlink_metadata(path) {
@@ -59,12 +58,12 @@ impl UserFile {
         read().map_err(|error| unreadable(error.to_string()).into())
     }
 
-    /// Whether there is a file.
+    /// Returns true if there is a file.
     pub(super) fn exists(&self) -> bool {
         self.text.is_some()
     }
 
-    /// What it says; nothing where it does not exist.
+    /// Its content; empty if it does not exist.
     pub(super) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }
@@ -75,7 +74,7 @@ impl UserFile {
         let path = self.real.display();
         let current = Self::read(&self.real)?;
         if current.text != self.text {
-            let message = format!("`{path}` was changed by another program in this moment");
+            let message = format!("`{path}` was changed by another program at the same time");
             return Err(Failure::new(EXIT_RUNTIME, message, "try again").into());
         }
         self.write(text).map_err(|error| {
@@ -97,7 +96,7 @@ impl UserFile {
         let draft = folder.join(format!(".{name}.haft-{}", std::process::id()));
         let written = self.draft(&draft, text).and_then(|()| fs::rename(&draft, &self.real));
         if written.is_err() {
-            // The cause is told; what was begun must not stay.
+            // The cause is reported; the draft must not stay.
             let _ = fs::remove_file(&draft);
             if let Some(backup) = &backup {
                 let _ = fs::remove_file(backup);
@@ -144,8 +143,8 @@ impl UserFile {
     }
 }
 
-/// An error in somebody's file, which was not touched.
-pub(super) fn broken(path: &Path, error: &haft::edit::EditError) -> anyhow::Error {
+/// An error in the user's file, which was not changed.
+pub(super) fn broken(path: &Path, error: &haft_config::edit::EditError) -> anyhow::Error {
     let message = format!("`{}` cannot be changed: {error}", path.display());
     Failure::new(EXIT_CONFIG, message, format!("{}; nothing was changed", error.remedy())).into()
 }

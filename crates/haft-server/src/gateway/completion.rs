@@ -7,8 +7,8 @@ use haft::{NAME_BYTES_MAX, RpcError};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::caller_handle::GatewayClient;
 use super::prompts::Shown;
-use super::requester::Behind;
 use super::{Gateway, URI_BYTES_MAX, check_length, invalid, read, result};
 
 impl Gateway {
@@ -43,7 +43,7 @@ impl Gateway {
             return result(&json!({ "completion": { "values": [], "hasMore": false } }));
         }
         let params = result(&params)?;
-        let behind = Arc::new(Behind(peer)) as _;
-        self.runtime.forward(&server, "completion/complete", None, &params, &behind).await
+        let client = Arc::new(GatewayClient(peer)) as _;
+        self.runtime.forward(&server, "completion/complete", None, &params, &client).await
     }
 }

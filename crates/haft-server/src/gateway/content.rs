@@ -1,4 +1,4 @@
-//! What tools of our own answer, as blocks of MCP. Answers of MCP servers never come here.
+//! Answers of our own tools as MCP content blocks. Answers of MCP servers never come here.
 
 use haft::{Content, Envelope, ResourceAbout};
 use serde::Serialize;
@@ -12,13 +12,13 @@ pub(super) fn call_result(envelope: &Envelope) -> CallResult<'_> {
         let content = vec![json!({ "type": "text", "text": text })];
         return CallResult { content, structured_content: None, is_error: true };
     }
-    // Only objects are structured content; of everything else the text tells.
+    // Only objects are structured content; everything else is in the text.
     let data = envelope.data.as_deref().filter(|data| data.get().starts_with('{'));
     let content = envelope.content.iter().map(block).collect();
     CallResult { content, structured_content: data, is_error: false }
 }
 
-/// What `tools/call` answers.
+/// The result of `tools/call`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallResult<'a> {

@@ -1,29 +1,34 @@
 //! The addresses of the gateway: one for the whole toolbox, one for each profile. Each has its own sessions.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use haft::mcp_server::{HeldBytes, HttpEndpoint, HttpOptions, KeptBytes};
+use arc_swap::ArcSwap;
+use haft::mcp_server::{EndpointOptions, HeldBytes, HttpEndpoint, KeptBytes};
 use haft::memory::{MemoryBudget, Owner};
 use haft::{Config, Runtime};
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Gateway, Hub, View};
 use crate::serve::{Caller, Problem, name_of};
 
-/// The endpoints that somebody used, as far as they are still configured.
+/// The endpoints in use, as far as they are still configured.
 pub(super) struct Endpoints {
     runtime: Runtime,
     hub: Hub,
-    /// By profile; none is the whole toolbox.
-    open: Mutex<HashMap<Option<String>, Open>>,
-    _following: DropGuard,
+    /// By profile; none is the whole toolbox. Requests read it without a lock.
+    open: ArcSwap<Vec<Open>>,
+    /// Held by changes of the list.
+    changing: Mutex<()>,
+    tasks: TaskTracker,
+    following: CancellationToken,
 }
 
+#[derive(Clone)]
 struct Open {
+    profile: Option<String>,
     endpoint: Arc<HttpEndpoint>,
     made_for: SessionLimits,
 }
@@ -38,14 +43,19 @@ struct SessionLimits {
 impl Endpoints {
     /// Needs a tokio runtime around it.
     pub(super) fn new(runtime: Runtime, hub: Hub) -> Arc<Self> {
-        let end = CancellationToken::new();
+        let following = CancellationToken::new();
         let changes = runtime.changes();
-        let open = Mutex::default();
-        let guard = end.clone().drop_guard();
-        let endpoints = Arc::new(Self { runtime, hub, open, _following: guard });
-        let following = follow(Arc::downgrade(&endpoints), changes);
-        TaskTracker::new().spawn(async move {
-            let _ = end.run_until_cancelled(following).await;
+        let endpoints = Arc::new(Self {
+            runtime,
+            hub,
+            open: ArcSwap::default(),
+            changing: Mutex::default(),
+            tasks: TaskTracker::new(),
+            following: following.clone(),
+        });
+        let work = follow(Arc::downgrade(&endpoints), changes);
+        endpoints.tasks.spawn(async move {
+            let _ = following.run_until_cancelled(work).await;
         });
         endpoints
     }
@@ -56,33 +66,79 @@ impl Endpoints {
         caller: &Caller,
         asked: Option<&str>,
     ) -> Result<Arc<HttpEndpoint>, Problem> {
-        let mut open = self.lock();
-        // Read under the lock, so that nobody who was slower brings back what is gone.
         let config = self.runtime.config();
-        tidy(&mut open, &config);
         let profile = permitted(caller, asked, &config)?;
-        let made_for = SessionLimits::of(&config);
-        let entry = open.entry(profile.map(ToOwned::to_owned));
-        let open = entry.or_insert_with(|| {
-            let view = View::new(&self.runtime, profile);
-            let gateway = Gateway::new(self.runtime.clone(), view, &self.hub);
-            Open {
-                endpoint: HttpEndpoint::new(gateway, made_for.options(self.runtime.memory())),
-                made_for,
-            }
-        });
-        Ok(Arc::clone(&open.endpoint))
+        let limits = SessionLimits::of(&config);
+        let is_it = |it: &&Open| it.profile.as_deref() == profile && it.made_for == limits;
+        if let Some(open) = self.open.load().iter().find(is_it) {
+            return Ok(Arc::clone(&open.endpoint));
+        }
+        self.open(caller, asked)
     }
 
-    /// Ends every session.
-    pub(super) fn stop(&self) {
-        for (_, open) in self.lock().drain() {
+    /// Opens an endpoint, unless another request was faster.
+    fn open(&self, caller: &Caller, asked: Option<&str>) -> Result<Arc<HttpEndpoint>, Problem> {
+        let _changing = self.lock();
+        // Read under the lock: a slower request must not bring back what is gone.
+        let config = self.runtime.config();
+        let mut all = self.tidy(&config);
+        let profile = permitted(caller, asked, &config)?;
+        if let Some(open) = all.iter().find(|it| it.profile.as_deref() == profile) {
+            return Ok(Arc::clone(&open.endpoint));
+        }
+        let made_for = SessionLimits::of(&config);
+        let view = View::new(&self.runtime, profile);
+        let gateway = Gateway::new(self.runtime.clone(), view, &self.hub, &self.tasks);
+        let endpoint = HttpEndpoint::new(gateway, made_for.options(self.runtime.memory()));
+        let profile = profile.map(ToOwned::to_owned);
+        all.push(Open { profile, endpoint: Arc::clone(&endpoint), made_for });
+        self.open.store(Arc::new(all));
+        Ok(endpoint)
+    }
+
+    /// Ends the endpoints whose profiles are gone or whose sessions have other limits now, and returns the others. What
+    /// a changed profile shows, its clients receive as changed lists.
+    fn tidy(&self, config: &Config) -> Vec<Open> {
+        let limits = SessionLimits::of(config);
+        let before = self.open.load_full();
+        let stays = |open: &&Open| {
+            let profile = open.profile.as_ref();
+            profile.is_none_or(|name| config.profile(name).is_some()) && open.made_for == limits
+        };
+        let (kept, gone): (Vec<&Open>, Vec<&Open>) = before.iter().partition(stays);
+        let kept: Vec<Open> = kept.into_iter().cloned().collect();
+        if !gone.is_empty() {
+            self.open.store(Arc::new(kept.clone()));
+            for open in gone {
+                open.endpoint.stop();
+            }
+        }
+        kept
+    }
+
+    /// Ends every session, and what follows the toolbox.
+    pub(super) async fn stop(&self) {
+        let open = {
+            let _changing = self.lock();
+            self.open.swap(Arc::default())
+        };
+        for open in open.iter() {
             open.endpoint.stop();
         }
+        drop(open);
+        self.following.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Option<String>, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Endpoints {
+    fn drop(&mut self) {
+        self.following.cancel();
     }
 }
 
@@ -96,44 +152,30 @@ impl SessionLimits {
         }
     }
 
-    fn options(self, memory: &MemoryBudget) -> HttpOptions {
+    fn options(self, memory: &MemoryBudget) -> EndpointOptions {
         let memory = memory.clone();
         let count = move |principal: &str, bytes: usize| -> HeldBytes {
             let owner = Owner::Caller(Some(name_of(principal)));
             Box::new(memory.charge(bytes, Some(owner)))
         };
-        let mut options = HttpOptions {
+        let mut options = EndpointOptions {
             kept_bytes: KeptBytes::counted_by(count),
             sessions_max: usize::try_from(self.sessions_max).unwrap_or(usize::MAX),
             session_idle: self.session_idle,
-            ..HttpOptions::default()
+            ..EndpointOptions::default()
         };
         options.limits.nodes_max = self.nodes_max;
         options
     }
 }
 
-/// Ends endpoints as soon as they are configured no more: a stream of news may be all that is left of one.
+/// Ends endpoints as soon as they are no longer configured: a notification stream may be all that is left of one.
 async fn follow(endpoints: Weak<Endpoints>, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(endpoints) = endpoints.upgrade() else { return };
-        let mut open = endpoints.lock();
-        tidy(&mut open, &endpoints.runtime.config());
+        let _changing = endpoints.lock();
+        endpoints.tidy(&endpoints.runtime.config());
     }
-}
-
-/// Ends the endpoints whose profiles are gone or whose sessions have other limits now. What a changed
-/// profile shows, its clients hear as changed lists.
-fn tidy(open: &mut HashMap<Option<String>, Open>, config: &Config) {
-    let limits = SessionLimits::of(config);
-    open.retain(|profile, open| {
-        let is_there = profile.as_ref().is_none_or(|name| config.profile(name).is_some());
-        let stays = is_there && open.made_for == limits;
-        if !stays {
-            open.endpoint.stop();
-        }
-        stays
-    });
 }
 
 /// The profile a caller gets who asks for one, or for none.
@@ -162,7 +204,7 @@ fn permitted<'a>(
 
 fn unknown(name: &str, config: &Config) -> Problem {
     let known = || config.profiles.iter().map(|profile| profile.name.as_str());
-    let remedy = match haft::nearest(name, known()) {
+    let remedy = match haft_text::nearest(name, known()) {
         Some(near) => format!("did you mean `/mcp/{near}`?"),
         None if config.profiles.is_empty() => {
             "there are no profiles; `/mcp` is the whole toolbox".to_owned()

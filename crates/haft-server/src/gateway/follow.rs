@@ -1,4 +1,4 @@
-//! Tells clients what is another than before: compares what they see.
+//! Notifies clients of changes: compares snapshots of their lists.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Weak;
@@ -9,10 +9,13 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Gateway;
-use super::hub::News;
+use super::hub::ServerNotification;
 
 /// Follows the toolbox for as long as the gateway lives.
-pub(super) async fn follow(gateway: Weak<Gateway>, mut news: broadcast::Receiver<News>) {
+pub(super) async fn follow(
+    gateway: Weak<Gateway>,
+    mut notifications: broadcast::Receiver<ServerNotification>,
+) {
     let Some(first) = gateway.upgrade() else { return };
     let mut changes = first.runtime.changes();
     let mut seen = Seen::of(&first);
@@ -23,16 +26,16 @@ pub(super) async fn follow(gateway: Weak<Gateway>, mut news: broadcast::Receiver
                 Ok(()) => None,
                 Err(_) => return,
             },
-            news = news.recv() => match news {
-                Ok(news) => Some(news),
+            received = notifications.recv() => match received {
+                Ok(notification) => Some(notification),
                 // What was missed may have been anything.
                 Err(RecvError::Lagged(_)) => None,
                 Err(RecvError::Closed) => return,
             },
         };
         let Some(gateway) = gateway.upgrade() else { return };
-        if let Some(news) = told {
-            gateway.pass_on(news);
+        if let Some(notification) = told {
+            gateway.pass_on(notification);
         } else {
             let now = Seen::of(&gateway);
             now.tell(&seen, &gateway);
@@ -41,7 +44,7 @@ pub(super) async fn follow(gateway: Weak<Gateway>, mut news: broadcast::Receiver
     }
 }
 
-/// What clients saw, as far as it takes to tell one from another.
+/// A fingerprint of the lists that clients saw.
 #[derive(PartialEq)]
 struct Seen {
     tools: u64,
@@ -72,20 +75,20 @@ impl Seen {
 }
 
 impl Gateway {
-    fn pass_on(&self, news: News) {
-        match news {
-            News::Resources { server } if self.view.shows_server(&server) => {
+    fn pass_on(&self, notification: ServerNotification) {
+        match notification {
+            ServerNotification::Resources { server } if self.view.shows_server(&server) => {
                 self.tell(Change::Resources);
             }
-            News::Resource { server, uri } if self.view.shows_server(&server) => {
+            ServerNotification::Resource { server, uri } if self.view.shows_server(&server) => {
                 self.tell(Change::Resource(uri.into()));
             }
-            News::Resources { .. } | News::Resource { .. } => {}
+            ServerNotification::Resources { .. } | ServerNotification::Resource { .. } => {}
         }
     }
 
     fn tell(&self, change: Change) {
-        // Nobody listens where there are no clients.
+        // Without clients there is no receiver.
         drop(self.changes.send(change));
     }
 }

@@ -3,22 +3,27 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::response::Response as RoutedResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use futures_util::StreamExt as _;
 use haft::Runtime;
-use haft::mcp_server::{Events, HttpEndpoint, Principal, Reply, ReplyBody};
+use haft::mcp_server::{HttpEndpoint, Principal, Reply, ReplyBody, ReplyEvents};
 
 use super::Hub;
 use super::endpoints::Endpoints;
-use crate::serve::{Caller, EndsByItself, Problem, is_json, read_body};
+use crate::serve::{
+    BODY_COPIES, Caller, DirectRequest, EndsByItself, Problem, Response, ResponseBody, read_body,
+    read_bytes, require_json,
+};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Room for the headers of an answer. hyper uses it again for the headers of the next request.
+const HEADERS: usize = 14;
 
 /// The endpoints of the gateway.
 #[derive(Clone)]
@@ -27,8 +32,8 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Serves a toolbox, as its configuration says from time to time. `hub` is what hears its servers. Needs
-    /// a tokio runtime around it.
+    /// Serves a toolbox with its current configuration. `hub` receives its servers' messages. Needs a tokio runtime
+    /// around it.
     pub fn new(runtime: Runtime, hub: Hub) -> Self {
         Self { endpoints: Endpoints::new(runtime, hub) }
     }
@@ -44,12 +49,27 @@ impl Mount {
             .with_state(self.clone())
     }
 
-    /// Ends every session.
-    pub fn stop(&self) {
-        self.endpoints.stop();
+    /// Returns true if a POST to this path is for the gateway.
+    pub(crate) fn answers(path: &str) -> bool {
+        path == "/mcp"
+            || path.strip_prefix("/mcp/").is_some_and(|it| !it.is_empty() && !it.contains('/'))
     }
 
-    /// What answers a request. Names of profiles need no escaping, so the path has them as they are.
+    /// Answers a POST that the router has not seen.
+    pub(crate) async fn post(&self, request: DirectRequest) -> Result<Response, Problem> {
+        let DirectRequest { uri, headers, body, caller, memory } = request;
+        require_json(&headers)?;
+        let endpoint = self.endpoint(&caller, &uri)?;
+        let body = read_bytes(&headers, body, memory.as_ref(), BODY_COPIES).await?;
+        Ok(respond(endpoint.post(&principal(&caller), &headers, &body).await))
+    }
+
+    /// Ends every session.
+    pub async fn stop(&self) {
+        self.endpoints.stop().await;
+    }
+
+    /// The endpoint of a request. Names of profiles need no escaping, so the path has them unmodified.
     fn endpoint(&self, caller: &Caller, uri: &Uri) -> Result<Arc<HttpEndpoint>, Problem> {
         self.endpoints.find(caller, uri.path().strip_prefix("/mcp/"))
     }
@@ -59,34 +79,33 @@ async fn message(
     State(mount): State<Mount>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, Problem> {
-    if !is_json(request.headers()) {
-        let detail = "the body must be JSON, and `Content-Type` does not say so";
-        return Err(
-            Problem::unsupported_media_type(detail).remedy("send `Content-Type: application/json`")
-        );
-    }
+) -> Result<RoutedResponse, Problem> {
+    require_json(request.headers())?;
     let endpoint = mount.endpoint(&caller, request.uri())?;
     let (headers, body) = read_body(request).await?;
-    Ok(respond(endpoint.post(&principal(&caller), &headers, &body).await))
+    Ok(routed(endpoint.post(&principal(&caller), &headers, &body).await))
 }
 
 async fn events(
     State(mount): State<Mount>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<RoutedResponse, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.get(&principal(&caller), request.headers())))
+    Ok(routed(endpoint.get(&principal(&caller), request.headers())))
 }
 
 async fn end(
     State(mount): State<Mount>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<RoutedResponse, Problem> {
     let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(respond(endpoint.delete(&principal(&caller), request.headers())))
+    Ok(routed(endpoint.delete(&principal(&caller), request.headers())))
+}
+
+fn routed(reply: Reply) -> RoutedResponse {
+    respond(reply).map(ResponseBody::into_routed)
 }
 
 /// The caller as the MCP endpoint knows it. Its sessions and suspended requests end with its key.
@@ -96,33 +115,35 @@ fn principal(caller: &Caller) -> Principal {
 
 fn respond(reply: Reply) -> Response {
     let Reply { status, session, body } = reply;
-    let mut response = match body {
-        ReplyBody::Empty => status.into_response(),
+    let mut headers = HeaderMap::with_capacity(HEADERS);
+    let (body, ends_by_itself) = match body {
+        ReplyBody::Empty => (Bytes::new().into(), false),
         ReplyBody::Json(message) => {
-            (status, [(CONTENT_TYPE, "application/json")], message).into_response()
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            (Bytes::from(message).into(), false)
         }
-        ReplyBody::News(events) => stream(status, events),
-        ReplyBody::Course(events) => {
-            let mut response = stream(status, events);
-            response.extensions_mut().insert(EndsByItself);
-            response
-        }
+        ReplyBody::Notifications(events) => (stream(&mut headers, events), false),
+        ReplyBody::Response(events) => (stream(&mut headers, events), true),
     };
     if status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(axum::http::header::ALLOW, HeaderValue::from_static("POST"));
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
     if let Some(session) = session {
-        response.headers_mut().insert(SESSION, session);
+        headers.insert(SESSION, session);
+    }
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    if ends_by_itself {
+        response.extensions_mut().insert(EndsByItself);
     }
     response
 }
 
-fn stream(status: StatusCode, events: Events) -> Response {
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // What stands between must not wait for more.
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    ];
-    (status, headers, Body::from_stream(events.map(Ok::<_, Infallible>))).into_response()
+fn stream(headers: &mut HeaderMap, events: ReplyEvents) -> ResponseBody {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies must not buffer.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    Body::from_stream(events.map(Ok::<_, Infallible>)).into()
 }

@@ -1,12 +1,12 @@
-//! What hears the servers behind the gateway, and answers those that no client is behind.
+//! Receives the messages of servers behind the gateway, and answers those without a client.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use haft::agent::Sampler;
 use haft::extension::UI_EXTENSION;
 use haft::oauth::BoxFuture;
-use haft::{Inbox, Origin, Refusal, ServerHandler};
+use haft::{CallOrigin, HumanInbox, Refusal, ServerHandler};
+use haft_agent::Sampler;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,28 +14,28 @@ use tokio::sync::broadcast;
 
 use super::people;
 
-/// How much news may wait to be looked at.
-const NEWS_MAX: usize = 1024;
+/// Notifications that may wait for the gateways.
+const NOTIFICATIONS_MAX: usize = 1024;
 
 /// The kind of user interface that passes through to clients (MCP Apps).
 const APP_MIME_TYPE: &str = "text/html;profile=mcp-app";
 
-/// Hears the servers of a toolbox, and tells its gateways what concerns their clients. Give it to the
-/// runtime as its `server_handler`.
+/// Receives messages of a toolbox's servers, and forwards them to the gateways whose clients they concern. Give it to
+/// the runtime as its `server_handler`.
 #[derive(Clone)]
 pub struct Hub {
-    news: broadcast::Sender<News>,
+    notifications: broadcast::Sender<ServerNotification>,
     /// Where people are asked. There is none where the client is all there is.
-    inbox: Option<Inbox>,
-    /// What answers servers that ask a model, where no client does.
+    inbox: Option<HumanInbox>,
+    /// Answers sampling requests if no client does.
     sampler: Arc<ArcSwapOption<Sampler>>,
-    /// Whether servers with `sampling: ask` need not be asked about.
+    /// True if servers with `sampling: ask` need no approval.
     agrees: bool,
 }
 
-/// Something a server told.
+/// A notification of a server.
 #[derive(Debug, Clone)]
-pub(super) enum News {
+pub(super) enum ServerNotification {
     /// The list of its resources is another one.
     Resources { server: String },
     /// One of its resources is another one.
@@ -45,7 +45,7 @@ pub(super) enum News {
 impl Default for Hub {
     fn default() -> Self {
         Self {
-            news: broadcast::Sender::new(NEWS_MAX),
+            notifications: broadcast::Sender::new(NOTIFICATIONS_MAX),
             inbox: None,
             sampler: Arc::default(),
             agrees: false,
@@ -55,7 +55,7 @@ impl Default for Hub {
 
 impl Hub {
     /// Asks people in `inbox`, which has to be the runtime's own, where no client can be asked.
-    pub fn with_inbox(inbox: Inbox) -> Self {
+    pub fn with_inbox(inbox: HumanInbox) -> Self {
         Self { inbox: Some(inbox), ..Self::default() }
     }
 
@@ -71,18 +71,18 @@ impl Hub {
         self
     }
 
-    /// Whether people can be asked beside the clients.
+    /// Returns true if people can be asked beside the clients.
     pub(super) fn asks_people(&self) -> bool {
         self.inbox.is_some()
     }
 
-    pub(super) fn listen(&self) -> broadcast::Receiver<News> {
-        self.news.subscribe()
+    pub(super) fn listen(&self) -> broadcast::Receiver<ServerNotification> {
+        self.notifications.subscribe()
     }
 }
 
 impl ServerHandler for Hub {
-    /// What some client may be able to do. Which one can is seen when a server asks.
+    /// Capabilities that some client may have. The client is chosen when a server asks.
     fn capabilities(&self, _: &str) -> Value {
         json!({
             "sampling": {},
@@ -98,12 +98,14 @@ impl ServerHandler for Hub {
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, bool> {
-        Box::pin(async move { self.approve_sampling_for(&Origin::default(), server, params).await })
+        Box::pin(
+            async move { self.approve_sampling_for(&CallOrigin::default(), server, params).await },
+        )
     }
 
     fn approve_sampling_for<'a>(
         &'a self,
-        call: &'a Origin,
+        call: &'a CallOrigin,
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, bool> {
@@ -134,19 +136,19 @@ impl ServerHandler for Hub {
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
-        Box::pin(async move { self.elicit_for(&Origin::default(), server, params).await })
+        Box::pin(async move { self.elicit_for(&CallOrigin::default(), server, params).await })
     }
 
     fn elicit_for<'a>(
         &'a self,
-        call: &'a Origin,
+        call: &'a CallOrigin,
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async move {
             match &self.inbox {
                 Some(inbox) => people::elicit(inbox, call, server, params).await,
-                None => Err(Refusal::new("there is nobody to ask")),
+                None => Err(Refusal::new("no person can be asked")),
             }
         })
     }
@@ -157,16 +159,16 @@ impl ServerHandler for Hub {
             uri: String,
         }
         let server = server.to_owned();
-        let news = match method {
-            "notifications/resources/list_changed" => News::Resources { server },
+        let notification = match method {
+            "notifications/resources/list_changed" => ServerNotification::Resources { server },
             "notifications/resources/updated" => {
                 let read = params.and_then(|params| serde_json::from_str(params.get()).ok());
                 let Some(Updated { uri }) = read else { return };
-                News::Resource { server, uri }
+                ServerNotification::Resource { server, uri }
             }
             _ => return,
         };
-        // Nobody listens where there are no clients.
-        drop(self.news.send(news));
+        // Without clients there is no receiver.
+        drop(self.notifications.send(notification));
     }
 }

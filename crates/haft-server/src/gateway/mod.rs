@@ -1,7 +1,8 @@
 //! The toolbox as an MCP server: what it offers to clients, whatever carries their messages.
 //!
-//! Every call takes the one path of [`haft::call`], so limits, checks and the log hold for clients too.
+//! Every call takes the one path of `haft::call`, so limits, checks and the log hold for clients too.
 
+mod caller_handle;
 mod completion;
 mod content;
 mod endpoints;
@@ -11,7 +12,6 @@ mod hub;
 mod page;
 mod people;
 mod prompts;
-mod requester;
 mod resources;
 mod search;
 mod template;
@@ -24,13 +24,16 @@ use std::time::{Duration, Instant};
 
 use haft::config::choices::Surface;
 use haft::extension::UI_EXTENSION;
-use haft::mcp_server::{About, Change, ClientRequest, Peer, Service, Subscription};
+use haft::mcp_server::{
+    About, Change, ClientRequest, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, ParamHeaders,
+    Peer, Service, Subscription,
+};
 use haft::oauth::BoxFuture;
 use haft::{INSTRUCTIONS_BYTES_MAX, NAME_BYTES_MAX, RpcError, Runtime};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer};
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -41,36 +44,30 @@ pub use hub::Hub;
 pub(crate) use tools::LATE_WAIT_MAX;
 pub use view::View;
 
-/// JSON-RPC: the method does not exist.
-const METHOD_NOT_FOUND: i64 = -32601;
-/// JSON-RPC: the parameters are wrong.
-const INVALID_PARAMS: i64 = -32602;
-/// JSON-RPC: we failed.
-const INTERNAL_ERROR: i64 = -32603;
 /// The longest URI of a resource or template that is looked up.
 const URI_BYTES_MAX: usize = 8 * 1024;
-/// How many changes may wait for a slow client; one that missed some asks for every list anew.
+/// Changes that may wait for a slow client; one that missed some requests every list again.
 const CHANGES_MAX: usize = 256;
 
-/// How long the first answer to a client waits for servers that are being connected: it says how they want to be used.
+/// Time that the first answer to a client waits for connecting servers: it contains their instructions.
 const INSTRUCTIONS_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A toolbox as MCP clients see it.
 pub struct Gateway {
     runtime: Runtime,
     view: View,
-    /// Whether people are asked to agree to calls, beside the client's own.
+    /// True if people are asked to approve calls, beside the client's own user.
     asks_people: bool,
     changes: broadcast::Sender<Change>,
-    /// When servers were last asked for a resource that nobody knew.
+    /// The last query of servers for an unknown resource.
     asked_again: Mutex<Option<Instant>>,
     _following: DropGuard,
 }
 
 impl Gateway {
-    /// Offers what `view` lets through of the toolbox. `hub` is what hears its servers. Needs a tokio
-    /// runtime around it.
-    pub fn new(runtime: Runtime, view: View, hub: &Hub) -> Arc<Self> {
+    /// Offers the part of the toolbox that `view` shows. `hub` receives its servers' messages. `tasks` waits for the
+    /// tasks it starts. Needs a tokio runtime around it.
+    pub fn new(runtime: Runtime, view: View, hub: &Hub, tasks: &TaskTracker) -> Arc<Self> {
         let end = CancellationToken::new();
         let changes = broadcast::Sender::new(CHANGES_MAX);
         let gateway = Arc::new(Self {
@@ -82,13 +79,13 @@ impl Gateway {
             _following: end.clone().drop_guard(),
         });
         let following = follow::follow(Arc::downgrade(&gateway), hub.listen());
-        TaskTracker::new().spawn(async move {
+        tasks.spawn(async move {
             let _ = end.run_until_cancelled(following).await;
         });
         gateway
     }
 
-    /// How the toolbox wants to be used: Haft's own words for its surface, then those of the servers it shows.
+    /// Instructions of the toolbox: Haft's own for its surface, then those of the servers it shows.
     fn instructions(&self) -> Option<String> {
         let own = match self.view.surface() {
             Surface::All => None,
@@ -101,16 +98,20 @@ impl Gateway {
     }
 
     async fn answer(&self, request: ClientRequest) -> Result<Box<RawValue>, RpcError> {
-        let ClientRequest { method, params, peer } = request;
+        let ClientRequest { method, params, tool, peer } = request;
         let params = params.as_deref();
-        match method.as_str() {
+        if let Some(tool) = tool {
+            check_length("name", &tool.name, NAME_BYTES_MAX)
+                .map_err(|problem| invalid(&problem))?;
+            return match self.view.surface() {
+                Surface::All => self.call_tool(tool, peer).await,
+                Surface::Search => self.call_search_tool(tool, peer).await,
+            };
+        }
+        match &*method {
             "tools/list" => match self.view.surface() {
                 Surface::All => self.list_tools(params, &peer).await,
                 Surface::Search => self.list_search_tools(params),
-            },
-            "tools/call" => match self.view.surface() {
-                Surface::All => self.call_tool(params, peer).await,
-                Surface::Search => self.call_search_tool(params, peer).await,
             },
             "prompts/list" => self.list_prompts(params).await,
             "prompts/get" => self.get_prompt(params, peer).await,
@@ -166,14 +167,11 @@ impl Service for Gateway {
         self.changes.subscribe()
     }
 
-    fn input_schema(&self, tool: &str) -> Option<Value> {
+    fn param_headers(&self, tool: &str) -> Option<ParamHeaders> {
         if self.view.surface() == Surface::Search {
             return None;
         }
-        let look = |server: Option<&str>, schema: &Value| {
-            self.view.shows_tool(server, tool).then(|| schema.clone())
-        };
-        self.runtime.with_tool(tool, look)?
+        self.runtime.param_headers(tool, |server| self.view.shows_tool(server, tool))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{invalid, read, result};
 
-/// How many items one page has.
+/// Items per page.
 const PAGE: usize = 250;
 
 #[derive(Deserialize)]
@@ -15,7 +15,7 @@ struct ListParams {
     cursor: Option<String>,
 }
 
-/// Whether this asks for the first page.
+/// Returns true if this asks for the first page.
 pub(super) fn is_first(params: Option<&RawValue>) -> bool {
     read::<ListParams>(params).is_ok_and(|params| params.cursor.is_none())
 }

@@ -1,14 +1,14 @@
-//! What servers want of people, asked in the inbox.
+//! Servers' questions to people, asked in the inbox.
 
-use haft::inbox::{Ask, Inbox, Kind, NoAnswer};
-use haft::text::{printable, printable_block};
-use haft::{Origin, Refusal};
+use haft::human_input::{HumanInbox, HumanInputError, HumanQuestion, ItemKind};
+use haft::{CallOrigin, Refusal};
 use haft_bounds::parse_error::describe;
+use haft_text::{printable, printable_block};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How much of a request to the model is in the question itself.
+/// Largest part of a model request in the question itself.
 const SHOWN_CHARS_MAX: usize = 500;
 
 const ALLOW: &str = "allow";
@@ -16,17 +16,17 @@ const DENY: &str = "deny";
 /// The one answer to a server that wants an address to be opened.
 const OPENED: &str = "opened";
 
-/// Whether a person lets a server use the model this once. The question says what it would be asked last; the
-/// whole request, with what the model would be told before, lies beside it.
+/// Asks a person to approve one sampling request of a server. The question has the last message; the whole request,
+/// with the system prompt, is attached.
 pub(super) async fn approve_sampling(
-    inbox: &Inbox,
-    call: &Origin,
+    inbox: &HumanInbox,
+    call: &CallOrigin,
     server: &str,
     params: &RawValue,
 ) -> bool {
     let question =
         format!("May the server `{}` ask the model: {}", printable(server), short(params));
-    let ask = Ask::new(Kind::Sampling, question)
+    let ask = HumanQuestion::new(ItemKind::Sampling, question)
         .options([ALLOW, DENY])
         .server(server)
         .arguments(params)
@@ -36,14 +36,14 @@ pub(super) async fn approve_sampling(
 
 /// A server's question to a person: the result of `elicitation/create`.
 pub(super) async fn elicit(
-    inbox: &Inbox,
-    call: &Origin,
+    inbox: &HumanInbox,
+    call: &CallOrigin,
     server: &str,
     params: &RawValue,
 ) -> Result<Value, Refusal> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Wanted {
+    struct ElicitationParams {
         #[serde(default)]
         message: String,
         #[serde(default)]
@@ -51,17 +51,18 @@ pub(super) async fn elicit(
         #[serde(default)]
         url: Option<String>,
     }
-    let Wanted { message, requested_schema, url } =
-        serde_json::from_str(params.get()).map_err(|error| {
-            Refusal::new(format!("the question cannot be read: {}", describe(&error)))
-        })?;
+    let ElicitationParams { message, requested_schema, url } = serde_json::from_str(params.get())
+        .map_err(|error| {
+        Refusal::new(format!("the question cannot be read: {}", describe(&error)))
+    })?;
     let message = printable_block(&message);
     let ask = match &url {
-        // What is done at an address stays between the person and whoever is there.
+        // The exchange at an address stays between the person and that site.
         Some(url) => {
-            Ask::new(Kind::Elicitation, format!("{message}\n{}", printable(url))).options([OPENED])
+            HumanQuestion::new(ItemKind::Elicitation, format!("{message}\n{}", printable(url)))
+                .options([OPENED])
         }
-        None => Ask::new(Kind::Elicitation, message),
+        None => HumanQuestion::new(ItemKind::Elicitation, message),
     };
     let ask = match requested_schema {
         Some(schema) if url.is_none() => ask.schema(schema),
@@ -70,13 +71,13 @@ pub(super) async fn elicit(
     match inbox.ask(ask.server(server).origin(call.clone())).await {
         Ok(_) if url.is_some() => Ok(json!({ "action": "accept" })),
         Ok(content) => Ok(json!({ "action": "accept", "content": content })),
-        Err(NoAnswer::Refused { .. }) => Ok(json!({ "action": "decline" })),
-        Err(NoAnswer::Expired { .. }) => Ok(json!({ "action": "cancel" })),
+        Err(HumanInputError::Refused { .. }) => Ok(json!({ "action": "decline" })),
+        Err(HumanInputError::Expired { .. }) => Ok(json!({ "action": "cancel" })),
         Err(no_answer) => Err(Refusal::new(no_answer.to_string())),
     }
 }
 
-/// What the model would be asked last, or the request itself where that cannot be told.
+/// The last message for the model, or the request itself if it cannot be read.
 fn short(params: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Sampling<'a> {

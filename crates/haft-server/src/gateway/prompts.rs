@@ -8,8 +8,8 @@ use haft::{PromptDescription, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::caller_handle::GatewayClient;
 use super::page::{is_first, page};
-use super::requester::Behind;
 use super::{Gateway, invalid, read, result, short_name};
 
 /// A prompt under the name it has here.
@@ -79,7 +79,7 @@ impl Gateway {
         let GetParams { name, arguments } = read(params)?;
         let Shown { server, name, .. } = self.prompt(&name)?;
         let params = result(&Forwarded { name: &name, arguments: arguments.as_deref() })?;
-        let behind = Arc::new(Behind(peer)) as _;
-        self.runtime.forward(&server, "prompts/get", Some(&name), &params, &behind).await
+        let client = Arc::new(GatewayClient(peer)) as _;
+        self.runtime.forward(&server, "prompts/get", Some(&name), &params, &client).await
     }
 }

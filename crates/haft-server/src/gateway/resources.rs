@@ -10,18 +10,18 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::caller_handle::GatewayClient;
 use super::page::{is_first, page};
-use super::requester::Behind;
 use super::template::{Reach, matches, may_match};
 use super::{Gateway, INVALID_PARAMS, read, result, short_uri};
 
 /// Legacy era: there is no such resource. The modern one has no code of its own for that.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
-/// How long after servers were asked for a resource that nobody knew they are left alone.
+/// Pause after servers were queried for an unknown resource.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// What servers have, by server.
+/// Resources by server.
 type Listed = Vec<(String, Arc<Resources>)>;
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct ReadParams {
     uri: String,
 }
 
-/// How many templates are compared with a URI on an async worker.
+/// Largest number of templates that are compared with a URI on an async worker.
 const TEMPLATES_AT_ONCE_MAX: usize = 16;
 
 impl Gateway {
@@ -80,9 +80,9 @@ impl Gateway {
         let era = peer.era();
         let server = self.server_of(&uri).await.ok_or_else(|| not_found(&uri, era))?;
         let params = result(&json!({ "uri": uri }))?;
-        let behind = Arc::new(Behind(peer)) as _;
+        let client = Arc::new(GatewayClient(peer)) as _;
         let forwarded =
-            self.runtime.forward(&server, "resources/read", Some(&uri), &params, &behind).await;
+            self.runtime.forward(&server, "resources/read", Some(&uri), &params, &client).await;
         // Each era has its own word for it.
         forwarded.map_err(|error| match error.code {
             RESOURCE_NOT_FOUND => RpcError { message: error.message, ..not_found(&uri, era) },
@@ -109,8 +109,8 @@ impl Gateway {
         listed.into_iter().find(|(_, resources)| has(resources)).map(|(server, _)| server)
     }
 
-    /// Whether servers may be asked for their resources because of one that nobody knows: whoever asks for
-    /// many such must not keep them busy.
+    /// Returns true if servers may be queried for an unknown resource: a client that requests many such must not keep
+    /// them busy.
     fn may_ask_again(&self) -> bool {
         let mut asked = self.asked_again.lock().unwrap_or_else(PoisonError::into_inner);
         let may = asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN_AFTER);
@@ -120,7 +120,7 @@ impl Gateway {
         may
     }
 
-    /// The server that has a resource. What is known is enough for most; else all are asked again.
+    /// The server that has a resource. Known lists are enough for most; otherwise all servers are queried again.
     async fn server_of(&self, uri: &str) -> Option<String> {
         let known = self.runtime.known_resources(|server| self.view.shows_server(server));
         let (known, found) = owner(known, uri).await;

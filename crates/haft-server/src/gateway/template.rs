@@ -2,15 +2,15 @@
 
 use regex::RegexBuilder;
 
-/// How long a template may be, and how many variables it may have. What is beyond has no URIs.
+/// Longest template, and largest number of its variables. A template beyond has no URIs.
 const TEMPLATE_BYTES_MAX: usize = 2048;
 pub(super) const VARIABLES_MAX: usize = 32;
-/// How long a URI may be that is looked for among templates.
+/// Longest URI that is looked for among templates.
 const URI_BYTES_MAX: usize = 8 * 1024;
-/// How large the automaton of a template may be.
+/// Largest automaton of a template.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// How strictly a variable part is taken.
+/// Strictness of a variable part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// As the standard has it: `{name}` is one segment.
@@ -19,7 +19,7 @@ pub(super) enum Reach {
     Anything,
 }
 
-/// Whether `uri` may be one of the template's.
+/// Returns true if `uri` may be one of the template's.
 pub(super) fn matches(template: &str, uri: &str, reach: Reach) -> bool {
     if !may_match(template, uri) {
         return false;
@@ -29,14 +29,14 @@ pub(super) fn matches(template: &str, uri: &str, reach: Reach) -> bool {
     let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
         pattern.push_str(&regex::escape(literal));
-        let Some((expression, behind)) = after.split_once('}') else { return false };
+        let Some((expression, tail)) = after.split_once('}') else { return false };
         pattern.push_str(match (expression.as_bytes().first(), reach) {
             // Reserved, fragment, path, query: whatever comes, or nothing.
             (Some(b'+' | b'#' | b'.' | b'/' | b';' | b'?' | b'&'), _) => ".*",
             (_, Reach::Segment) => "[^/]+",
             (_, Reach::Anything) => ".+",
         });
-        rest = behind;
+        rest = tail;
     }
     pattern.push_str(&regex::escape(rest));
     pattern.push('$');
@@ -44,8 +44,8 @@ pub(super) fn matches(template: &str, uri: &str, reach: Reach) -> bool {
     pattern.is_ok_and(|pattern| pattern.is_match(uri))
 }
 
-/// Whether it is worth a closer look: the limits hold, and the URI begins as the template does. Takes
-/// nanoseconds, where making an expression takes a thousand times as long.
+/// Returns true if a closer look is worthwhile: the limits hold, and the URI has the template's prefix. Takes
+/// nanoseconds; compiling an expression takes a thousand times as long.
 pub(super) fn may_match(template: &str, uri: &str) -> bool {
     let begins = template.split_once('{').map_or(template, |(literal, _)| literal);
     template.len() <= TEMPLATE_BYTES_MAX

@@ -4,37 +4,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft::extension::UI_EXTENSION;
-use haft::mcp_server::Peer;
-use haft::{Code, Envelope, Era, RpcError, ToolCall, ToolDescription, ToolOffer};
-use serde::Deserialize;
+use haft::mcp_server::{Peer, ToolRequest};
+use haft::{
+    CallRefusal, Code, Envelope, Era, ErrorBody, RpcError, RpcFailure, Stage, ToolCall,
+    ToolDescription, ToolOffer,
+};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::caller_handle::GatewayClient;
 use super::content::call_result;
 use super::page::{is_first, page};
-use super::requester::Behind;
-use super::{Gateway, INVALID_PARAMS, read, result, short_name};
+use super::{Gateway, INVALID_PARAMS, result};
 use crate::serve::name_of;
 
-/// Where a tool's `_meta` says how it is registered here.
+/// Key of a tool's `_meta` with its registration.
 const REGISTRATION: &str = "haft/registration";
-/// How long a list waits for servers that are being connected. What comes later is announced.
+/// Time that a list waits for connecting servers. Later changes are announced.
 pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// For tools with `approval: ask`, where the client is the only one there.
-const HOW_TO_AGREE: &str = "nobody can be asked over stdio: connect the client to `haft serve`, where people agree \
-                            in the inbox";
+const APPROVAL_HINT: &str = "approvals are not possible over stdio: connect the client to `haft serve`, where people approve in the inbox";
 
-#[derive(Deserialize)]
-pub(super) struct CallParams {
-    #[serde(deserialize_with = "short_name")]
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) arguments: Option<Box<RawValue>>,
-}
-
-/// Who calls the tools that a client lists.
+/// The callers of the tools that a client lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callers {
     /// A model alone.
@@ -60,7 +53,7 @@ impl Gateway {
             .collect()
     }
 
-    /// Whether this endpoint shows models a tool of this name.
+    /// Returns true if this endpoint shows models a tool of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         let is_shown = |server: Option<&str>, _: &Value| self.view.shows_tool(server, name);
         self.runtime.with_tool(name, is_shown).unwrap_or(false) && !self.runtime.is_app_only(name)
@@ -95,10 +88,10 @@ impl Gateway {
 
     pub(super) async fn call_tool(
         &self,
-        params: Option<&RawValue>,
+        tool: ToolRequest,
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
-        let CallParams { name, arguments } = read(params)?;
+        let ToolRequest { name, arguments } = tool;
         let callers = Callers::of(&peer);
         self.run(name, arguments, peer, callers).await
     }
@@ -111,19 +104,22 @@ impl Gateway {
         peer: Peer,
         callers: Callers,
     ) -> Result<Box<RawValue>, RpcError> {
-        let arguments = arguments.map_or_else(|| "{}".into(), Box::<str>::from);
-        let mut call = ToolCall::from_text(name, arguments)
+        let call = match arguments {
+            Some(arguments) => ToolCall::from_json(name, arguments),
+            None => ToolCall::from_text(name, "{}"),
+        };
+        let mut call = call
             .caller(name_of(peer.principal()))
             .owner(peer.principal())
-            .on_behalf_of(Arc::new(Behind(peer.clone())));
+            .on_behalf_of(Arc::new(GatewayClient(peer.clone())));
         if callers == Callers::Models {
             call = call.by_model();
         }
         call =
-            if self.asks_people { call.asking_people() } else { call.how_to_agree(HOW_TO_AGREE) };
+            if self.asks_people { call.asking_people() } else { call.approval_hint(APPROVAL_HINT) };
         if !self.view.is_whole() {
             let view = self.view.clone();
-            call = call.seeing(move |server, name| view.shows_tool(server, name));
+            call = call.visible_tools(move |server, name| view.shows_tool(server, name));
         }
         // The era without sessions has nothing that calls would share.
         if peer.era() == Era::Legacy {
@@ -134,27 +130,23 @@ impl Gateway {
                 .on_progress(move |it| peer.progress(it.progress, it.total, it.message.as_deref()));
         }
         let (envelope, raw) = self.runtime.call_raw(call).await;
-        // What a server answered goes to the client as it is, also where it says that it failed.
+        // A server's answer goes to the client unmodified, also if it reports a failure.
         if let Some(raw) = raw {
             return Ok(raw);
         }
         match &envelope.error {
             Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
-            Some(_) => match refused_by_server(&envelope) {
-                Some(refusal) => Err(refusal),
-                None if !self.asks_people => result(&call_result(&told_how(envelope))),
-                None => result(&call_result(&envelope)),
-            },
-            None => result(&call_result(&envelope)),
+            Some(ErrorBody { rpc: Some(failure), .. }) => Err(server_error(failure)),
+            Some(_) if !self.asks_people => result(&call_result(&with_remedy(envelope))),
+            Some(_) | None => result(&call_result(&envelope)),
         }
     }
 }
 
-/// The answer to a call that nobody could agree to, with what to do in its text: a client sees no more than that.
-fn told_how(mut envelope: Envelope) -> Envelope {
+/// The result of a call that no person could approve, with the remedy in its text: a client sees nothing else.
+fn with_remedy(mut envelope: Envelope) -> Envelope {
     if let Some(error) = &mut envelope.error
-        && error.code == Code::Denied
-        && error.details.is_null()
+        && error.stage == Stage::Refused(CallRefusal::NotApproved)
         && let Some(remedy) = &error.remedy
     {
         error.message = format!("{}; {remedy}", error.message);
@@ -162,7 +154,7 @@ fn told_how(mut envelope: Envelope) -> Envelope {
     envelope
 }
 
-/// A tool as clients see it: what its server says, and how it is registered here.
+/// A tool as clients see it: its server's definition, and its registration here.
 fn described(offer: ToolOffer) -> ToolDescription {
     let ToolOffer { mut description, registration, app_only: _ } = offer;
     // Haft follows tasks of servers itself: clients need not ask for one, and some refuse to call such a tool.
@@ -180,13 +172,13 @@ fn unknown(tool: &str) -> RpcError {
     RpcError::new(INVALID_PARAMS, format!("Unknown tool: {tool}"))
 }
 
-/// The error of a server that refused the call, as the server wrote it.
-fn refused_by_server(envelope: &Envelope) -> Option<RpcError> {
-    let details = &envelope.error.as_ref()?.details;
-    let data = details.get("data").filter(|data| !data.is_null());
-    Some(RpcError {
-        code: details.get("rpc_code")?.as_i64()?,
-        message: details.get("rpc_message")?.as_str()?.to_owned(),
+/// The error of a server that rejected the call, as the server wrote it.
+fn server_error(failure: &RpcFailure) -> RpcError {
+    let RpcFailure { code, message, data } = failure;
+    let data = data.as_ref().filter(|data| !data.is_null());
+    RpcError {
+        code: *code,
+        message: message.clone(),
         data: data.and_then(|data| to_raw_value(data).ok()),
-    })
+    }
 }

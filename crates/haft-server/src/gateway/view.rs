@@ -19,28 +19,28 @@ impl View {
         Self { runtime: runtime.clone(), profile: profile.map(ToOwned::to_owned), surface: None }
     }
 
-    /// With this surface, whatever the configuration says.
+    /// Sets the surface, overriding the configuration.
     #[must_use]
     pub fn with_surface(self, surface: Surface) -> Self {
         Self { surface: Some(surface), ..self }
     }
 
-    /// Whether nothing is hidden.
+    /// Returns true if nothing is hidden.
     pub(super) fn is_whole(&self) -> bool {
         self.profile.is_none()
     }
 
-    /// Whether a tool is shown; `server` is none for a local one.
+    /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
         self.shows(|profile| profile.shows_tool(server, name))
     }
 
-    /// Whether prompts and resources of a server are shown.
+    /// Returns true if prompts and resources of a server are shown.
     pub(super) fn shows_server(&self, server: &str) -> bool {
         self.shows(|profile| profile.shows_server(server))
     }
 
-    /// How tools are shown.
+    /// Presentation of the tools.
     pub(super) fn surface(&self) -> Surface {
         let config = self.runtime.config();
         let configured = match &self.profile {

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::key::{Key, KeyDigest, Scope};
 use super::used;
 
-/// How many keys there may be.
+/// Largest number of keys.
 pub const KEYS_MAX: usize = 1000;
-/// How long a key's name may be.
+/// Longest name of a key.
 const NAME_CHARS_MAX: usize = 64;
-/// How large the file may be: a thousand keys take a quarter of it.
+/// Largest size of the file: a thousand keys take a quarter of it.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
@@ -33,23 +33,23 @@ pub struct KeyFile {
 pub struct KeyEntry {
     /// Its name.
     pub name: String,
-    /// What it permits.
+    /// Its permissions.
     pub scope: Scope,
     /// The profile it is bound to: it may use the gateway's endpoint of that one, and nothing else.
     pub profile: Option<String>,
-    /// What it is recognised by.
+    /// Its hash.
     pub digest: KeyDigest,
     /// When it was made.
     pub created: Timestamp,
 }
 
-/// What can be wrong with the keys.
+/// Errors of the key file.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file, its folder or its lock cannot be used.
     #[error("cannot {action} `{}`", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         action: &'static str,
         /// With what.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum KeyError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// Others than the owner may write the file.
@@ -71,7 +71,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// A name that no key may have.
-    #[error("`{name}` is no name for a key")]
+    #[error("`{name}` is not a valid key name")]
     Name {
         /// The name.
         name: String,
@@ -99,14 +99,14 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// What to do next.
+    /// The next step for the caller.
     pub fn remedy(&self) -> String {
         match self {
             Self::Io { path, .. } => {
                 format!("make sure that `{}` can be read and written", path.display())
             }
             Self::Invalid { path, .. } => format!(
-                "mend `{0}`, or delete it and create the keys anew with `haft keys create`",
+                "fix `{0}`, or delete it and create the keys again with `haft keys create`",
                 path.display()
             ),
             Self::Exposed { path } => format!("run `chmod 600 {}`", path.display()),
@@ -136,7 +136,7 @@ impl KeyFile {
         &self.path
     }
 
-    /// Makes a key. Its text is in nobody's hands but the caller's.
+    /// Creates a key. Only the caller gets its secret.
     pub fn create(&self, name: &str, scope: Scope) -> Result<(Key, KeyEntry), KeyError> {
         self.add(name, scope, None)
     }
@@ -168,7 +168,7 @@ impl KeyFile {
             return Err(KeyError::TooMany);
         }
         let key = Key::random(scope).map_err(KeyError::Random)?;
-        // Whole seconds: nobody needs more of when a key was made.
+        // Whole seconds are precise enough for the creation time of a key.
         let created = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
         let name = name.to_owned();
         let entry = KeyEntry { name, scope, profile, digest: key.digest(), created };
@@ -182,7 +182,7 @@ impl KeyFile {
         let _lock = self.lock()?;
         let mut keys = self.list()?;
         let Some(place) = keys.iter().position(|key| key.name == name) else {
-            let nearest = haft::nearest(name, keys.iter().map(|key| key.name.as_str()));
+            let nearest = haft_text::nearest(name, keys.iter().map(|key| key.name.as_str()));
             let nearest = nearest.map(str::to_owned);
             return Err(KeyError::Unknown { name: name.to_owned(), nearest });
         };
@@ -206,7 +206,7 @@ impl KeyFile {
     /// The file's content; `None` where there is no file.
     pub(super) fn read(&self) -> Result<Option<Vec<u8>>, KeyError> {
         let opened = fs::metadata(&self.path).and_then(|it| {
-            // Opening a pipe waits for whoever writes to it, which may be nobody.
+            // Opening a pipe would wait for its writer, which may not exist.
             if it.is_file() {
                 File::open(&self.path)
             } else {
@@ -273,12 +273,12 @@ impl KeyFile {
     }
 }
 
-/// Puts a file in place so that a reader finds the old one or the new one, also after a power cut. The
-/// caller holds the lock, so the name of the draft is nobody else's.
+/// Replaces a file so that a reader finds the old one or the new one, also after a power cut. The caller holds the
+/// lock, so the name of the draft is unique.
 pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("tmp");
     let mut options = OpenOptions::new();
-    // One that was left behind may be anybody's; ours is new.
+    // A leftover file may have any owner; ours is new.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -298,7 +298,7 @@ fn folder(path: &Path) -> Option<&Path> {
     path.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
 
-/// The file as it is written. Unknown fields are refused: they may say something that restricts a key.
+/// The raw file. Unknown fields are refused: they may restrict a key.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
@@ -332,7 +332,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
     let mut found: Vec<KeyEntry> = Vec::with_capacity(keys.len());
     for RawKey { name, scope, profile, sha256, created } in keys {
         if !is_name(&name) {
-            return Err(format!("`{name}` is no name for a key"));
+            return Err(format!("`{name}` is not a valid key name"));
         }
         let Some(digest) = KeyDigest::from_hex(&sha256) else {
             return Err(format!("`sha256` of `{name}` is not 64 hexadecimal digits"));

@@ -7,14 +7,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// How many random bytes a key holds.
+/// Random bytes of a key.
 const RANDOM_BYTES: usize = 32;
-/// How many characters those are as base64url.
+/// The same in base64url characters.
 const RANDOM_CHARS: usize = 43;
-/// How many hexadecimal digits of a hash tell a key from all others.
+/// Hexadecimal digits of a hash that distinguish keys.
 const SHORT_CHARS: usize = 16;
 
-/// What a key permits.
+/// The permissions of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -25,7 +25,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// The word for it in files, keys and texts.
+    /// Its name in files, keys and messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -56,7 +56,7 @@ impl Key {
         &self.0
     }
 
-    /// What the file holds of it.
+    /// The hash that the file holds.
     pub fn digest(&self) -> KeyDigest {
         KeyDigest(Sha256::digest(self.0.as_bytes()).into())
     }
@@ -74,8 +74,8 @@ impl fmt::Debug for Key {
 pub struct KeyDigest(pub(super) [u8; 32]);
 
 impl KeyDigest {
-    /// The hash of a text that somebody presents as a key. `None`: it does not look like one, so that a
-    /// short or guessable text is no key even where its hash got into the file.
+    /// The hash of a presented key. `None`: it does not have the form of a key, so that a short or guessable string
+    /// is refused even if its hash got into the file.
     pub(super) fn of_presented(text: &str) -> Option<Self> {
         let random =
             text.strip_prefix("haft_admin_").or_else(|| text.strip_prefix("haft_call_"))?;
@@ -97,7 +97,7 @@ impl KeyDigest {
         Some(Self(bytes))
     }
 
-    /// Enough of it to tell keys apart.
+    /// A prefix that distinguishes keys.
     pub(super) fn short(self) -> String {
         let mut hex = self.hex();
         hex.truncate(SHORT_CHARS);

@@ -9,3 +9,4 @@ pub use file::{KEYS_MAX, KeyEntry, KeyError, KeyFile};
 pub use key::{Key, KeyDigest, Scope};
 pub(crate) use ring::chain;
 pub use ring::{Holder, Keyring};
+pub(crate) use ring::{OWNER_MARK, PresentedKey};

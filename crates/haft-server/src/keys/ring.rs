@@ -1,7 +1,6 @@
 //! The keys of a running server: verified without a lock, read again when the file changes.
 
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -15,9 +14,11 @@ use super::file::{KeyEntry, KeyError, KeyFile};
 use super::key::{KeyDigest, Scope};
 use super::used::{self, Notes};
 
-/// How old the server's knowledge of the file may be when a request comes.
+/// Largest age of the server's copy of the file when a request comes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often the last use of keys is written down.
+/// Separates the name of a key from its id. No name contains it.
+pub(crate) const OWNER_MARK: &str = "#";
+/// Interval between writes of the last use of keys.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
 /// The keys as they are now.
@@ -27,58 +28,78 @@ pub struct Keyring {
     keys: ArcSwap<Vec<Held>>,
     /// Cancelled as soon as requests need a key.
     open: Arc<CancellationToken>,
-    /// Whether there has been a key since the start. Never taken back: deleting the file or revoking the
-    /// last key must not open a server that was closed.
+    /// True if there has been a key since the start. Never reset: deleting the file or revoking the last key must not
+    /// open a server that was closed.
     is_closed: AtomicBool,
     looked: Mutex<Looked>,
-    used: Mutex<Notes>,
+    /// Counts how often the keys were replaced.
+    replaced: AtomicU64,
 }
 
-/// A key, and what ends with it.
-#[derive(Debug)]
+/// A key, and what belongs to it for as long as it is in the file.
+#[derive(Debug, Clone)]
 struct Held {
     key: KeyEntry,
-    id: Arc<str>,
-    ended: Arc<CancellationToken>,
+    holder: Arc<Holder>,
 }
 
-/// What was found in the file.
+/// When a key was last used, in microseconds after 1970, and the use that was written down last.
+#[derive(Debug, Default)]
+struct LastUse {
+    at: AtomicI64,
+    written: AtomicI64,
+}
+
+/// The key that a connection has presented, so that its next requests need no hash. Holds for as long as the keys
+/// are the same.
+#[derive(Debug, Default)]
+pub(crate) struct PresentedKey(Mutex<Option<Verified>>);
+
+#[derive(Debug)]
+struct Verified {
+    text: Box<str>,
+    replaced: u64,
+    holder: Arc<Holder>,
+}
+
+/// The last read of the file.
 #[derive(Debug)]
 struct Looked {
     at: Instant,
     content: Found,
     /// Why what was found is not what holds.
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing,
     Bytes(Vec<u8>),
-    Trouble(String),
+    Unreadable(String),
 }
 
-/// Who a key belongs to.
-#[derive(Debug, Clone)]
+/// The holder of a key.
+#[derive(Debug)]
 pub struct Holder {
-    /// The key's name.
-    pub name: String,
-    /// What tells it from every other key, also from one that had or will have its name. No secret.
-    pub id: Arc<str>,
-    /// What it permits.
+    /// The key's name after `key:`.
+    pub name: Arc<str>,
+    /// The name plus a part that distinguishes the key from every other, also from an earlier or later one of its
+    /// name. Not a secret.
+    pub owner: Arc<str>,
+    /// Its permissions.
     pub scope: Scope,
     /// The profile it is bound to.
-    pub profile: Option<String>,
+    pub profile: Option<Arc<str>>,
     /// When it was made.
     pub created: Timestamp,
     /// Cancelled when the key is revoked or permits something else. Shared, because each clone of a token
     /// takes a lock.
     pub ended: Arc<CancellationToken>,
+    last_use: LastUse,
 }
 
 impl Keyring {
-    /// Reads the keys. A file that cannot be read ends the start: going on without keys would open what
-    /// they close.
+    /// Reads the keys. An unreadable file ends the start: continuing without keys would open the server.
     pub fn open(file: KeyFile) -> Result<Self, KeyError> {
         let (content, keys) = match file.read()? {
             Some(bytes) => {
@@ -92,71 +113,86 @@ impl Keyring {
             is_closed: AtomicBool::new(!keys.is_empty()),
             keys: ArcSwap::from_pointee(keys.into_iter().map(Held::new).collect()),
             open: Arc::default(),
-            looked: Mutex::new(Looked { at: Instant::now(), content, trouble: None }),
-            used: Mutex::default(),
+            looked: Mutex::new(Looked { at: Instant::now(), content, last_error: None }),
+            replaced: AtomicU64::new(0),
         })
     }
 
-    /// Whether requests need a key: there is one, or there was one since the start.
+    /// The file that the keys are read from.
+    pub fn file(&self) -> &KeyFile {
+        &self.file
+    }
+
+    /// Returns true if requests need a key: there is one, or there was one since the start.
     pub fn is_closed(&self) -> bool {
         self.refresh();
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Whether there is any key right now.
+    /// Returns true if there is any key right now.
     pub fn is_empty(&self) -> bool {
         self.refresh();
         self.keys.load().is_empty()
     }
 
-    /// What is wrong with the file, where the keys are those from before.
-    pub fn trouble(&self) -> Option<String> {
+    /// The error of the last read, while the previous keys stay in use.
+    pub fn last_error(&self) -> Option<String> {
         self.refresh();
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).last_error.clone()
     }
 
     /// Returns the holder of a key. Takes as long for a wrong key as for a right one.
     ///
     /// An unknown key may be a new one, so the file is read again for it.
-    pub fn verify(&self, presented: &str) -> Option<Holder> {
+    pub fn verify(&self, presented: &str) -> Option<Arc<Holder>> {
         self.verify_known(presented).or_else(|| self.verify_new(presented))
     }
 
     /// Returns the holder of a key that was in the file when it was last read.
-    pub(crate) fn verify_known(&self, presented: &str) -> Option<Holder> {
+    pub(crate) fn verify_known(&self, presented: &str) -> Option<Arc<Holder>> {
         self.refresh();
         self.find(KeyDigest::of_presented(presented)?)
     }
 
+    /// As [`verify_known`](Self::verify_known), for a connection that may have presented the same key before. Does not
+    /// look at the file; [`is_closed`](Self::is_closed) has.
+    pub(crate) fn verify_on(&self, last: &PresentedKey, presented: &str) -> Option<Arc<Holder>> {
+        let mut last = last.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read before the keys are: a replacement in between is noticed by the next request.
+        let replaced = self.replaced.load(Ordering::Acquire);
+        if let Some(verified) = &*last
+            && verified.replaced == replaced
+            && bool::from(verified.text.as_bytes().ct_eq(presented.as_bytes()))
+        {
+            verified.holder.used_now();
+            return Some(Arc::clone(&verified.holder));
+        }
+        let holder = self.find(KeyDigest::of_presented(presented)?)?;
+        *last = Some(Verified { text: presented.into(), replaced, holder: Arc::clone(&holder) });
+        Some(holder)
+    }
+
     /// Reads the file now and returns the holder of a key. Each call costs a read, so callers limit how often
     /// a client can cause one.
-    pub(crate) fn verify_new(&self, presented: &str) -> Option<Holder> {
+    pub(crate) fn verify_new(&self, presented: &str) -> Option<Arc<Holder>> {
         let digest = KeyDigest::of_presented(presented)?;
         self.look_if_older_than(Duration::ZERO);
         self.find(digest)
     }
 
-    fn find(&self, digest: KeyDigest) -> Option<Holder> {
+    fn find(&self, digest: KeyDigest) -> Option<Arc<Holder>> {
         let keys = self.keys.load();
         let mut found = u32::MAX;
         for (place, held) in (0_u32..).zip(keys.iter()) {
             let is_it: Choice = held.key.digest.0.ct_eq(&digest.0);
             found.conditional_assign(&place, is_it);
         }
-        let Held { key, id, ended } = keys.get(usize::try_from(found).ok()?)?;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.insert(digest, Timestamp::now());
-        Some(Holder {
-            name: key.name.clone(),
-            id: Arc::clone(id),
-            scope: key.scope,
-            profile: key.profile.clone(),
-            created: key.created,
-            ended: Arc::clone(ended),
-        })
+        let Held { holder, .. } = keys.get(usize::try_from(found).ok()?)?;
+        holder.used_now();
+        Some(Arc::clone(holder))
     }
 
-    /// Cancelled as soon as requests need a key: whoever came without one has had its time.
+    /// Cancelled as soon as requests need a key: streams that were opened without one end then.
     pub fn while_open(&self) -> Arc<CancellationToken> {
         Arc::clone(&self.open)
     }
@@ -173,7 +209,7 @@ impl Keyring {
         }
     }
 
-    /// Writes down when keys were used, about once a minute, until `stop`, and then once more.
+    /// Writes the last use of keys about once a minute, until `stop`, and a last time then.
     pub async fn note_use(self: Arc<Self>, stop: CancellationToken) {
         let mut due = interval(NOTE_EVERY);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -195,22 +231,27 @@ impl Keyring {
     }
 
     fn write_use(&self) -> Result<(), KeyError> {
-        let news = mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner));
-        if news.is_empty() {
+        let held = self.keys.load_full();
+        let uses = held.iter().filter_map(|held| Some((held, held.holder.last_use.unwritten()?)));
+        let uses: Vec<(&Held, i64)> = uses.collect();
+        let time = |(held, at): &(&Held, i64)| {
+            Some((held.key.digest, Timestamp::from_microsecond(*at).ok()?))
+        };
+        let notes: Notes = uses.iter().filter_map(time).collect();
+        if notes.is_empty() {
             return Ok(());
         }
-        let keys: Vec<KeyEntry> = self.keys.load().iter().map(|held| held.key.clone()).collect();
-        used::add(&self.file, &news, &keys).inspect_err(|_| {
-            // The next attempt has them too; what was noted meanwhile is later.
-            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-            for (digest, time) in &news {
-                used.entry(*digest).or_insert(*time);
-            }
-        })
+        let keys: Vec<KeyEntry> = held.iter().map(|held| held.key.clone()).collect();
+        // After a failure the next attempt has them too.
+        used::add(&self.file, &notes, &keys)?;
+        for (held, at) in uses {
+            held.holder.last_use.written.store(at, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
-    /// Looks at the file where the last look is too old. The content is compared, not its time stamp,
-    /// which two writes may share; the file is small. One request reads, the others go on meanwhile.
+    /// Reads the file again if the last read is too old. The content is compared, not its time stamp, which two
+    /// writes may share; the file is small. One request reads, the others continue meanwhile.
     fn refresh(&self) {
         self.look_if_older_than(LOOK_EVERY);
     }
@@ -230,18 +271,18 @@ impl Keyring {
                 let keys = self.file.parse(&bytes);
                 (Found::Bytes(bytes), keys)
             }
-            Err(error) => (Found::Trouble(chain(&error)), Err(error)),
+            Err(error) => (Found::Unreadable(chain(&error)), Err(error)),
         };
         looked.at = Instant::now();
         if looked.content == content {
             return;
         }
         looked.content = content;
-        looked.trouble = keys.as_ref().err().map(chain);
+        looked.last_error = keys.as_ref().err().map(chain);
         match keys {
             Ok(keys) => self.publish(keys),
             Err(error) => {
-                // Somebody made keys, and which they are is not known: nobody is let in without one.
+                // Keys exist, but they are unknown: requests without one are refused.
                 self.close();
                 tracing::error!(
                     "the keys are as they were before: {}; {}",
@@ -255,28 +296,27 @@ impl Keyring {
     fn publish(&self, keys: Vec<KeyEntry>) {
         if keys.is_empty() && self.is_closed.load(Ordering::Acquire) {
             tracing::warn!(
-                "there is no key any more: every request is refused until there is one, or the \
-                 server starts anew"
+                "there is no key any more: every request is refused until there is one, or the server restarts"
             );
         }
         let is_closing = !keys.is_empty();
         tracing::info!(keys = keys.len(), "read the keys again");
         let before = self.keys.load_full();
         let held = keys.into_iter().map(|key| match before.iter().find(|held| held.key == key) {
-            Some(Held { key, id, ended }) => {
-                Held { key: key.clone(), id: Arc::clone(id), ended: Arc::clone(ended) }
-            }
+            Some(held) => held.clone(),
             None => Held::new(key),
         });
         let held = Arc::new(held.collect::<Vec<Held>>());
         self.keys.store(Arc::clone(&held));
+        // After the keys: a connection that reads the new number finds the new keys.
+        self.replaced.fetch_add(1, Ordering::Release);
         // Stored first: a client that sees its stream end can use the new key at once. A request that is let in
         // without a key between the two ends with the token that closing cancels.
         if is_closing {
             self.close();
         }
         for old in before.iter().filter(|old| !held.iter().any(|held| held.key == old.key)) {
-            old.ended.cancel();
+            old.holder.ended.cancel();
         }
     }
 
@@ -288,8 +328,31 @@ impl Keyring {
 
 impl Held {
     fn new(key: KeyEntry) -> Self {
-        let id = key.digest.short().into();
-        Self { key, id, ended: Arc::default() }
+        let name = ["key:", &key.name].concat();
+        let holder = Arc::new(Holder {
+            owner: [&name, OWNER_MARK, &key.digest.short()].concat().into(),
+            name: name.into(),
+            scope: key.scope,
+            profile: key.profile.as_deref().map(Into::into),
+            created: key.created,
+            ended: Arc::default(),
+            last_use: LastUse::default(),
+        });
+        Self { key, holder }
+    }
+}
+
+impl Holder {
+    fn used_now(&self) {
+        self.last_use.at.store(Timestamp::now().as_microsecond(), Ordering::Relaxed);
+    }
+}
+
+impl LastUse {
+    /// The last use, unless it is written down.
+    fn unwritten(&self) -> Option<i64> {
+        let at = self.at.load(Ordering::Relaxed);
+        (at != self.written.load(Ordering::Relaxed)).then_some(at)
     }
 }
 

@@ -13,7 +13,7 @@ use super::key::KeyDigest;
 /// The last use of keys, by their hash, so that a new key does not inherit from an old one of its name.
 pub(super) type Notes = HashMap<KeyDigest, Timestamp>;
 
-/// What is written down. Nothing depends on it, so what cannot be read is skipped.
+/// The recorded uses. Nothing depends on them, so unreadable lines are skipped.
 pub(super) fn read(path: &Path) -> Notes {
     let text = fs::read(path).unwrap_or_default();
     let notes: Map<String, Value> = serde_json::from_slice(&text).unwrap_or_default();
@@ -25,11 +25,11 @@ pub(super) fn read(path: &Path) -> Notes {
 
 /// Adds to what is written down. Several servers may do so; the later time stays, and keys that are gone
 /// are left out.
-pub(super) fn add(file: &KeyFile, news: &Notes, keys: &[KeyEntry]) -> Result<(), KeyError> {
+pub(super) fn add(file: &KeyFile, uses: &Notes, keys: &[KeyEntry]) -> Result<(), KeyError> {
     let _lock = file.lock()?;
     let path = file.used_path();
     let mut notes = read(&path);
-    for (digest, time) in news {
+    for (digest, time) in uses {
         let latest = notes.entry(*digest).or_insert(*time);
         *latest = (*latest).max(*time);
     }

@@ -1,4 +1,4 @@
-//! Runs of the agent in a service: each goes on by itself, whoever listens, until it ends or is cancelled.
+//! Runs of the agent in a service: each continues without listeners until it ends or is cancelled.
 
 mod questions;
 mod run;
@@ -8,12 +8,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use haft::agent::{
-    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, StoreError, Turn, mentioned,
-};
-use haft::inbox::Closing;
-use haft::model::{self, ModelError, ModelFailure};
+use haft::human_input::CloseReason;
 use haft::{Runtime, ToolFailure};
+use haft_agent::model::{self, ModelError, ModelFailure};
+use haft_agent::{
+    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, SessionStoreError, Turn,
+    mentioned,
+};
 use jiff::Timestamp;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
@@ -22,109 +23,109 @@ use tokio_util::task::TaskTracker;
 
 use futures_util::FutureExt as _;
 use questions::Questions;
-pub(crate) use run::Told;
+pub(crate) use run::RunEvent;
 pub use run::{Run, RunSummary};
 
 use crate::gateway::LATE_WAIT_MAX;
-use crate::shares::{NoShare, Share, Shares};
+use crate::quota::{PerKeyQuota, Permit, QuotaExceeded};
 
-/// How many runs may go on at once, altogether.
+/// Largest number of active runs.
 const RUNNING_MAX: usize = 32;
-/// How many runs that are over are remembered, and how much their events may be together. The oldest is
-/// forgotten first.
+/// Largest number of ended runs that are kept, and largest size of their events. The oldest is dropped first.
 const ENDED_MAX: usize = 200;
 const ENDED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// How often expired conversations are deleted.
+/// Interval between deletions of expired conversations.
 const EXPIRE_EVERY: Duration = Duration::from_hours(1);
 
 /// The runs of a service.
 pub struct Runs {
     known: Mutex<BTreeMap<String, Arc<Run>>>,
-    places: Shares<Arc<str>>,
+    quota: PerKeyQuota<Arc<str>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// What is to be done.
+/// Parameters of a run.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct RunParams {
     /// In words.
     pub input: String,
-    /// Who wants it, as the log has it.
+    /// The caller, as the log has it.
     pub caller: Arc<str>,
-    /// Whose it will be: the same with what tells a key from others of its name.
+    /// The owner: the caller plus the key's id, because names can be reused.
     pub owner: Arc<str>,
     /// Since when there is this caller.
     pub since: Timestamp,
     /// Ends the run when it is cancelled.
     pub until: Arc<CancellationToken>,
-    /// Whether the caller may go on with conversations of others.
+    /// True if the caller may continue conversations of others.
     pub is_admin: bool,
-    /// The conversation to go on with.
+    /// The conversation to continue.
     pub session: Option<String>,
-    /// What the model is told before everything else, in place of what the configuration says.
+    /// The system prompt, instead of the configured one.
     pub system: Option<String>,
-    /// How often the model may be asked, where that is less than the configuration says.
+    /// Limit on model requests, if lower than the configured one.
     pub max_steps: Option<u32>,
-    /// Whether every call counts as approved.
+    /// True if every call counts as approved.
     pub approved: bool,
 }
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum NoRun {
+pub enum StartRunError {
     /// There is no model to ask.
     #[error("{}", .0.message)]
     Model(ModelError),
-    /// The conversation cannot be gone on with.
+    /// The conversation cannot be resumed.
     #[error("{0}")]
-    Session(#[from] StoreError),
-    /// Another run goes on with the conversation.
-    #[error("another run is going on in the conversation `{0}`")]
+    Session(#[from] SessionStoreError),
+    /// Another run uses the conversation.
+    #[error("the conversation `{0}` is in use by another run")]
     InUse(String),
     /// A resource that the input mentions cannot be read.
     #[error("{0}")]
     Mentioned(Box<ToolFailure>),
-    /// Too many go on.
-    #[error("{RUNNING_MAX} runs are going on, the limit")]
+    /// Too many runs are active.
+    #[error("{RUNNING_MAX} runs are active, the limit")]
     Busy,
-    /// Too many of this caller go on.
-    #[error("{0} of your runs are going on, the limit for one caller")]
+    /// The caller has too many active runs.
+    #[error("{0} of your runs are active, the limit for one caller")]
     BusyCaller(usize),
     /// The service ends.
     #[error("Haft is shutting down")]
     Stopping,
 }
 
-impl Wanted {
+impl RunParams {
     fn owns(&self, session: &str, owner: Option<&str>) -> bool {
-        let holder = Holder { caller: &self.caller, owner: &self.owner, since: self.since };
+        let holder =
+            ConversationOwner { caller: &self.caller, owner: &self.owner, since: self.since };
         self.is_admin || owner.is_some_and(|owner| holder.owns(session, owner))
     }
 }
 
 /// A caller as a conversation's file may name it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Holder<'a> {
+pub(crate) struct ConversationOwner<'a> {
     /// As the log has it.
     pub(crate) caller: &'a str,
-    /// The same with what tells a key from others of its name.
+    /// The caller plus the key's id, because names can be reused.
     pub(crate) owner: &'a str,
     /// Since when there is this caller.
     pub(crate) since: Timestamp,
 }
 
-impl Holder<'_> {
-    /// Whether a conversation is the caller's, which its file says is `owner`'s. A file that was written
-    /// when names were enough is the key's if it is not older than that.
+impl ConversationOwner<'_> {
+    /// Returns true if the caller owns a conversation whose file names `owner`. A file from a version that stored
+    /// only names belongs to the key if it is not older than the key.
     pub(crate) fn owns(self, session: &str, owner: &str) -> bool {
         let is_newer = || began(session).is_some_and(|it| it >= self.since);
         owner == self.owner || owner == self.caller && is_newer()
     }
 }
 
-/// When a conversation began: its id says so.
+/// The start of a conversation, taken from its id.
 fn began(session: &str) -> Option<Timestamp> {
     let (secs, _) = uuid::Uuid::parse_str(session).ok()?.get_timestamp()?.to_unix();
     Timestamp::from_second(i64::try_from(secs).ok()?).ok()
@@ -134,7 +135,7 @@ impl Default for Runs {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
-            places: Shares::of(RUNNING_MAX),
+            quota: PerKeyQuota::of(RUNNING_MAX),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -142,39 +143,43 @@ impl Default for Runs {
 }
 
 impl Runs {
-    /// Begins a run, which then goes on by itself.
-    pub async fn begin(&self, runtime: &Runtime, wanted: Wanted) -> Result<Arc<Run>, NoRun> {
+    /// Starts a run in the background.
+    pub async fn begin(
+        &self,
+        runtime: &Runtime,
+        params: RunParams,
+    ) -> Result<Arc<Run>, StartRunError> {
         if self.tasks.is_closed() {
-            return Err(NoRun::Stopping);
+            return Err(StartRunError::Stopping);
         }
         let config = runtime.config();
-        let model = model::open(&config.agent).map_err(NoRun::Model)?;
+        let model = model::open(&config.agent).map_err(StartRunError::Model)?;
         let store = SessionStore::of(&config);
-        if let Some(id) = &wanted.session {
-            store.require(id, |owner| wanted.owns(id, owner))?;
+        if let Some(id) = &params.session {
+            store.require(id, |owner| params.owns(id, owner))?;
         }
-        // Before what takes time: whoever waits for a resource takes a place too.
-        let place =
-            self.places.take(Arc::clone(&wanted.caller)).map_err(|no_share| match no_share {
-                NoShare::AllTaken => NoRun::Busy,
-                NoShare::OwnTaken => NoRun::BusyCaller(self.places.each_max()),
+        // The permit comes before slow steps: a run that waits for a resource counts too.
+        let permit =
+            self.quota.take(Arc::clone(&params.caller)).map_err(|exceeded| match exceeded {
+                QuotaExceeded::AllTaken => StartRunError::Busy,
+                QuotaExceeded::OwnTaken => StartRunError::BusyCaller(self.quota.each_max()),
             })?;
-        let said = mentioned(runtime, &wanted.input).await;
-        let said = said.map_err(|failure| NoRun::Mentioned(Box::new(failure)))?;
+        let said = mentioned(runtime, &params.input).await;
+        let said = said.map_err(|failure| StartRunError::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
-        wanted.caller.as_ref().clone_into(&mut settings.caller);
-        settings.approves_all = wanted.approved;
-        settings.system = wanted.system.clone().or(settings.system);
-        settings.max_steps = wanted.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
+        params.caller.as_ref().clone_into(&mut settings.caller);
+        settings.approves_all = params.approved;
+        settings.system = params.system.clone().or(settings.system);
+        settings.max_steps = params.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
-        let conversation = match &wanted.session {
-            Some(id) => store.resume_where(id, |owner| wanted.owns(id, owner))?,
-            None => store.begin(agent.model().name(), &wanted.owner),
+        let conversation = match &params.session {
+            Some(id) => store.resume_where(id, |owner| params.owns(id, owner))?,
+            None => store.begin(agent.model().name(), &params.owner),
         };
-        let run = self.enter(Run::new(conversation.id(), &wanted, agent.model().name()))?;
+        let run = self.enter(Run::new(conversation.id(), &params, agent.model().name()))?;
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
         let said = said.content;
-        self.tasks.spawn(async move { go(task, place, agent, conversation, said, stop).await });
+        self.tasks.spawn(async move { go(task, permit, agent, conversation, said, stop).await });
         Ok(run)
     }
 
@@ -212,7 +217,7 @@ impl Runs {
         }
     }
 
-    /// Lets what goes on come to its end, for as long as `grace`; then it is broken off.
+    /// Waits up to `grace` for active runs, then cancels them.
     pub async fn end(&self, grace: Duration) {
         self.tasks.close();
         if timeout(grace, self.tasks.wait()).await.is_err() {
@@ -222,15 +227,15 @@ impl Runs {
     }
 
     /// Enters a run, which then has its conversation for itself.
-    fn enter(&self, run: Run) -> Result<Arc<Run>, NoRun> {
+    fn enter(&self, run: Run) -> Result<Arc<Run>, StartRunError> {
         let mut known = self.lock();
         // Closed since: reading what the input mentions takes time.
         if self.tasks.is_closed() {
-            return Err(NoRun::Stopping);
+            return Err(StartRunError::Stopping);
         }
         let is_running = |run: &&Arc<Run>| run.is_running();
         if known.values().filter(is_running).any(|it| it.session() == run.session()) {
-            return Err(NoRun::InUse(run.session().to_owned()));
+            return Err(StartRunError::InUse(run.session().to_owned()));
         }
         forget(&mut known, ENDED_MAX - 1);
         let run = Arc::new(run);
@@ -243,7 +248,7 @@ impl Runs {
     }
 }
 
-/// Forgets the oldest runs that are over, but for so many.
+/// Drops the oldest ended runs beyond `ended_max`.
 fn forget(known: &mut BTreeMap<String, Arc<Run>>, ended_max: usize) {
     let over: Vec<_> = known.values().filter(|run| !run.is_running()).cloned().collect();
     let mut bytes: usize = over.iter().map(|run| run.bytes()).sum();
@@ -256,20 +261,21 @@ fn forget(known: &mut BTreeMap<String, Arc<Run>>, ended_max: usize) {
     }
 }
 
-/// The course of a run. Questions that wait for people are told with the rest.
+/// Drives a run to its end. Questions for people are part of its events.
 async fn go(
     run: Arc<Run>,
-    place: Share<Arc<str>>,
+    permit: Permit<Arc<str>>,
     agent: Agent,
     mut conversation: Conversation,
     said: Vec<haft::Content>,
     stop: CancellationToken,
 ) {
-    let course = course(&run, &agent, &mut conversation, said, &stop);
-    // Whatever is wrong with Haft, nobody shall wait for the end of a run that nobody works on.
-    let turn = AssertUnwindSafe(course).catch_unwind().await.unwrap_or_else(|_| Err(crashed(&run)));
-    // Whoever hears that it is over may go on with the conversation, or begin another run.
-    drop((conversation, place));
+    let turn_loop = turn_loop(&run, &agent, &mut conversation, said, &stop);
+    // After a panic the run still ends, so that its followers do not wait forever.
+    let turn =
+        AssertUnwindSafe(turn_loop).catch_unwind().await.unwrap_or_else(|_| Err(crashed(&run)));
+    // A follower that receives the end may resume the conversation or start another run.
+    drop((conversation, permit));
     run.finish(turn);
 }
 
@@ -284,7 +290,7 @@ fn crashed(run: &Run) -> ModelError {
     error
 }
 
-async fn course(
+async fn turn_loop(
     run: &Run,
     agent: &Agent,
     conversation: &mut Conversation,
@@ -299,7 +305,7 @@ async fn course(
         questions.catch_up();
         run.tell(&event);
     };
-    // The model can call only what it is told of, and servers that start late may not be known yet.
+    // The model can call only tools that it knows, and servers that start late may be missing.
     tokio::select! {
         _ = timeout(LATE_WAIT_MAX, agent.runtime().discover_late()) => {}
         () = cancel.cancelled() => {}
@@ -310,7 +316,7 @@ async fn course(
         tokio::select! {
             biased;
             turn = &mut turn => break turn,
-            heard = wake.recv() => match heard {
+            received = wake.recv() => match received {
                 Ok(_) | Err(RecvError::Lagged(_)) => questions.catch_up(),
                 Err(RecvError::Closed) => break turn.await,
             },
@@ -318,9 +324,9 @@ async fn course(
         }
     };
     questions.catch_up();
-    // What a server asked is withdrawn by whoever serves that server, a moment later.
+    // The server's own task withdraws its question shortly afterwards.
     for id in run.questions() {
-        run.closed(&id, Some(Closing::Withdrawn));
+        run.closed(&id, Some(CloseReason::Withdrawn));
     }
     turn
 }
@@ -328,7 +334,7 @@ async fn course(
 #[cfg(test)]
 mod tests {
     use haft::Config;
-    use haft::model::{ChatModel, ModelRequest, ModelStream};
+    use haft_agent::model::{ChatModel, ModelRequest, ModelStream};
 
     use super::*;
 
@@ -355,7 +361,7 @@ mod tests {
         let agent = Agent::new(runtime, Arc::new(Crashing), settings);
         let (runs, caller) = (Runs::default(), Arc::<str>::from("key:ada"));
         let conversation = Conversation::new();
-        let wanted = Wanted {
+        let params = RunParams {
             input: "?".to_owned(),
             caller: Arc::clone(&caller),
             owner: Arc::clone(&caller),
@@ -367,10 +373,10 @@ mod tests {
             max_steps: None,
             approved: false,
         };
-        let run = runs.enter(Run::new(conversation.id(), &wanted, "crashing")).unwrap();
-        let place = runs.places.take(caller).unwrap();
+        let run = runs.enter(Run::new(conversation.id(), &params, "crashing")).unwrap();
+        let permit = runs.quota.take(caller).unwrap();
         let stop = CancellationToken::new();
-        go(Arc::clone(&run), place, agent, conversation, vec![haft::Content::text("?")], stop)
+        go(Arc::clone(&run), permit, agent, conversation, vec![haft::Content::text("?")], stop)
             .await;
         let summary = serde_json::to_value(run.summary()).unwrap();
         assert_eq!(summary["status"], "failed");

@@ -1,38 +1,38 @@
-//! What a run hears of its questions to people.
+//! Events of a run's questions to people.
 
 use std::sync::{Mutex, PoisonError};
 
-use haft::Inbox;
-use haft::inbox::{InboxEvent, Item};
+use haft::HumanInbox;
+use haft::human_input::{InboxEvent, InboxItem};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::run::Run;
 
-/// The questions of one run. Looked at before anything else of the run is told, so that an answer is never told
-/// after what came of it.
+/// The questions of one run. Checked before any other event is emitted, so that an answer never follows its
+/// consequence.
 pub(super) struct Questions<'a> {
     run: &'a Run,
-    inbox: &'a Inbox,
-    news: Mutex<Receiver<InboxEvent>>,
+    inbox: &'a HumanInbox,
+    updates: Mutex<Receiver<InboxEvent>>,
 }
 
 impl<'a> Questions<'a> {
-    pub(super) fn of(run: &'a Run, inbox: &'a Inbox) -> Self {
-        Self { run, inbox, news: Mutex::new(inbox.subscribe()) }
+    pub(super) fn of(run: &'a Run, inbox: &'a HumanInbox) -> Self {
+        Self { run, inbox, updates: Mutex::new(inbox.subscribe()) }
     }
 
-    /// Tells what has happened to them since.
+    /// Emits the changes since the last check.
     pub(super) fn catch_up(&self) {
-        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match news.try_recv() {
+            match updates.try_recv() {
                 Ok(InboxEvent::Asked(item)) if self.is_ours(&item) => self.run.asked(&item),
                 Ok(InboxEvent::Asked(_)) => {}
                 Ok(InboxEvent::Closed { id, how }) => self.run.closed(&id, Some(how)),
                 Err(TryRecvError::Lagged(_)) => {
                     let (open, again) = self.inbox.follow();
-                    *news = again;
+                    *updates = again;
                     self.compare(&open);
                 }
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
@@ -40,8 +40,8 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// Where more happened in the inbox than is kept, what is open says what was missed.
-    fn compare(&self, open: &[Item]) {
+    /// After lagging behind the inbox, the open questions show which events were missed.
+    fn compare(&self, open: &[InboxItem]) {
         for id in self.run.questions() {
             if !open.iter().any(|item| item.id == id) {
                 self.run.closed(&id, None);
@@ -52,8 +52,8 @@ impl<'a> Questions<'a> {
         }
     }
 
-    /// Its session alone does not say so: any caller of a tool may name one.
-    fn is_ours(&self, item: &Item) -> bool {
+    /// The session alone does not prove it: any caller of a tool may name one.
+    fn is_ours(&self, item: &InboxItem) -> bool {
         item.session.as_deref() == Some(self.run.session())
             && item.caller.as_deref() == Some(self.run.caller())
     }

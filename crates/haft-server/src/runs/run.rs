@@ -1,20 +1,20 @@
-//! One run: what happened in it so far, for whoever listens now or later.
+//! One run and its events, for current and later followers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use haft::agent::{AgentEvent, Turn, TurnEnd};
-use haft::inbox::{Closing, Item};
-use haft::model::{ModelError, Usage};
+use haft::human_input::{CloseReason, InboxItem};
+use haft_agent::model::{ModelError, Usage};
+use haft_agent::{AgentEvent, Turn, TurnEnd};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Wanted;
+use super::RunParams;
 
-/// How many events are kept for whoever comes late, and how much they may be together. Beyond, pieces of
-/// texts are not kept: the whole texts are.
+/// Largest number of events kept for late followers, and their largest total size. Beyond that, deltas are dropped;
+/// `*.completed` events are always kept.
 const EVENTS_MAX: usize = 20_000;
 const EVENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -27,40 +27,40 @@ pub struct Run {
     model: String,
     started: Timestamp,
     pub(super) cancel: CancellationToken,
-    course: Mutex<Course>,
-    /// How many events there are.
+    state: Mutex<RunState>,
+    /// Number of events.
     count: watch::Sender<usize>,
 }
 
 #[derive(Default)]
-struct Course {
-    events: Vec<Arc<Told>>,
+struct RunState {
+    events: Vec<Arc<RunEvent>>,
     bytes: usize,
-    questions: Vec<Item>,
-    /// The event that ends the turn, told together with the outcome: who hears it and looks, or goes on with the
-    /// conversation, must not find the run still going on.
-    last: Option<Told>,
+    questions: Vec<InboxItem>,
+    /// The event that ends the turn, published together with the outcome: a client that receives it and queries the
+    /// run, or resumes the conversation, must not find the run active.
+    last: Option<RunEvent>,
     outcome: Option<(Timestamp, Result<Turn, ModelError>)>,
 }
 
-/// An event as it is told.
+/// A serialized event.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct RunEvent {
     pub(crate) name: String,
     pub(crate) data: String,
 }
 
-/// How a run is doing.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It goes on.
+    /// Active.
     Running,
     /// The model answered, or stopped for a reason that `end` names.
     Completed,
     /// The model could not be asked.
     Failed,
-    /// Somebody broke it off.
+    /// Cancelled by a caller.
     Cancelled,
 }
 
@@ -69,11 +69,11 @@ pub enum RunStatus {
 pub struct RunSummary {
     /// Its id.
     pub id: String,
-    /// How it is doing.
+    /// Its state.
     pub status: RunStatus,
-    /// The conversation it belongs to; give it to the next run to go on.
+    /// Its conversation; pass it to the next run to continue.
     pub session: String,
-    /// Who wanted it.
+    /// The caller that started it.
     pub caller: String,
     /// The model that is asked.
     pub model: String,
@@ -88,30 +88,30 @@ pub struct RunSummary {
     /// Why it ended: `answered`, `length`, `refused`, `max_steps`, `repetition`, `cancelled`.
     #[schema(value_type = Option<String>)]
     pub end: Option<TurnEnd>,
-    /// How often the model was asked.
+    /// Number of model requests.
     pub steps: Option<u32>,
-    /// What it cost, in tokens.
+    /// Its cost in tokens.
     #[schema(value_type = Option<Object>)]
     pub usage: Option<Usage>,
     /// Why it failed, with `message` and `remedy`.
     #[schema(value_type = Option<Object>)]
     pub error: Option<serde_json::Value>,
-    /// What waits for a person; answer at `POST /api/v1/inbox/{id}`.
+    /// Open questions for people; answer at `POST /api/v1/inbox/{id}`.
     #[schema(value_type = Vec<Object>)]
-    pub questions: Vec<Item>,
+    pub questions: Vec<InboxItem>,
 }
 
 impl Run {
-    pub(super) fn new(session: &str, wanted: &Wanted, model: &str) -> Self {
+    pub(super) fn new(session: &str, params: &RunParams, model: &str) -> Self {
         Self {
             id: uuid::Uuid::now_v7().to_string(),
             session: session.to_owned(),
-            caller: Arc::clone(&wanted.caller),
-            owner: Arc::clone(&wanted.owner),
+            caller: Arc::clone(&params.caller),
+            owner: Arc::clone(&params.owner),
             model: model.to_owned(),
             started: Timestamp::now(),
-            cancel: wanted.until.child_token(),
-            course: Mutex::default(),
+            cancel: params.until.child_token(),
+            state: Mutex::default(),
             count: watch::Sender::new(0),
         }
     }
@@ -126,22 +126,22 @@ impl Run {
         &self.session
     }
 
-    /// Who wanted it.
+    /// The caller that started it.
     pub(super) fn caller(&self) -> &str {
         &self.caller
     }
 
-    /// Whose it is: who wanted it, and which of the keys that ever had this name.
+    /// The owner: the caller plus the key's id, because names can be reused.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// Whether it goes on.
+    /// Returns true if it is active.
     pub fn is_running(&self) -> bool {
         self.lock().outcome.is_none()
     }
 
-    /// How much its events take, in bytes.
+    /// Size of its events in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -155,8 +155,8 @@ impl Run {
 
     /// The run as it is shown.
     pub fn summary(&self) -> RunSummary {
-        let course = self.lock();
-        let (ended, turn) = match &course.outcome {
+        let state = self.lock();
+        let (ended, turn) = match &state.outcome {
             Some((at, turn)) => (Some(at.to_string()), Some(turn)),
             None => (None, None),
         };
@@ -181,20 +181,20 @@ impl Run {
             steps: answered.map(|turn| turn.steps),
             usage: answered.map(|turn| turn.usage),
             error: failed.map(|error| json!({"message": error.message, "remedy": error.remedy})),
-            questions: course.questions.clone(),
+            questions: state.questions.clone(),
         }
     }
 
-    /// The event after so many. Nothing where the run is over and everything was told.
-    pub(crate) async fn event(&self, after: usize) -> Option<Arc<Told>> {
+    /// The event after the first `after`. None if the run is over and has no further event.
+    pub(crate) async fn event(&self, after: usize) -> Option<Arc<RunEvent>> {
         let mut count = self.count.subscribe();
         loop {
             {
-                let course = self.lock();
-                if let Some(event) = course.events.get(after) {
+                let state = self.lock();
+                if let Some(event) = state.events.get(after) {
                     return Some(Arc::clone(event));
                 }
-                if course.outcome.is_some() {
+                if state.outcome.is_some() {
                     return None;
                 }
             }
@@ -217,7 +217,7 @@ impl Run {
             data["run"] = json!(self.id);
         }
         let name = data["type"].as_str().unwrap_or("event").to_owned();
-        let told = Told { name, data: data.to_string() };
+        let told = RunEvent { name, data: data.to_string() };
         if is_last {
             self.lock().last = Some(told);
         } else {
@@ -225,15 +225,15 @@ impl Run {
         }
     }
 
-    pub(super) fn asked(&self, item: &Item) {
-        let mut course = self.lock();
-        if course.questions.iter().any(|known| known.id == item.id) {
+    pub(super) fn asked(&self, item: &InboxItem) {
+        let mut state = self.lock();
+        if state.questions.iter().any(|known| known.id == item.id) {
             return;
         }
-        course.questions.push(item.clone());
-        drop(course);
+        state.questions.push(item.clone());
+        drop(state);
         let data = json!({"type": "question.asked", "item": item}).to_string();
-        self.add(Told { name: "question.asked".to_owned(), data }, false);
+        self.add(RunEvent { name: "question.asked".to_owned(), data }, false);
     }
 
     /// The questions that are known to wait.
@@ -241,49 +241,49 @@ impl Run {
         self.lock().questions.iter().map(|item| item.id.clone()).collect()
     }
 
-    pub(super) fn closed(&self, id: &str, how: Option<Closing>) {
-        let mut course = self.lock();
-        let before = course.questions.len();
-        course.questions.retain(|item| item.id != id);
-        let is_ours = course.questions.len() < before;
-        drop(course);
+    pub(super) fn closed(&self, id: &str, how: Option<CloseReason>) {
+        let mut state = self.lock();
+        let before = state.questions.len();
+        state.questions.retain(|item| item.id != id);
+        let is_ours = state.questions.len() < before;
+        drop(state);
         if is_ours {
             let data = json!({"type": "question.closed", "id": id, "how": how}).to_string();
-            self.add(Told { name: "question.closed".to_owned(), data }, false);
+            self.add(RunEvent { name: "question.closed".to_owned(), data }, false);
         }
     }
 
     pub(super) fn finish(&self, turn: Result<Turn, ModelError>) {
-        let mut course = self.lock();
-        course.questions.clear();
-        if let Some(last) = course.last.take() {
-            course.push(last);
+        let mut state = self.lock();
+        state.questions.clear();
+        if let Some(last) = state.last.take() {
+            state.push(last);
         }
-        course.outcome = Some((Timestamp::now(), turn));
-        let events = course.events.len();
-        drop(course);
+        state.outcome = Some((Timestamp::now(), turn));
+        let events = state.events.len();
+        drop(state);
         self.count.send_replace(events);
     }
 
-    fn add(&self, told: Told, is_piece: bool) {
-        let mut course = self.lock();
-        let is_full = course.events.len() >= EVENTS_MAX || course.bytes >= EVENTS_BYTES_MAX;
+    fn add(&self, told: RunEvent, is_piece: bool) {
+        let mut state = self.lock();
+        let is_full = state.events.len() >= EVENTS_MAX || state.bytes >= EVENTS_BYTES_MAX;
         if is_piece && is_full {
             return;
         }
-        course.push(told);
-        let events = course.events.len();
-        drop(course);
+        state.push(told);
+        let events = state.events.len();
+        drop(state);
         self.count.send_replace(events);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Course {
-    fn push(&mut self, told: Told) {
+impl RunState {
+    fn push(&mut self, told: RunEvent) {
         self.bytes += told.data.len();
         self.events.push(Arc::new(told));
     }

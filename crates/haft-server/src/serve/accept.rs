@@ -9,18 +9,24 @@ use rustix::io::Errno;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::listener::{Listener, Service, Tasks};
+use super::connection::Service;
+use super::direct::DirectEndpoints;
+use super::listener::{Listener, Tasks};
 use super::refusal::{Refusals, SpareDescriptor};
 use super::table::ConnectionTable;
 
-/// How long to wait when the system has no room for another connection.
+/// Pause when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How often to say so.
+/// Interval between log lines about it.
 const ACCEPT_LOG_EVERY: Duration = Duration::from_secs(30);
 
 impl Listener {
     /// Accepts connections until the future is dropped.
-    pub(super) async fn accept(&self, service: &Arc<Service>, tasks: &Tasks) {
+    pub(super) async fn accept<D: DirectEndpoints>(
+        &self,
+        service: &Arc<Service<D>>,
+        tasks: &Tasks,
+    ) {
         let room = Room {
             service,
             tasks,
@@ -29,28 +35,28 @@ impl Listener {
             is_tls: self.tls.is_some(),
         };
         let mut spare = SpareDescriptor::new();
-        let mut trouble = Trouble::default();
+        let mut log = RateLimitedLog::default();
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => room.take(stream, peer),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) if is_out_of_descriptors(&error) => {
-                    // The system says so also if no client waits. With the spare descriptor one is waited for.
+                    // The system reports it also without a waiting client. With the spare descriptor, wait for one.
                     match spare.accept(&self.socket).await {
                         Ok((stream, peer)) => {
-                            trouble.tell(&error);
+                            log.error(&error);
                             room.take_or_refuse(stream, peer).await;
                             spare.restore();
                         }
                         Err(error) => {
-                            trouble.tell(&error);
+                            log.error(&error);
                             room.restore(&mut spare).await;
                             sleep(ACCEPT_PAUSE).await;
                         }
                     }
                 }
                 Err(error) => {
-                    trouble.tell(&error);
+                    log.error(&error);
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -59,24 +65,24 @@ impl Listener {
 }
 
 /// The room for connections.
-struct Room<'a> {
-    service: &'a Arc<Service>,
+struct Room<'a, D> {
+    service: &'a Arc<Service<D>>,
     tasks: &'a Tasks,
     table: ConnectionTable,
     refusals: Refusals,
     is_tls: bool,
 }
 
-impl Room<'_> {
+impl<D: DirectEndpoints> Room<'_, D> {
     /// Serves a client, or refuses it where the table is full.
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         if let Some(slot) = self.table.admit(peer.ip()) {
             let service = Arc::clone(self.service);
-            self.tasks.start(async move { service.hold(stream, peer, slot).await });
+            self.tasks.start_with(|cut| async move { service.hold(stream, peer, slot, cut).await });
             return;
         }
         tracing::debug!(%peer, "refused a connection: the table is full");
-        // Without a handshake nothing can be said over TLS.
+        // Without a handshake no response can be sent over TLS.
         if !self.is_tls
             && let Some(answering) = self.refusals.answer(stream)
         {
@@ -105,7 +111,7 @@ impl Room<'_> {
     /// Closes one connection that may be closed, and waits for its descriptor. False if there is none.
     async fn make_room(&self) -> bool {
         let Some(freed) = self.table.evict_one() else { return false };
-        // Too late or not, the next accept tells.
+        // The next accept shows if it was too late.
         let _ = timeout(ACCEPT_PAUSE, freed).await;
         true
     }
@@ -123,21 +129,21 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|it| numbers.iter().any(|number| number.raw_os_error() == it))
 }
 
-/// Trouble with accepting, which goes on for long once it begins, told now and then.
+/// Logs failures of `accept` at intervals, because they last long once they begin.
 #[derive(Default)]
-struct Trouble {
-    told: Option<Instant>,
-    untold: u64,
+struct RateLimitedLog {
+    last_written: Option<Instant>,
+    suppressed: u64,
 }
 
-impl Trouble {
-    fn tell(&mut self, error: &io::Error) {
-        if self.told.is_some_and(|told| told.elapsed() < ACCEPT_LOG_EVERY) {
-            self.untold += 1;
+impl RateLimitedLog {
+    fn error(&mut self, error: &io::Error) {
+        if self.last_written.is_some_and(|last_written| last_written.elapsed() < ACCEPT_LOG_EVERY) {
+            self.suppressed += 1;
             return;
         }
-        let more = std::mem::take(&mut self.untold);
-        self.told = Some(Instant::now());
+        let more = std::mem::take(&mut self.suppressed);
+        self.last_written = Some(Instant::now());
         tracing::error!(more, "cannot take new connections for now: {error}");
     }
 }

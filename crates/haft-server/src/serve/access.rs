@@ -1,14 +1,14 @@
-//! Who may do what: no key, a call key, an admin key.
+//! Permissions of callers: no key, a call key, an admin key.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequestParts, Request as RoutedRequest};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::Response as RoutedResponse;
 use haft::config::choices::Approvals;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -16,12 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::failures::Failures;
 use super::listener::{Connection, ListenError};
 use super::problem::Problem;
-use crate::keys::{Holder, Keyring, Scope};
+use super::sessions::Sessions;
+use crate::keys::{Holder, Keyring, OWNER_MARK, Scope};
 
 /// Paths that answer without a key: neither whether the service is alive nor what it can do is a secret, and a
 /// browser that reads about it cannot send a key.
-const OPEN_PATHS: [&str; 3] = ["/healthz", "/api/docs", "/api/openapi.json"];
-/// Answers without a key as well, and tells more to a caller that has one.
+const OPEN_PATHS: [&str; 4] = ["/", "/healthz", "/api/docs", "/api/openapi.json"];
+/// The files of the web console.
+const OPEN_FOLDER: &str = "/assets/";
+/// Answers without a key as well, with more details for a caller that has one.
 const READINESS_PATH: &str = "/readyz";
 
 /// The execution log.
@@ -29,28 +32,24 @@ const LOG_PATH: &str = "/api/v1/log";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// What everybody is called as long as there is no key.
+/// The caller's name while there are no keys.
 const LOCAL: &str = "local";
-
-/// Between the name of a key and what tells it from others. No name has it.
-const OWNER_MARK: &str = "#";
 
 const HOW_TO_CREATE: &str = "create a key with `haft keys create --scope admin --name me` and send it \
                              as `X-API-Key`";
 
-/// Who makes a request. Handlers take it as an argument.
+/// The sender of a request. Handlers take it as an argument.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// `key:` and the key's name, or `local` where no key is needed. What people see.
     pub name: Arc<str>,
-    /// The same with what tells the key from others that had or will have its name. Whose something is that
-    /// outlives a key is told by this.
+    /// The name plus the key's id, because names can be reused. Data that outlives a key is owned by this.
     pub owner: Arc<str>,
     /// When its key was made.
     pub since: Timestamp,
     /// Cancelled when the caller may no longer do what it could when it came.
     pub ended: Arc<CancellationToken>,
-    /// What the caller may do.
+    /// The caller's permissions.
     pub scope: Scope,
     /// The profile of the gateway that its key is bound to.
     pub profile: Option<Arc<str>>,
@@ -70,21 +69,21 @@ impl Caller {
 
     fn holder(holder: &Holder) -> Self {
         Self {
-            name: ["key:", &holder.name].concat().into(),
-            owner: ["key:", &holder.name, OWNER_MARK, &holder.id].concat().into(),
+            name: Arc::clone(&holder.name),
+            owner: Arc::clone(&holder.owner),
             since: holder.created,
             ended: Arc::clone(&holder.ended),
             scope: holder.scope,
-            profile: holder.profile.as_deref().map(Into::into),
+            profile: holder.profile.clone(),
         }
     }
 
-    /// Whether it is anybody who reaches a server without keys.
+    /// Returns true for a caller of a server without keys.
     pub fn is_local(&self) -> bool {
         &*self.name == LOCAL
     }
 
-    /// Whether the caller presented an admin key.
+    /// Returns true if the caller presented an admin key.
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
@@ -92,8 +91,8 @@ impl Caller {
         }
     }
 
-    /// Whether something that belongs to `owner` is the caller's business. An admin's is everything, and
-    /// without keys so is that of whoever reaches the server. What ends with its key has only a name.
+    /// Returns true if the caller may see data of `owner`. An admin sees everything, and so does any caller of a
+    /// server without keys. Data that ends with its key has only a name.
     pub fn may_see(&self, owner: Option<&str>) -> bool {
         let is_own = |owner: &str| *owner == *self.owner || *owner == *self.name;
         match self.scope {
@@ -102,8 +101,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may approve calls of tools with `approval: ask`, as `policy.approvals` says. Without
-    /// that setting a caller approves its own calls only while there are no keys.
+    /// Returns true if the caller may approve calls of tools with `approval: ask`, according to `policy.approvals`.
+    /// Without that setting a caller approves its own calls only while there are no keys.
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
             (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
@@ -112,8 +111,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may use this path at all: a key that is bound to a profile is for the gateway only,
-    /// which looks at the profile itself. Else the problem to answer with.
+    /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway only, which
+    /// checks the profile itself.
     pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
         let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
         match &self.profile {
@@ -126,7 +125,7 @@ impl Caller {
         }
     }
 
-    /// Whether the caller may do `what`, which is for admins; else the problem to answer with.
+    /// Checks that the caller may do `what`, which is for admins.
     pub fn require_admin(&self, what: AdminOnly) -> Result<(), Problem> {
         let what = what.phrase();
         match self.scope {
@@ -146,7 +145,7 @@ impl Caller {
     }
 }
 
-/// What only an admin may do.
+/// Operations for admins only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminOnly {
     /// Change something.
@@ -158,7 +157,7 @@ pub enum AdminOnly {
 }
 
 impl AdminOnly {
-    fn of(request: &Request) -> Self {
+    fn of<B>(request: &Request<B>) -> Self {
         let path = request.uri().path();
         let is_log =
             path == LOG_PATH || path.strip_prefix(LOG_PATH).is_some_and(|it| it.starts_with('/'));
@@ -193,7 +192,7 @@ pub(crate) fn name_of(owner: &str) -> &str {
     owner.split_once(OWNER_MARK).map_or(owner, |(name, _)| name)
 }
 
-/// Whether the server may listen here: beyond this machine only with a key.
+/// Returns true if the server may listen here: beyond this machine only with a key.
 pub fn may_listen(address: SocketAddr, keys: &Keyring) -> Result<(), ListenError> {
     if address.ip().to_canonical().is_loopback() || !keys.is_empty() {
         return Ok(());
@@ -206,29 +205,38 @@ pub fn may_listen(address: SocketAddr, keys: &Keyring) -> Result<(), ListenError
 pub(super) struct Access {
     keys: Arc<Keyring>,
     failures: Failures,
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl Access {
     pub(super) fn new(keys: Arc<Keyring>) -> Self {
-        Self { keys, failures: Failures::default() }
+        Self { keys, failures: Failures::default(), sessions: None }
+    }
+
+    /// Accepts the session cookies of the web console beside keys.
+    pub(super) fn with_sessions(self, sessions: Arc<Sessions>) -> Self {
+        Self { sessions: Some(sessions), ..self }
     }
 
     /// Returns the caller of a request. `None`: the path answers without one.
-    pub(super) fn identify(&self, request: &Request) -> Result<Option<Caller>, Problem> {
+    pub(super) fn identify<B>(
+        &self,
+        request: &Request<B>,
+        connection: &Connection,
+    ) -> Result<Option<Caller>, Problem> {
         let path = request.uri().path();
         let presented = presented(request.headers());
-        let connection = request.extensions().get::<Connection>();
-        if OPEN_PATHS.contains(&path) {
+        if OPEN_PATHS.contains(&path) || path.starts_with(OPEN_FOLDER) {
             // A key is not needed here, and still proves the connection.
-            if let (Presented::Key(key), Some(connection)) = (&presented, connection)
+            if let Presented::Key(key) = &presented
                 && self.keys.verify_known(key).is_some()
             {
                 connection.standing.prove();
             }
             return Ok(None);
         }
-        let caller = self.caller(request, &presented);
-        if let (Ok(caller), Some(connection)) = (&caller, connection) {
+        let caller = self.caller(request, connection, &presented);
+        if let Ok(caller) = &caller {
             if caller.is_local() {
                 connection.standing.let_in();
             } else {
@@ -245,7 +253,12 @@ impl Access {
         }
     }
 
-    fn caller(&self, request: &Request, presented: &Presented<'_>) -> Result<Caller, Problem> {
+    fn caller<B>(
+        &self,
+        request: &Request<B>,
+        connection: &Connection,
+        presented: &Presented<'_>,
+    ) -> Result<Caller, Problem> {
         if !self.keys.is_closed() {
             // The first key may be new.
             let holder = match presented {
@@ -259,9 +272,14 @@ impl Access {
                 return Ok(Caller::holder(&holder));
             }
         }
-        let peer = peer(request);
+        let peer = connection.peer.ip();
         let detail = match presented {
             Presented::Nothing => {
+                let sessions = self.sessions.as_ref();
+                let signed_in = sessions.map(|it| it.caller(request.headers(), request.method()));
+                if let Some(caller) = signed_in.transpose()?.flatten() {
+                    return Ok(caller);
+                }
                 let detail = match AdminOnly::of(request) {
                     AdminOnly::ReadLog => {
                         "reading the log needs an admin key, and the request has none"
@@ -280,7 +298,7 @@ impl Access {
                 detail
             }
             Presented::Key(key) => {
-                if let Some(holder) = self.keys.verify_known(key) {
+                if let Some(holder) = self.keys.verify_on(&connection.presented, key) {
                     return Ok(Caller::holder(&holder));
                 }
                 // Counted before the file is read: wrong keys must not cause reads without limit.
@@ -301,14 +319,9 @@ impl Access {
     fn count_failure(&self, peer: IpAddr) -> Result<(), Problem> {
         self.failures.count(peer).map_err(|wait| {
             Problem::too_many_requests("too many wrong keys from this address", wait)
-                .remedy("wait as long as `Retry-After` says; a right key works at once")
+                .remedy("wait for `Retry-After`; a valid key works at once")
         })
     }
-}
-
-fn peer(request: &Request) -> IpAddr {
-    let peer = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
-    peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 enum Presented<'a> {
@@ -345,15 +358,18 @@ fn presented(headers: &HeaderMap) -> Presented<'_> {
 /// In front of what only an admin may.
 pub(super) async fn admin_only(
     caller: Caller,
-    request: Request,
+    request: RoutedRequest,
     next: Next,
-) -> Result<Response, Problem> {
+) -> Result<RoutedResponse, Problem> {
     caller.require_admin(AdminOnly::of(&request))?;
     Ok(next.run(request).await)
 }
 
 /// In front of what is for reading: whatever changes something there is for admins.
-pub(super) async fn admin_to_write(request: Request, next: Next) -> Result<Response, Problem> {
+pub(super) async fn admin_to_write(
+    request: RoutedRequest,
+    next: Next,
+) -> Result<RoutedResponse, Problem> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !is_read {
         let caller = request.extensions().get::<Caller>().ok_or_else(Problem::internal)?;

@@ -1,13 +1,13 @@
-//! What browsers want to hear before a page of another origin may use the service (CORS). Only pages that
-//! the operator allowed ever get here.
+//! Response headers for pages of another origin (CORS). Only pages that the operator allowed ever get here.
 
-use axum::extract::Request;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, VARY,
 };
-use axum::http::{HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderValue, Method, Request, StatusCode};
+use axum::response::IntoResponse as _;
+
+use super::body::{Response, routed};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static(
@@ -26,7 +26,7 @@ pub(super) struct Page(pub(super) HeaderValue);
 impl Page {
     /// The answer to a browser that asks whether the page may make a request; nothing for the request
     /// itself. A browser asks without a key.
-    pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
+    pub(super) fn preflight<B>(&self, request: &Request<B>) -> Option<Response> {
         let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         (request.method() == Method::OPTIONS && asks).then(|| {
             let permits = [
@@ -34,7 +34,7 @@ impl Page {
                 (ACCESS_CONTROL_ALLOW_HEADERS, HEADERS),
                 (ACCESS_CONTROL_MAX_AGE, MAX_AGE_SECS),
             ];
-            self.permit((StatusCode::NO_CONTENT, permits).into_response())
+            self.permit(routed((StatusCode::NO_CONTENT, permits).into_response()))
         })
     }
 

@@ -1,18 +1,22 @@
-//! What handlers read from requests, with problem documents for what cannot be read.
+//! Extractors of handlers, with problem documents for invalid requests.
 
-use haft_bounds::parse_error::describe;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use futures_util::StreamExt as _;
 use haft::memory::parsed_bytes;
 use haft_bounds::heavy;
 use haft_bounds::json::{Budget, NODES_MAX};
+use haft_bounds::parse_error::describe;
+use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::memory::RequestMemory;
 use super::problem::{FieldProblem, Problem};
@@ -20,13 +24,13 @@ use super::problem::{FieldProblem, Problem};
 /// The largest body.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A body is there as it came and as what is read of it.
-const BODY_COPIES: usize = 2;
+pub(crate) const BODY_COPIES: usize = 2;
 /// Arguments are there as they came, as they are handed on, on their way to the tool, and parsed.
-const CALL_COPIES: usize = 4;
-/// How long a body may take to arrive.
+pub(crate) const CALL_COPIES: usize = 4;
+/// Time limit for the arrival of a body.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
-/// How much more is read of a body that is too large, and for how long: a client that is cut off while it
-/// sends may never see the answer.
+/// Additional bytes that are read of a body that is too large, and their time limit: a client that is cut off while
+/// it sends may never see the answer.
 const DRAIN_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -47,9 +51,9 @@ pub struct Query<T>(pub T);
 #[derive(Debug, Clone, Copy)]
 pub struct Path<T>(pub T);
 
-/// What a service limits in the bodies that its handlers read.
+/// Limits on the bodies that handlers read.
 pub trait BodyLimits {
-    /// How many values and keys a body may have.
+    /// Largest number of values and keys in a body.
     fn nodes_max(&self) -> usize;
 }
 
@@ -88,14 +92,32 @@ async fn read_json<T>(request: Request, copies: usize, budget: Budget) -> Result
 where
     T: DeserializeOwned + Send + 'static,
 {
-    if !is_json(request.headers()) {
-        let detail = "the body must be JSON, and `Content-Type` does not say so";
-        return Err(
-            Problem::unsupported_media_type(detail).remedy("send `Content-Type: application/json`")
-        );
+    require_json(request.headers())?;
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
+    let memory = extensions.get::<RequestMemory>();
+    let body = read_bytes(&headers, body, memory, copies).await?;
+    parse_json(body, memory.cloned(), copies, budget).await
+}
+
+/// Refuses a body that is not announced as JSON.
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    if is_json(headers) {
+        return Ok(());
     }
-    let memory = request.extensions().get::<RequestMemory>().cloned();
-    let (_, body) = read_copies(request, copies).await?;
+    let detail = "the body must be JSON, and `Content-Type` must declare it";
+    Err(Problem::unsupported_media_type(detail).remedy("send `Content-Type: application/json`"))
+}
+
+/// Reads a JSON object from the bytes of a body.
+pub(crate) async fn parse_json<T>(
+    body: Bytes,
+    memory: Option<RequestMemory>,
+    copies: usize,
+    budget: Budget,
+) -> Result<T, Problem>
+where
+    T: DeserializeOwned + Send + 'static,
+{
     // A list would be taken for an object's values in the order in which we happen to name them.
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first.is_some_and(|first| *first != b'{') {
@@ -148,64 +170,143 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind == "application/json" {
+        return true;
+    }
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// The headers and the whole body, within its limits.
-pub(crate) async fn read_body(request: Request) -> Result<(HeaderMap, Vec<u8>), Problem> {
-    read_copies(request, BODY_COPIES).await
-}
-
-/// The same, with memory for so many copies of the body.
-async fn read_copies(request: Request, copies: usize) -> Result<(HeaderMap, Vec<u8>), Problem> {
+pub(crate) async fn read_body(request: Request) -> Result<(HeaderMap, Bytes), Problem> {
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
     let memory = extensions.get::<RequestMemory>();
+    let body = read_bytes(&headers, body, memory, BODY_COPIES).await?;
+    Ok((headers, body))
+}
+
+/// The whole body, with memory for `copies` copies of it. One that arrives in one piece is not copied.
+pub(crate) async fn read_bytes<B>(
+    headers: &HeaderMap,
+    mut body: B,
+    memory: Option<&RequestMemory>,
+    copies: usize,
+) -> Result<Bytes, Problem>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
     let announced = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse().ok());
-    let mut is_too_large = announced.is_some_and(|bytes: usize| bytes > BODY_BYTES_MAX);
-    let mut chunks = body.into_data_stream();
-    let mut body = Vec::new();
+    let is_too_large = announced.is_some_and(|bytes: usize| bytes > BODY_BYTES_MAX);
     // What is announced is reserved at once, before the body is read.
     let announced = announced.filter(|_| !is_too_large).unwrap_or_default();
-    let mut no_memory = memory.and_then(|memory| memory.cover(copies * announced).err());
-    let reading = async {
-        while !is_too_large
-            && no_memory.is_none()
-            && let Some(chunk) = chunks.next().await
-        {
-            let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off"))?;
-            is_too_large = body.len() + chunk.len() > BODY_BYTES_MAX;
-            let bytes = copies * (body.len() + chunk.len());
-            no_memory = memory.and_then(|memory| memory.cover(bytes).err());
-            body.extend_from_slice(&chunk);
-        }
-        Ok(())
+    let problem = if is_too_large {
+        Some(body_too_large())
+    } else {
+        memory.and_then(|memory| memory.cover(copies * announced).err())
     };
-    timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| {
-        Err(Problem::request_timeout(format!("the body did not arrive within {BODY_TIMEOUT:?}")))
-    })?;
-    if !is_too_large && no_memory.is_none() {
-        return Ok((headers, body));
+    let reading = async {
+        match problem {
+            Some(problem) => Err(Stopped::Refused(problem)),
+            None => receive(&mut body, memory, copies).await,
+        }
+    };
+    let received = within(BODY_TIMEOUT, reading).await.unwrap_or_else(|| {
+        let detail = format!("the body did not arrive within {BODY_TIMEOUT:?}");
+        Err(Stopped::Broken(Problem::request_timeout(detail)))
+    });
+    match received {
+        Ok(bytes) => Ok(bytes),
+        Err(Stopped::Broken(problem)) => Err(problem),
+        Err(Stopped::Refused(problem)) => {
+            if let Some(memory) = memory {
+                memory.release();
+            }
+            drain(body).await;
+            Err(problem)
+        }
     }
-    drop(body);
-    if let Some(memory) = memory {
-        memory.release();
+}
+
+/// The end of a body that is not received in full.
+enum Stopped {
+    /// Nothing more arrives.
+    Broken(Problem),
+    /// The rest is not taken.
+    Refused(Problem),
+}
+
+async fn receive<B>(
+    body: &mut B,
+    memory: Option<&RequestMemory>,
+    copies: usize,
+) -> Result<Bytes, Stopped>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut first = Bytes::new();
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| Stopped::Broken(Problem::bad_request("the body broke off")))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        let length = first.len() + whole.len() + chunk.len();
+        if length > BODY_BYTES_MAX {
+            return Err(Stopped::Refused(body_too_large()));
+        }
+        if let Some(problem) = memory.and_then(|memory| memory.cover(copies * length).err()) {
+            return Err(Stopped::Refused(problem));
+        }
+        if first.is_empty() && whole.is_empty() {
+            first = chunk;
+        } else {
+            whole.extend_from_slice(&first);
+            first.clear();
+            whole.extend_from_slice(&chunk);
+        }
+        if body.is_end_stream() {
+            break;
+        }
     }
+    Ok(if whole.is_empty() { first } else { whole.into() })
+}
+
+/// Waits for `work`, for at most `limit`. The timer starts with the second wait: most bodies come with their head
+/// and need none.
+async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
+    let mut is_first = true;
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        if std::mem::take(&mut is_first) {
+            // The connection hands over the body after this wait, and wakes its task for it in any case.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        timer.get_or_insert_with(|| Box::pin(sleep(limit))).as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+/// Reads on for a while, so that the client sees the answer.
+async fn drain<B: HttpBody<Data = Bytes> + Unpin>(mut body: B) {
     let drain = async {
         let mut bytes = 0;
         while bytes < DRAIN_BYTES_MAX
-            && let Some(Ok(chunk)) = chunks.next().await
+            && let Some(Ok(frame)) = body.frame().await
         {
-            bytes += chunk.len();
+            bytes += frame.data_ref().map_or(0, Bytes::len);
         }
     };
     // Polite, and no more: the answer is the same.
     let _ = timeout(DRAIN_TIMEOUT, drain).await;
-    if let Some(problem) = no_memory {
-        return Err(problem);
-    }
-    Err(Problem::too_large(format!("the body is larger than {BODY_BYTES_MAX} bytes"))
-        .remedy("send less at once"))
+}
+
+fn body_too_large() -> Problem {
+    Problem::too_large(format!("the body is larger than {BODY_BYTES_MAX} bytes"))
+        .remedy("send less at once")
 }
 
 fn unreadable(error: &serde_json::Error) -> Problem {
@@ -222,6 +323,6 @@ fn unreadable(error: &serde_json::Error) -> Problem {
         "The body cannot be read",
         detail,
     )
-    .remedy("mend the body; the documentation shows what is expected")
+    .remedy("fix the body; the documentation shows the expected format")
     .error(FieldProblem { place, problem, remedy: None })
 }

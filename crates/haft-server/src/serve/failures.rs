@@ -1,4 +1,4 @@
-//! How often each address presented a wrong key lately.
+//! Counts recent wrong keys per address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many wrong keys an address may present within [`WINDOW`] before it is told to wait.
+/// Wrong keys that an address may present within [`WINDOW`] before it has to wait.
 const FAILURES_MAX: u32 = 10;
 /// The time they are counted over.
 const WINDOW: Duration = Duration::from_mins(1);
-/// How many addresses are remembered. When it is full, the one that failed longest ago makes room.
+/// Largest number of remembered addresses. When it is full, the address with the oldest failure is dropped.
 const ADDRESSES_MAX: usize = 4096;
 
 /// Addresses and their failures, bounded.

@@ -5,9 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, Request};
 
 use super::cors::Page;
 use super::listener::Connection;
@@ -37,7 +36,9 @@ impl Guard {
         let hosts = settings.allowed_hosts.iter().filter_map(|text| {
             let authority = Authority::parse(text);
             if authority.is_none() {
-                tracing::warn!("`{text}` in the allowed hosts is no host and allows nothing");
+                tracing::warn!(
+                    "`{text}` in the allowed hosts is not a valid host and allows nothing"
+                );
             }
             Some(authority?.host)
         });
@@ -48,8 +49,12 @@ impl Guard {
         }
     }
 
-    /// Whether a request may come in at all. Also tells the page of another origin that makes it.
-    pub(super) fn check(&self, request: &Request) -> Result<Option<Page>, Problem> {
+    /// Checks that a request may come in at all. Returns the page of another origin that makes it.
+    pub(super) fn check<B>(
+        &self,
+        request: &Request<B>,
+        connection: &Connection,
+    ) -> Result<Option<Page>, Problem> {
         let host = host(request)?;
         if !self.allows(&host.host) {
             return Err(Problem::new(
@@ -63,8 +68,7 @@ impl Guard {
         let Some(origin) = single(request.headers(), &ORIGIN)? else {
             return Ok(None);
         };
-        let is_tls = request.extensions().get::<Connection>().is_some_and(|it| it.is_tls);
-        if is_same_origin(origin, &host, is_tls) {
+        if is_same_origin(origin, &host, connection.is_tls) {
             return Ok(None);
         }
         if self.allows_origin(origin) {
@@ -97,9 +101,9 @@ impl Guard {
     }
 }
 
-/// Who the request is for. HTTP/2 and requests in absolute form say it in the address, and where both
-/// say it, they must agree: which one counts is something two readers may see differently.
-fn host(request: &Request) -> Result<Authority, Problem> {
+/// The addressed host. HTTP/2 and requests in absolute form have it in the address, and if both are present, they
+/// must agree: two readers might choose differently.
+fn host<B>(request: &Request<B>) -> Result<Authority, Problem> {
     let header = single(request.headers(), &HOST)?;
     let address = request.uri().authority().map(axum::http::uri::Authority::as_str);
     let parse = |text: &str| {
@@ -190,8 +194,8 @@ impl Origin {
     }
 }
 
-/// Whether a page was served by this server itself. Without TLS here there may be a proxy that has it, so
-/// that the page's scheme says nothing.
+/// Returns true if a page was served by this server itself. Without TLS here there may be a proxy that has it, so the
+/// page's scheme does not matter.
 fn is_same_origin(origin: &str, host: &Authority, is_tls: bool) -> bool {
     Origin::parse(origin).is_some_and(|origin| {
         let port = host.port.unwrap_or(default_port(origin.is_https));

@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::Request;
-use axum::http::Method;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::CONTENT_LENGTH;
-use axum::response::Response;
+use axum::http::{Method, Request};
 use haft::memory::{Held, MemoryBudget, OverBudget, Owner, Reservation};
 use http_body_util::BodyExt as _;
 
+use super::body::{Response, ResponseBody};
 use super::problem::Problem;
 
 /// Bodies of requests up to this size are not counted while they are read.
@@ -32,7 +31,11 @@ struct Shared {
 
 impl RequestMemory {
     /// The memory of a request, unless it is small.
-    pub(super) fn of(request: &Request, budget: &MemoryBudget, caller: &Arc<str>) -> Option<Self> {
+    pub(super) fn of<B: HttpBody>(
+        request: &Request<B>,
+        budget: &MemoryBudget,
+        caller: &Arc<str>,
+    ) -> Option<Self> {
         if request.body().is_end_stream() {
             return None;
         }
@@ -88,16 +91,16 @@ fn busy(over: &OverBudget) -> Problem {
     }
 }
 
-/// What a response needs of its request.
+/// The parts of a request that its response needs.
 pub(super) struct ResponseMemory {
     pub(super) budget: MemoryBudget,
-    /// Whether the request only reads, so that a refused response loses nothing.
+    /// True if the request only reads, so that a refused response loses nothing.
     pub(super) is_safe: bool,
     pub(super) caller: Arc<str>,
 }
 
 impl ResponseMemory {
-    pub(super) fn of(request: &Request, budget: &MemoryBudget, caller: &Arc<str>) -> Self {
+    pub(super) fn of<B>(request: &Request<B>, budget: &MemoryBudget, caller: &Arc<str>) -> Self {
         let is_safe = matches!(*request.method(), Method::GET | Method::HEAD);
         Self { budget: budget.clone(), is_safe, caller: Arc::clone(caller) }
     }
@@ -111,9 +114,9 @@ impl ResponseMemory {
                     return Ok(response);
                 }
                 let reservation = self.whole(bytes)?;
-                Ok(response.map(|body| whole(body, reservation)))
+                Ok(response.map(|body| whole(body, reservation).into()))
             }
-            None => Ok(response.map(|body| parts(body, self))),
+            None => Ok(response.map(|body| parts(body, self).into())),
         }
     }
 
@@ -128,7 +131,7 @@ impl ResponseMemory {
 }
 
 /// A body in one piece.
-fn whole(body: Body, reservation: Reservation) -> Body {
+fn whole(body: ResponseBody, reservation: Reservation) -> Body {
     let mut reservation = Some(reservation);
     Body::new(body.map_frame(move |frame| {
         frame.map_data(|bytes| match reservation.take() {
@@ -139,7 +142,7 @@ fn whole(body: Body, reservation: Reservation) -> Body {
 }
 
 /// A stream: every long part by itself.
-fn parts(body: Body, memory: ResponseMemory) -> Body {
+fn parts(body: ResponseBody, memory: ResponseMemory) -> Body {
     Body::new(body.map_frame(move |frame| {
         frame.map_data(|bytes| match bytes.len() {
             ..=SMALL_RESPONSE_BYTES => bytes,

@@ -3,30 +3,43 @@
 
 mod accept;
 mod access;
+mod activity;
+mod body;
+mod checked_service;
+mod connection;
 mod cors;
+mod direct;
 mod extract;
 mod failures;
-mod frame;
 mod guard;
+mod http_service;
 mod listener;
 mod memory;
 mod problem;
-mod pulse;
 mod refusal;
 mod request_id;
+mod sessions;
 mod socket;
 mod table;
 mod tls;
 
 pub(crate) use access::name_of;
 pub use access::{Caller, may_listen};
+pub use activity::RequestBody;
+pub use body::{Response, ResponseBody};
+pub use checked_service::CheckedService;
+pub use direct::{DirectEndpoints, DirectRequest, RouterOnly};
 pub use extract::{BODY_BYTES_MAX, BodyLimits, CallJson, Json, Path, Query};
-pub(crate) use extract::{is_json, read_body};
-pub use frame::Frame;
+pub(crate) use extract::{
+    BODY_COPIES, CALL_COPIES, parse_json, read_body, read_bytes, require_json,
+};
 pub use guard::GuardSettings;
+pub use http_service::HttpService;
 pub use listener::{Connection, Ended, EndsByItself, ListenError, Listener, ListenerSettings};
 pub(crate) use memory::RequestMemory;
 pub(crate) use problem::long_name;
 pub use problem::{FieldProblem, Problem, ProblemDocument};
 pub use request_id::RequestId;
+pub(crate) use request_id::with_current as with_current_request;
+pub use sessions::Sessions;
 pub use tls::{TlsError, TlsFiles};

@@ -10,17 +10,19 @@ use serde::Serialize;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::body;
+
 /// When to come again where there is too much to do.
 const BUSY_SECS: u64 = 1;
 
-/// An error on its way to whoever asked. Boxed, so that a `Result` with it stays small.
+/// An error response. Boxed, so that a `Result` with it stays small.
 #[derive(Debug, Clone)]
 pub struct Problem {
     document: Box<ProblemDocument>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What went wrong, why, and what to do next.
+/// The failure, its cause, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
@@ -33,12 +35,12 @@ pub struct ProblemDocument {
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What happened this time.
+    /// Details of this occurrence.
     pub detail: String,
     /// One word for programs.
     #[schema(value_type = String, example = "Unauthorized")]
     pub code: &'static str,
-    /// What to do next.
+    /// The next step for the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// Every single thing that is wrong, where there may be several.
@@ -55,15 +57,15 @@ pub struct ProblemDocument {
 pub struct FieldProblem {
     /// Where: a field's path, a header, a line and column.
     pub place: String,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
-    /// What to do about it.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
 impl Problem {
-    /// A problem of any kind. `code` and `title` are the same each time, `detail` says what happened.
+    /// A problem of any kind. `code` and `title` are constant, `detail` describes the occurrence.
     pub fn new(
         status: StatusCode,
         code: &'static str,
@@ -83,7 +85,7 @@ impl Problem {
         Self { document: Box::new(document), headers: Vec::new() }
     }
 
-    /// Says what to do next.
+    /// Sets the remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.document.remedy = Some(remedy.into());
@@ -148,7 +150,7 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "Conflict", "This conflicts with what is there", detail)
     }
 
-    /// 412: somebody else was faster.
+    /// 412: another change came first.
     pub fn precondition_failed(detail: impl Into<String>) -> Self {
         let title = "It has changed in the meantime";
         Self::new(StatusCode::PRECONDITION_FAILED, "PreconditionFailed", title, detail)
@@ -166,10 +168,10 @@ impl Problem {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", title, detail)
     }
 
-    /// 429: too often; `Retry-After` says when to come again.
+    /// 429: too often; retry after `Retry-After`.
     pub fn too_many_requests(detail: impl Into<String>, after: Duration) -> Self {
         let title = "Too many attempts";
-        // Rounded up: who comes a moment early is refused again.
+        // Rounded up: a client that returns too early is refused again.
         let secs = after.as_secs() + u64::from(after.subsec_nanos() > 0);
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", title, detail)
             .header(RETRY_AFTER, HeaderValue::from(secs))
@@ -177,13 +179,13 @@ impl Problem {
 
     /// 500: our fault. The detail holds nothing of the inside.
     pub fn internal() -> Self {
-        let detail = "an error inside Haft; its log says more";
+        let detail = "an internal error; see the log";
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         Self::new(status, "Internal", "Something went wrong inside Haft", detail)
-            .remedy("look for this request's id in the log of the server, and report what it says")
+            .remedy("look for this request's id in the log of the server, and report the entry")
     }
 
-    /// 503: there is too much to do; `Retry-After` says when to come again.
+    /// 503: there is too much to do; retry after `Retry-After`.
     pub fn busy(detail: impl Into<String>) -> Self {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self::new(status, "Busy", "The service is busy", detail)
@@ -203,7 +205,7 @@ impl Problem {
     }
 
     fn render(&self) -> Response {
-        // A struct of texts and numbers: writing it cannot fail.
+        // A struct of strings and numbers: serialization cannot fail.
         let text = serde_json::to_vec(&self.document).unwrap_or_default();
         let status =
             StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -248,13 +250,13 @@ impl ToSchema for Problem {
 }
 
 /// Writes the request's id into a problem document; leaves every other answer alone.
-pub(super) fn with_request_id(mut response: Response, id: &str) -> Response {
+pub(super) fn with_request_id(mut response: body::Response, id: &str) -> body::Response {
     let Some(mut problem) = response.extensions_mut().remove::<Problem>() else {
         return response;
     };
     problem.document.request_id = Some(id.to_owned());
-    let mut rendered = problem.render();
-    // The router says which methods there are after the problem was made.
+    let mut rendered = body::routed(problem.render());
+    // The router adds the allowed methods after the problem was made.
     if let Some(allow) = response.headers_mut().remove(ALLOW) {
         rendered.headers_mut().insert(ALLOW, allow);
     }

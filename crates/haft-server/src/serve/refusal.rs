@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::problem::Problem;
 
-/// How many refused clients are answered at once. Beyond that a connection is closed without an answer.
+/// Refused clients that are answered at once. Beyond that a connection is closed without an answer.
 const ANSWERS_MAX: usize = 64;
-/// How long an answer may take, and how much of the client's request is read so that the answer arrives.
+/// Time limit of an answer, and the part of the client's request that is read so that the answer arrives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 
@@ -69,8 +69,8 @@ async fn send(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A descriptor that is kept for the moment when all others are taken: given up, it lets one client be accepted
-/// and answered.
+/// A descriptor that is reserved for when all others are taken: released, it lets one client be accepted and
+/// answered.
 #[derive(Debug)]
 pub(super) struct SpareDescriptor(Option<File>);
 

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::sleep;
 
-use super::pulse::Pulse;
+use super::activity::ConnectionActivity;
 
 /// Interest in the close alone: `READABLE` would wake up for data as well.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -27,9 +27,9 @@ const CLOSE: Interest = Interest::PRIORITY;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOSE: Interest = Interest::ERROR;
 
-/// How many bytes may wait behind a request that is being answered. Far less than the kernel takes in.
+/// Bytes that may wait behind a request that is being answered. Far less than the kernel takes in.
 const PIPELINED_BYTES_MAX: u64 = 16 * 1024;
-/// How often they are counted, while there are any.
+/// Interval between counts, while there are any.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// A socket for reading and writing.
@@ -49,14 +49,14 @@ impl Socket {
 impl CloseWatch {
     /// Waits until the client has closed its side, the connection is broken, or the client sends too much behind
     /// a request that is being answered.
-    pub(super) async fn left(&self, pulse: &Pulse) {
+    pub(super) async fn left(&self, activity: &ConnectionActivity) {
         tokio::select! {
             () = self.closed() => {}
-            () = self.flooded(pulse) => {}
+            () = self.flooded(activity) => {}
         }
     }
 
-    /// Whether the client has closed its side or the connection is broken.
+    /// Returns true if the client has closed its side or the connection is broken.
     pub(super) fn is_closed(&self) -> bool {
         self.closed().now_or_never().is_some()
     }
@@ -66,7 +66,7 @@ impl CloseWatch {
         let _ = self.0.ready(CLOSE).await;
     }
 
-    async fn flooded(&self, pulse: &Pulse) {
+    async fn flooded(&self, activity: &ConnectionActivity) {
         // Ready as long as the last read did not take everything: rarely, and never for long, unless a client
         // sends ahead.
         while self.0.ready(Interest::READABLE).await.is_ok() {
@@ -77,7 +77,7 @@ impl CloseWatch {
                 // What cannot be counted has no limit.
                 Err(_) => true,
             };
-            if is_too_much && pulse.is_answering() {
+            if is_too_much && activity.is_answering() {
                 tracing::debug!("closed a connection: the client sends too much ahead");
                 return;
             }

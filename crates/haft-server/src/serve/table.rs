@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::ConnectionActivity;
 use super::failures::network;
-use super::pulse::Pulse;
 
-/// One connection in so many is reserved for those that have presented a key.
+/// One connection in `RESERVE` is reserved for those that have presented a key.
 const RESERVE: usize = 4;
 
 /// The connections of a listener. Clones share them.
@@ -49,7 +49,7 @@ struct NetworkCount {
 struct Entry {
     id: u64,
     network: IpAddr,
-    pulse: Pulse,
+    activity: ConnectionActivity,
     standing: AtomicU8,
     evicted: CancellationToken,
 }
@@ -65,7 +65,7 @@ const PROVEN: u8 = 2;
 #[derive(Debug)]
 pub(super) struct ConnectionSlot(Arc<Handle>);
 
-/// Tells the table what a connection has proven.
+/// Reports to the table that a connection has presented a key.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectionStanding(Arc<Handle>);
 
@@ -98,7 +98,7 @@ impl ConnectionTable {
         let entry = Arc::new(Entry {
             id,
             network,
-            pulse: Pulse::new(),
+            activity: ConnectionActivity::new(),
             standing: AtomicU8::new(UNKNOWN),
             evicted: CancellationToken::new(),
         });
@@ -141,8 +141,8 @@ impl ConnectionTable {
     }
 }
 
-/// How many of `max` connections one network may hold: half of them, which leaves as many for all others. This
-/// machine may hold more, because reverse proxies run there.
+/// The share of `max` connections of one network: half of them, which leaves as many for all others. This machine may
+/// hold more, because reverse proxies run there.
 fn share(max: usize, network: IpAddr) -> usize {
     let share = if network.is_loopback() { max - max / 8 } else { max / 2 };
     share.max(1)
@@ -180,7 +180,7 @@ impl State {
     fn oldest(&self, is_candidate: impl Fn(&Entry) -> bool) -> Option<u64> {
         let candidates = || self.newcomers.values().filter(|it| is_candidate(it));
         let is_unknown = |it: &&Arc<Entry>| it.standing.load(Ordering::Relaxed) == UNKNOWN;
-        let idle = candidates().find(|it| it.pulse.is_idle());
+        let idle = candidates().find(|it| it.activity.is_idle());
         idle.or_else(|| candidates().find(is_unknown)).map(|it| it.id)
     }
 
@@ -206,9 +206,9 @@ impl State {
 }
 
 impl ConnectionSlot {
-    /// What the connection is doing.
-    pub(super) fn pulse(&self) -> &Pulse {
-        &self.0.entry.pulse
+    /// The connection's activity.
+    pub(super) fn activity(&self) -> &ConnectionActivity {
+        &self.0.entry.activity
     }
 
     /// Waits until the connection has to make room for another one.
@@ -337,12 +337,12 @@ mod tests {
         let table = ConnectionTable::new(1);
         let open = table.admit(ip("127.0.0.1")).unwrap();
         open.standing().let_in();
-        let request = open.pulse().asked();
+        let request = open.activity().begin_request();
         assert!(table.admit(ip("127.0.0.1")).is_none());
         drop(request);
         let unknown = table.admit(ip("127.0.0.1")).unwrap();
         assert!(is_evicted(&open));
-        let _request = unknown.pulse().asked();
+        let _request = unknown.activity().begin_request();
         assert!(table.admit(ip("127.0.0.1")).is_some());
         assert!(is_evicted(&unknown), "a request that was not let in keeps no connection");
     }

@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
-/// How old the server's knowledge of the files may be when a client connects.
+/// Largest age of the server's copy of the files when a client connects.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How large each file may be.
+/// Largest size of each file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Where the certificate and its key lie, both as PEM.
@@ -26,7 +26,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// What can be wrong with them.
+/// Errors of the certificate files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -42,7 +42,7 @@ pub enum TlsError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
     },
     /// The two do not work together.
@@ -56,7 +56,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// What to do next.
+    /// The next step for the caller.
     pub fn remedy(&self) -> String {
         match self {
             Self::Read { path, .. } => format!("make `{}` readable for Haft", path.display()),
@@ -103,7 +103,7 @@ impl Tls {
 
     fn refresh(&self, state: &mut State) {
         let found = read(&self.files);
-        // A file that is missing for a moment is in the middle of being replaced.
+        // A file that is missing briefly is being replaced.
         let Ok((certificate, key)) = found else { return };
         let digest = digest(&certificate, &key);
         if digest == state.digest {

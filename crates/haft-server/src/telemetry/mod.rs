@@ -1,18 +1,21 @@
-//! What is told about calls when they are over: figures at `/metrics`, and traces.
+//! Metrics at `/metrics` and traces of completed calls.
 //!
 //! [`Telemetry::observe`] is on the path of every call, so it only counts and hands on.
 
 mod metrics;
+pub(crate) mod series;
 mod traces;
 
 use std::sync::Arc;
 
 use haft::config::service::TelemetryConfig;
 use haft::live::Live;
-use haft::{CallSummary, TraceContext};
+use haft::{CallSummary, Runtime, TraceContext};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use metrics::METRICS_CONTENT_TYPE;
 use metrics::Metrics;
+use series::Series;
 use traces::Traces;
 pub use traces::TracesError;
 
@@ -20,6 +23,7 @@ pub use traces::TracesError;
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: Metrics,
+    series: Series,
     traces: Option<Traces>,
 }
 
@@ -27,16 +31,16 @@ impl Telemetry {
     /// Telemetry as configured. Starts what sends spans to the collector, so a runtime has to run.
     pub fn start(config: &TelemetryConfig) -> Result<Arc<Self>, TracesError> {
         let traces = Traces::start(config)?;
-        Ok(Arc::new(Self { metrics: Metrics::new(), traces }))
+        Ok(Arc::new(Self { metrics: Metrics::new(), series: Series::default(), traces }))
     }
 
     /// Telemetry that counts and sends nothing.
     pub fn without_traces() -> Arc<Self> {
-        Arc::new(Self { metrics: Metrics::new(), traces: None })
+        Arc::new(Self { metrics: Metrics::new(), series: Series::default(), traces: None })
     }
 
-    /// The trace context a call is made with: a span of its own where spans are exported, below the
-    /// caller's if there is one; else the caller's own.
+    /// The trace context of a call: a span of its own if spans are exported, below the caller's if there is one;
+    /// otherwise the caller's own.
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<TraceContext> {
         match &self.traces {
             Some(_) => traces::begin(caller),
@@ -47,14 +51,25 @@ impl Telemetry {
     /// Takes note of a call that is over; for [`RuntimeBuilder::observe`](haft::RuntimeBuilder::observe).
     pub fn observe(&self, call: &CallSummary<'_>) {
         self.metrics.count(call);
+        self.series.count(call.duration, call.code.is_some());
         if let Some(traces) = &self.traces {
             traces.record(call);
         }
     }
 
-    /// What was counted and how the toolbox is now, as a page for Prometheus.
+    /// Counters and the current state of the toolbox, as a page for Prometheus.
     pub fn report(&self, live: &Live) -> String {
         self.metrics.report(live, self.traces.as_ref().map(Traces::counts))
+    }
+
+    /// The last hour in steps, for charts.
+    pub(crate) fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// Ends the steps of the series until `stop`.
+    pub async fn record_series(self: Arc<Self>, runtime: Runtime, stop: CancellationToken) {
+        self.series.record(&runtime, &stop).await;
     }
 
     /// Sends the spans that are left, within a limit.

@@ -76,7 +76,7 @@ fn words_show_what_there_is() {
     insta::assert_snapshot!(without_durations(&transcript(&workspace, &finished)));
 }
 
-/// A text without what calls took.
+/// Removes the durations of calls.
 fn without_durations(text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once(" ms: ") {
         Some((before, after)) if before.starts_with("< ") => format!("< N ms: {after}"),
@@ -85,7 +85,7 @@ fn without_durations(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What a prompt says is put to the model, and what is mentioned goes with it.
+/// The messages of a prompt are sent to the model, together with mentioned resources.
 #[test]
 fn prompts_and_resources_go_to_the_model() {
     for format in FORMATS {
@@ -105,9 +105,9 @@ fn prompts_and_resources_go_to_the_model() {
     }
 }
 
-/// A prompt that ends with the assistant's words asks the model nothing, and the chat says so.
+/// A prompt that ends with the assistant's words sends no request to the model, and the chat reports it.
 #[test]
-fn a_prompt_that_ends_with_the_assistant_says_what_it_did() {
+fn a_prompt_that_ends_with_the_assistant_is_explained() {
     let model = ModelServer::openai([Step::by(count)]);
     let text =
         |role: &str, text: &str| json!({"role": role, "content": {"type": "text", "text": text}});
@@ -140,13 +140,13 @@ fn a_failing_model_does_not_end_the_chat() {
     assert!(finished.stderr.contains("  help: "), "{}", finished.stderr);
 }
 
-/// A chat is gone on with, and says so.
+/// A chat is resumed, and reports it.
 #[test]
-fn a_chat_is_gone_on_with() {
+fn a_chat_is_resumed() {
     let model = ModelServer::openai([Step::by(count), Step::by(count)]);
     let workspace = only(&model, "");
     piped(&workspace, "one\n");
     let finished = haft(&workspace, &["chat", "--last"]).stdin("two\n").run();
     assert_eq!(finished.stdout, "3 messages\n");
-    assert!(finished.stderr.contains("going on after 2 messages"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("continuing after 2 messages"), "{}", finished.stderr);
 }

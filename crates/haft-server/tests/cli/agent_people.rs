@@ -56,7 +56,7 @@ fn options_are_chosen_by_number() {
     assert!(model.last_request().last_result().contains("Paris"), "{}", left.screen);
 }
 
-/// Proves S2-FR-006: whoever refuses says so to the model; Ctrl-C at the question ends the turn.
+/// Proves S2-FR-006: a refusal reaches the model; Ctrl-C at the question ends the turn.
 #[test]
 fn a_question_can_be_refused_or_broken_off() {
     let model = ModelServer::openai(asked_back(&json!([])));
@@ -75,16 +75,16 @@ fn a_question_can_be_refused_or_broken_off() {
     assert_eq!((left.code, left.is_sane, model.left()), (130, true, 1), "{}", left.screen);
 }
 
-/// Proves S2-FR-006: where nobody is there, the model is told, and the run goes on.
+/// Proves S2-FR-006: without a person, the model is informed, and the run continues.
 #[test]
-fn without_a_person_the_model_is_told_that_nobody_is_there() {
-    // Who is told by a webhook can only look on.
+fn without_a_person_the_model_is_informed() {
+    // The recipient of a webhook cannot answer.
     let told = "inbox: {webhook: 'http://127.0.0.1:9/questions', timeout: 2s}\n";
     for (format, yaml) in FORMATS.into_iter().flat_map(|format| [(format, ""), (format, told)]) {
         let model = ModelServer::start(format, asked_back(&json!([])));
         let workspace = only(&model, yaml);
         let finished = asking(&workspace, &["Book a hotel"]).with_builtins().run();
-        let said = "there is nobody here who could be asked";
+        let said = "no person can be asked here";
         assert!(answer(&finished).contains(said), "{}", finished.stdout);
         assert!(finished.stderr.contains(said), "{}", finished.stderr);
     }
@@ -102,7 +102,7 @@ fn two_calls() -> [Step; 3] {
     ]
 }
 
-/// A call that needs approval is not made where nobody can agree, and the model is told so; `--yes` agrees.
+/// A call that needs approval is not made if no person can approve it, and the model is informed; `--yes` approves.
 #[test]
 fn without_a_person_calls_that_need_approval_are_denied() {
     for format in FORMATS {
@@ -116,7 +116,7 @@ fn without_a_person_calls_that_need_approval_are_denied() {
             denied.stdout
         );
         assert!(denied.stderr.contains("! "), "{}", denied.stderr);
-        let hint = "warning: 2 calls denied: nobody was asked, because standard input is not a terminal\n  \
+        let hint = "warning: 2 calls denied: no person could be asked, because standard input is not a terminal\n  \
                     help: `--yes` agrees";
         assert!(denied.stderr.contains(hint), "{}", denied.stderr);
         model.then(two_calls());
@@ -128,7 +128,7 @@ fn without_a_person_calls_that_need_approval_are_denied() {
     }
 }
 
-/// A tool says in its own entry that a person has to agree.
+/// A tool's own entry can demand approval.
 #[test]
 fn tools_json_can_ask_for_approval() {
     let model = ModelServer::openai([]);
@@ -176,8 +176,8 @@ fn a_person_at_the_terminal_approves_calls() {
     assert_eq!(told[1], r#"{"n":2}"#);
 }
 
-/// One agreement for good is enough for calls that were made together; a number, which stands for nothing here, is no
-/// agreement at all.
+/// One permanent approval is enough for calls that were made together; a number, which has no meaning here, does not
+/// approve.
 #[test]
 fn calls_made_together_are_agreed_to_once_and_never_by_number() {
     let together = || Step::calls([("echo", json!({"n": 1})), ("echo", json!({"n": 2}))]);
@@ -196,9 +196,9 @@ fn calls_made_together_are_agreed_to_once_and_never_by_number() {
     assert_eq!(left.screen.matches("May `echo` run?").count(), 1, "{}", left.screen);
 }
 
-/// What is told while somebody types stands above their line, which is there again below.
+/// Output during typing appears above the line, which is shown again below.
 #[test]
-fn what_is_told_while_somebody_types_stands_above() {
+fn output_during_typing_appears_above_the_line() {
     const ONCE_THERE: &str = "import os, time\n\ndef run(args):\n    while not os.path.exists('go'):\n        \
                               time.sleep(0.01)\n    return {'greeting': 'Hello!'}\n";
     let together = Step::calls([("greet", json!({"name": "Ada"})), ("echo", json!({"n": 2}))]);
@@ -224,7 +224,7 @@ fn what_is_told_while_somebody_types_stands_above() {
     assert_eq!(denied.count(), 1, "{}", left.screen);
 }
 
-/// What is typed for a question that is over answers no other: least of all whether a call may be made.
+/// Input for a question that is over answers no other question, least of all an approval.
 #[test]
 fn a_line_for_a_question_that_is_over_approves_nothing() {
     let question = json!({"question": "Wipe the cache? y/n", "timeout": 1});
@@ -237,7 +237,7 @@ fn a_line_for_a_question_that_is_over_approves_nothing() {
     let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'go'");
     terminal.see("your answer");
     terminal.press("a");
-    terminal.see("nobody answered within 1s");
+    terminal.see("no answer came within 1s");
     terminal.see("May `greet` run?");
     terminal.press("\r");
     terminal.see("[d]eny? ");
@@ -247,7 +247,7 @@ fn a_line_for_a_question_that_is_over_approves_nothing() {
     assert!(model.last_request().last_result().contains("refused the call"), "{}", left.screen);
 }
 
-/// A model that calls `echo` once somebody lets it.
+/// A model that calls `echo` after the sender fires.
 fn waiting_call() -> (Step, mpsc::Sender<()>) {
     let (go, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
@@ -258,7 +258,7 @@ fn waiting_call() -> (Step, mpsc::Sender<()>) {
     (step, go)
 }
 
-/// What was typed before a call is asked about agrees to nothing: neither whole lines nor the beginning of one.
+/// Input typed before a question approves nothing: neither whole lines nor the beginning of one.
 #[test]
 fn what_was_typed_before_the_question_approves_nothing() {
     for typed in ["a", "yes", "w"] {
@@ -281,13 +281,13 @@ fn what_was_typed_before_the_question_approves_nothing() {
     }
 }
 
-/// In a chat, lines that were typed ahead are what is said next, and answer no question in between.
+/// In a chat, lines typed ahead are the next prompts, and answer no question in between.
 #[test]
 fn what_was_typed_ahead_waits_for_the_next_prompt() {
     let (call, go) = waiting_call();
     let second = Step::call("echo", json!({"n": 2}));
     let model = ModelServer::openai([call, second, Step::text("not echoed")]);
-    model.then([Step::text("heard one"), Step::text("heard two")]);
+    model.then([Step::text("received one"), Step::text("received two")]);
     let workspace = toolbox_with(&model, APPROVED);
     let mut terminal = Terminal::open(&workspace, "\"$haft\" chat");
     terminal.see("> ");
@@ -302,7 +302,7 @@ fn what_was_typed_ahead_waits_for_the_next_prompt() {
         terminal.see("[d]eny? ");
         terminal.enter("d");
     }
-    terminal.see("heard two");
+    terminal.see("received two");
     terminal.see("> ");
     terminal.press(CTRL_D);
     let left = terminal.left();
@@ -313,13 +313,16 @@ fn what_was_typed_ahead_waits_for_the_next_prompt() {
     assert_eq!(said, ["w", "a"], "{}", left.screen);
 }
 
-/// Several lines that were typed during an answer are said one after the other, and what was begun is there to be gone
-/// on with.
+/// Several lines typed during an answer are sent one after the other, and an unfinished line can be continued.
 #[test]
-fn lines_typed_during_an_answer_are_all_said() {
+fn lines_typed_during_an_answer_are_all_sent() {
     let (call, go) = waiting_call();
     let model = ModelServer::openai([call, Step::text("echoed")]);
-    model.then([Step::text("heard one"), Step::text("heard two"), Step::text("heard three")]);
+    model.then([
+        Step::text("received one"),
+        Step::text("received two"),
+        Step::text("received three"),
+    ]);
     let workspace = toolbox_with(&model, "");
     let mut terminal = Terminal::open(&workspace, "\"$haft\" chat");
     terminal.see("> ");
@@ -328,11 +331,11 @@ fn lines_typed_during_an_answer_are_all_said() {
     terminal.press("one\rtwo\rthr");
     terminal.see("two\r\nthr");
     go.send(()).unwrap();
-    terminal.see("heard two");
+    terminal.see("received two");
     terminal.see("> ");
     terminal.see("thr");
     terminal.enter("ee");
-    terminal.see("heard three");
+    terminal.see("received three");
     terminal.see("> ");
     terminal.press(CTRL_D);
     let left = terminal.left();
@@ -341,9 +344,9 @@ fn lines_typed_during_an_answer_are_all_said() {
     assert_eq!(said, ["one", "two", "three"], "{}", left.screen);
 }
 
-/// Ctrl-D at a question ends nothing but the input for it, and the model is told so.
+/// Ctrl-D at a question ends only the input for it, and the model is informed.
 #[test]
-fn ctrl_d_at_a_question_is_no_answer() {
+fn ctrl_d_at_a_question_gives_no_answer() {
     let model = ModelServer::openai(asked_back(&json!([])));
     let workspace = only(&model, "");
     let mut terminal = Terminal::open(&workspace, "\"$haft\" run 'Book a hotel'");
@@ -405,7 +408,7 @@ fn a_form_is_filled_in_field_by_field() {
     assert!(!left.screen.contains(['\u{202e}', '\u{9b}']), "{}", left.screen);
 }
 
-/// What is no form is asked for as JSON, and its schema hides nothing from the person.
+/// An unsupported form is requested as JSON, and its schema is shown safely and completely.
 #[test]
 fn a_schema_is_shown_without_control_characters() {
     let schema = json!({"type": "array", "description": "evil \u{202e}\u{9b}2J"});
@@ -466,16 +469,16 @@ fn a_server_asks_the_person_who_calls() {
     assert_eq!((left.code, left.is_sane), (130, true), "{}", left.screen);
 }
 
-/// What ends a command while a question is before the person is shown, whole and last.
+/// The end of a command is printed completely and last, even if a question is open.
 #[test]
-fn the_end_is_told_although_a_question_is_open() {
+fn the_end_is_reported_although_a_question_is_open() {
     let model = ModelServer::openai([]);
     let workspace = only(&model, "");
     let line = "\"$haft\" call request_human_input '{\"question\": \"Which?\", \"timeout\": 1}'";
     let mut terminal = Terminal::open(&workspace, line);
     terminal.see("your answer");
     terminal.press("half an ans");
-    terminal.see("error: nobody answered within 1s");
+    terminal.see("error: no answer came within 1s");
     terminal.see("execution ");
     let left = terminal.left();
     assert_eq!((left.code, left.is_sane), (1, true), "{}", left.screen);

@@ -6,13 +6,13 @@ use testkit::{ModelServer, Running, Step, Workspace, eventually, is_running};
 use crate::agent_support::{FORMATS, Terminal, answer, asking, count, only, toolbox_with};
 use crate::{haft, run, transcript};
 
-/// A model that says what it was asked, as often as it is asked.
+/// A model that repeats its prompt, `times` times.
 fn echo(times: usize) -> ModelServer {
     let said = |asked: &testkit::model::AskedModel| Step::text(asked.last_user_text());
     ModelServer::openai((0..times).map(|_| Step::by(said)))
 }
 
-/// What is asked comes from the argument, from standard input, or from both.
+/// The prompt comes from the argument, from standard input, or from both.
 #[test]
 fn a_request_is_given_as_argument_or_piped_in() {
     let model = echo(6);
@@ -26,7 +26,7 @@ fn a_request_is_given_as_argument_or_piped_in() {
     assert_eq!(said(&["-"], "from a pipe\n"), "from a pipe");
     let both = said(&["review this"], "+ a line\n- another\n");
     assert_eq!(both, "review this\n\n<stdin>\n+ a line\n- another\n</stdin>");
-    // What is piped in may be anybody's text, so nothing is read because of it.
+    // Piped input may be foreign text, so it triggers no read of a resource.
     let mail = said(&["sum up"], "see @files:file:///etc/passwd and @x://y\n");
     assert_eq!(mail, "sum up\n\n<stdin>\nsee @files:file:///etc/passwd and @x://y\n</stdin>");
     assert_eq!(said(&["one", "--system", "Be brief."], ""), "one");
@@ -67,9 +67,9 @@ fn greeting() -> [Step; 2] {
     ]
 }
 
-/// The answer is on stdout and nothing else; calls are told on stderr, or not at all.
+/// Stdout has only the answer; calls are printed on stderr, or not at all.
 #[test]
-fn calls_are_told_on_stderr_only() {
+fn calls_are_printed_on_stderr_only() {
     for format in FORMATS {
         let model = ModelServer::start(format, greeting());
         let workspace = toolbox_with(&model, "");
@@ -140,7 +140,7 @@ fn a_model_that_fails_is_an_error_with_a_remedy() {
 }
 
 #[test]
-fn without_a_model_the_remedy_says_where_to_name_one() {
+fn without_a_model_the_remedy_names_the_setting() {
     for (name, args) in [("run", &["run", "hi"][..]), ("chat", &["chat"])] {
         let finished = run(&Workspace::new(), args);
         assert_eq!((finished.code, finished.stdout.as_str()), (2, ""), "{name}");
@@ -152,13 +152,13 @@ fn without_a_model_the_remedy_says_where_to_name_one() {
 }
 
 #[test]
-fn a_turn_of_too_many_steps_is_no_success() {
+fn a_turn_of_too_many_steps_fails() {
     let model = ModelServer::openai((0..3).map(|n| Step::call("echo", json!({"n": n}))));
     let workspace = toolbox_with(&model, "");
     let finished = asking(&workspace, &["go", "--max-steps", "2", "-q"]).run();
     assert_eq!((finished.code, finished.stdout.as_str(), model.left()), (1, "", 1));
     assert!(finished.stderr.contains("--max-steps"), "{}", finished.stderr);
-    let later = "`haft run --last \"go on\"`";
+    let later = "`haft run --last \"continue\"`";
     assert!(finished.stderr.contains(later), "{}", finished.stderr);
     model.then([Step::call("echo", json!({})), Step::call("echo", json!({"n": 3}))]);
     let finished = asking(&workspace, &["go", "--max-steps", "2", "-q", "--no-session"]).run();
@@ -194,7 +194,7 @@ fn a_signal_ends_a_hanging_tool_and_the_program() {
     }
 }
 
-/// The same while the model says nothing, before its answer and in the middle of it.
+/// The same while the model is silent, before its answer and in the middle of it.
 #[test]
 fn a_signal_ends_the_wait_for_a_silent_model() {
     for step in [Step::silence(), Step::text("I begin").then_silent()] {
@@ -208,7 +208,7 @@ fn a_signal_ends_the_wait_for_a_silent_model() {
     }
 }
 
-/// What a model and a tool say cannot do anything to a terminal, and reaches a pipe as it is.
+/// Output of a model or a tool cannot control a terminal, and reaches a pipe unmodified.
 #[test]
 fn escapes_are_harmless_at_a_terminal() {
     let evil = "red \u{1b}[31m\u{202e}title\u{1b}]0;x\u{7}\u{9b}2J end";
@@ -230,9 +230,9 @@ fn escapes_are_harmless_at_a_terminal() {
     assert!(!finished.stderr.contains('\u{1b}'));
 }
 
-/// A conversation is gone on with by its id, the beginning of it, or as the last one; or is not kept.
+/// A conversation is resumed by its id, the beginning of it, or as the last one; or is not stored.
 #[test]
-fn a_conversation_is_gone_on_with() {
+fn a_conversation_is_resumed() {
     for format in FORMATS {
         let model = ModelServer::start(format, (0..5).map(|_| Step::by(count)));
         let workspace = only(&model, "");
@@ -254,7 +254,7 @@ fn a_conversation_is_gone_on_with() {
     assert!(finished.stderr.starts_with("error: no conversation is kept yet\n"));
 }
 
-/// What the command line says wrong is named as it was written there.
+/// Errors of the command line name the flag as it was written.
 #[test]
 fn wrong_flags_are_named_as_flags() {
     let workspace = Workspace::new();
@@ -267,7 +267,7 @@ fn wrong_flags_are_named_as_flags() {
     assert!(!finished.stderr.contains("HAFT__"), "{}", finished.stderr);
 }
 
-/// Where nobody can be told of the calls, the answer is there all the same.
+/// With stderr closed, the answer is still printed.
 #[test]
 fn a_lost_stderr_loses_no_answer() {
     let model = ModelServer::openai(greeting());

@@ -78,17 +78,17 @@ fn an_id_that_means_none_or_several_is_refused() {
     assert_eq!(serde_json::from_str::<Value>(&left).unwrap().as_array().unwrap().len(), 2);
 }
 
-/// A folder where nobody ever talked is no error.
+/// A folder without conversations is not an error.
 #[test]
-fn no_conversations_is_no_error() {
+fn no_conversations_is_not_an_error() {
     let finished = run(&Workspace::new(), &["sessions", "list"]);
     assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
     assert!(finished.stdout.contains("`haft chat` begins one"), "{}", finished.stdout);
 }
 
-/// Two programs that went on with one conversation at once would answer each other's calls: the second is refused.
+/// Two programs in one conversation would answer each other's calls: the second is refused.
 #[test]
-fn one_program_at_a_time_goes_on_with_a_conversation() {
+fn one_program_at_a_time_uses_a_conversation() {
     let model = ModelServer::openai([Step::text("one"), Step::silence(), Step::text("two")]);
     let workspace = only(&model, "");
     assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
@@ -96,13 +96,13 @@ fn one_program_at_a_time_goes_on_with_a_conversation() {
     testkit::eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
     let refused = asking(&workspace, &["--last", "third"]).run();
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("somebody else is going on with"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is in use by another process"), "{}", refused.stderr);
     first.interrupt();
     assert_eq!(first.finish().code, 130);
     assert_eq!(answer(&asking(&workspace, &["--last", "fourth"]).run()), "two");
 }
 
-/// A conversation that another program goes on with is not deleted under it.
+/// A conversation in use by another program is not deleted.
 #[test]
 fn a_conversation_in_use_is_not_deleted() {
     let model = ModelServer::openai([Step::text("one"), Step::silence()]);
@@ -113,16 +113,20 @@ fn a_conversation_in_use_is_not_deleted() {
     testkit::eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
     let refused = run(&workspace, &["sessions", "rm", &id]);
     assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{}", refused.stderr);
-    assert!(refused.stderr.contains("somebody else is going on with"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("wait until that is done"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is in use by another process"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("end the program that uses it, or wait for it"),
+        "{}",
+        refused.stderr
+    );
     first.interrupt();
     assert_eq!(first.finish().code, 130);
     assert_eq!(run(&workspace, &["sessions", "rm", &id]).code, 0);
 }
 
-/// Lines of a conversation's file that cannot be read are counted for whoever goes on with it or looks at it.
+/// Unreadable lines of a conversation's file are reported when it is resumed or shown.
 #[test]
-fn damaged_lines_are_said() {
+fn damaged_lines_are_reported() {
     let model = ModelServer::openai([Step::text("one"), Step::text("two"), Step::text("three")]);
     let workspace = only(&model, "");
     assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");
@@ -141,9 +145,9 @@ fn damaged_lines_are_said() {
     assert_eq!(talked.stderr.matches(warning).count(), 1, "{}", talked.stderr);
 }
 
-/// Where no model is configured, a conversation says which one it began with.
+/// Without a configured model, the error names the conversation's model.
 #[test]
-fn a_conversation_says_which_model_it_needs() {
+fn a_conversation_names_its_model() {
     let model = ModelServer::openai([Step::text("one")]);
     let workspace = only(&model, "");
     assert_eq!(answer(&asking(&workspace, &["first"]).run()), "one");

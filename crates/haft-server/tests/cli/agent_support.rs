@@ -20,7 +20,7 @@ pub(crate) fn toolbox_with(model: &ModelServer, rest: &str) -> Workspace {
     workspace
 }
 
-/// A folder whose configuration has nothing but a model, and what `rest` says.
+/// A folder whose configuration has only a model, and `rest`.
 pub(crate) fn only(model: &ModelServer, rest: &str) -> Workspace {
     Workspace::with(&[("haft.yaml", &agent(model, rest))])
 }
@@ -35,13 +35,13 @@ pub(crate) fn asking(workspace: &Workspace, args: &[&str]) -> Program {
     haft(workspace, &[&["run"], args].concat())
 }
 
-/// What `haft run` printed as the answer; it must have worked.
+/// The answer of `haft run`, which must have succeeded.
 pub(crate) fn answer(finished: &Finished) -> &str {
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     finished.stdout.trim_end()
 }
 
-/// The model says how much was said so far.
+/// The model answers with the number of messages so far.
 pub(crate) fn count(asked: &AskedModel) -> Step {
     let said = asked.messages().iter().filter(|it| it["role"] != "system").count();
     Step::text(format!("{said} messages"))
@@ -52,17 +52,17 @@ pub(crate) struct Terminal {
     child: Child,
     keys: ChildStdin,
     screen: Arc<Mutex<Vec<u8>>>,
-    /// How much of the screen was looked at.
+    /// Part of the screen that was checked.
     looked_at: usize,
 }
 
-/// What is left when the shell's line is over.
+/// The state after the shell's line is over.
 pub(crate) struct Left {
     /// Everything that was shown.
     pub(crate) screen: String,
     /// The exit code of the line.
     pub(crate) code: i32,
-    /// Whether the terminal reads lines and shows what is typed, as a shell expects.
+    /// True if the terminal reads lines and shows what is typed, as a shell expects.
     pub(crate) is_sane: bool,
 }
 
@@ -96,7 +96,7 @@ impl Terminal {
         Self { child, keys, screen, looked_at: 0 }
     }
 
-    /// Waits until a text is shown that was not looked at yet. What came before it comes back.
+    /// Waits until a string is shown that was not checked yet. Returns the output before it.
     pub(crate) fn see(&mut self, text: &str) -> String {
         let start = std::time::Instant::now();
         loop {

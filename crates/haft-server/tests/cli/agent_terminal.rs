@@ -10,7 +10,7 @@ use crate::agent_support::{CTRL_C, CTRL_D, FORMATS, Terminal, count, only, toolb
 use crate::haft;
 use crate::mcp_support::{assert_all_gone, facts_file, server};
 
-/// Ctrl-C ends the wait for a server that does not say what was asked for, in `chat` and in `run`.
+/// Ctrl-C ends the wait for a server that does not answer, in `chat` and in `run`.
 #[test]
 fn ctrl_c_ends_the_wait_for_a_silent_server() {
     let model = ModelServer::openai([Step::text("still here")]);
@@ -57,7 +57,7 @@ fn ctrl_c_ends_the_wait_for_a_silent_server() {
     assert_all_gone(&facts);
 }
 
-/// Ctrl-C breaks off an answer, and the chat goes on; Ctrl-D leaves.
+/// Ctrl-C cancels an answer, and the chat continues; Ctrl-D leaves.
 #[test]
 fn ctrl_c_breaks_off_an_answer_and_ctrl_d_leaves() {
     for format in FORMATS {
@@ -89,7 +89,7 @@ fn ctrl_c_breaks_off_an_answer_and_ctrl_d_leaves() {
     }
 }
 
-/// Ctrl-C while a tool hangs ends the tool, and the chat goes on.
+/// Ctrl-C while a tool hangs ends the tool, and the chat continues.
 #[test]
 fn ctrl_c_ends_a_hanging_tool() {
     let model = ModelServer::openai([]);
@@ -114,7 +114,7 @@ fn ctrl_c_ends_a_hanging_tool() {
     assert!(model.last_request().results()[0].text.contains("cancelled"));
 }
 
-/// At the prompt, Ctrl-C says how to leave, and leaves when it comes again.
+/// At the prompt, the first Ctrl-C explains how to leave, and the second leaves.
 #[test]
 fn ctrl_c_at_the_prompt_leaves_when_it_comes_twice() {
     let model = ModelServer::openai([Step::text("still here")]);
@@ -124,7 +124,7 @@ fn ctrl_c_at_the_prompt_leaves_when_it_comes_twice() {
     terminal.press("half a li");
     terminal.see("half a li");
     terminal.press(CTRL_C);
-    terminal.see("Ctrl-C once more, Ctrl-D or /exit leaves");
+    terminal.see("Ctrl-C again, Ctrl-D or /exit leaves");
     terminal.see("> ");
     terminal.enter("hello");
     terminal.see("still here");
@@ -226,7 +226,7 @@ fn a_window_may_change_its_size() {
     assert_eq!(terminal.left().code, 0);
 }
 
-/// What is typed is there again the next time, and is nobody else's business.
+/// The input history is kept for the next start, readable by its owner only.
 #[test]
 fn what_was_typed_is_remembered() {
     use std::os::unix::fs::PermissionsExt;
@@ -256,7 +256,7 @@ fn what_was_typed_is_remembered() {
     assert_eq!(model.last_request().last_user_text(), "remember this");
 }
 
-/// Who wants nothing kept finds nothing of what they typed.
+/// Without a session, no input history is kept.
 #[test]
 fn without_a_session_nothing_is_remembered() {
     let model = ModelServer::openai([Step::text("one")]);
@@ -271,9 +271,9 @@ fn without_a_session_nothing_is_remembered() {
     assert_eq!(workspace.read(".haft/sessions/history"), None);
 }
 
-/// Ctrl-C is heard where a question is over before anybody answered it.
+/// Ctrl-C works after a question that expired without an answer.
 #[test]
-fn ctrl_c_is_heard_after_a_question_nobody_answered() {
+fn ctrl_c_works_after_a_question_expired() {
     let model = ModelServer::openai([
         Step::call("request_human_input", json!({"question": "Which city?"})),
         Step::silence(),
@@ -282,7 +282,7 @@ fn ctrl_c_is_heard_after_a_question_nobody_answered() {
     let mut terminal = Terminal::open(&workspace, "\"$haft\" run go");
     terminal.see("the question is over");
     eventually("the model is asked", || (model.requests().len() == 2).then_some(()));
-    assert!(model.last_request().last_result().contains("nobody answered"));
+    assert!(model.last_request().last_result().contains("no answer came"));
     terminal.press(CTRL_C);
     let left = terminal.left();
     assert_eq!((left.code, left.is_sane), (130, true), "{}", left.screen);

@@ -82,9 +82,9 @@ fn code_of_the_model_is_run() {
     }
 }
 
-/// Proves S2-US2-2: code that fails tells the model, and the person, its exit code and what it wrote to stderr.
+/// Proves S2-US2-2: failing code reports its exit code and its stderr to the model and the person.
 #[test]
-fn code_that_raises_says_why() {
+fn code_that_raises_reports_the_reason() {
     for format in FORMATS {
         let model = ModelServer::start(
             format,
@@ -138,10 +138,10 @@ fn a_server_that_dies_does_not_end_the_run() {
     }
 }
 
-/// Proves S3-US1-1, X-2: servers that start late and were never asked are asked, so that the model is told of their
-/// tools from the first request on; what they said is remembered, and one that is not there is named.
+/// Proves S3-US1-1, X-2: lazy servers without a known list are queried, so that the model gets their tools from the
+/// first request on; the lists are remembered, and an unreachable server is named.
 #[test]
-fn the_model_is_told_of_servers_that_start_late() {
+fn the_model_gets_the_tools_of_servers_that_start_late() {
     for (format, command) in FORMATS.into_iter().zip(["run", "chat"]) {
         let model = ModelServer::start(format, [Step::text("one"), Step::text("two")]);
         let workspace = Workspace::new();

@@ -46,7 +46,7 @@ fn built_in_tools_are_there_out_of_the_box() {
 
 /// Proves S2-US2-2, S2-US2-3.
 #[test]
-fn code_runs_and_says_why_it_failed() {
+fn code_runs_and_reports_why_it_failed() {
     let workspace = empty();
     let call = |language: &str, code: &str| {
         let (language, code) = (format!("language={language}"), format!("code={code}"));
@@ -65,7 +65,7 @@ fn code_runs_and_says_why_it_failed() {
     assert_eq!(finished.stderr.matches("the cause").count(), 1, "said once");
 }
 
-/// Proves S2-FR-007 for `web_search`: whoever is configured is asked.
+/// Proves S2-FR-007 for `web_search`: the configured provider is queried.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_web_is_searched() {
     let server = SearchServer::start().await;
@@ -84,7 +84,7 @@ async fn the_web_is_searched() {
     assert!(finished.stderr.contains("`search.formats`"), "{}", finished.stderr);
 }
 
-/// A `bwrap` that notes what it is told and then does as it pleases.
+/// A `bwrap` that records its arguments and then behaves as scripted.
 fn sandboxed(workspace: &Workspace, bwrap: &str, code: &str) -> Finished {
     let noting = format!(
         "#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}/told'\n{bwrap}",
@@ -150,7 +150,7 @@ fn without_bwrap_no_code_runs() {
     assert!(error["remedy"].as_str().unwrap().contains("sandbox: none"), "{error}");
 }
 
-/// A sandbox that cannot be made, whatever it says and however it ends, runs nothing.
+/// A sandbox that cannot be created runs nothing, whatever its output and exit code.
 #[test]
 fn without_its_sandbox_code_does_not_run() {
     let workspace = empty();
@@ -170,8 +170,8 @@ fn without_its_sandbox_code_does_not_run() {
     }
 }
 
-/// Without any file the built-in tools are there, for every command that has to do with tools. A file that is
-/// named has to be there, and who misses a tool of theirs hears why it is not.
+/// Without any file the built-in tools are there, for every command that deals with tools. A named file has to exist,
+/// and the error for a missing tool explains that no file was read.
 #[test]
 fn without_a_file_there_are_the_built_in_tools() {
     let workspace = Workspace::new();
@@ -204,9 +204,9 @@ fn without_a_file_there_are_the_built_in_tools() {
     }
 }
 
-/// Who serves others is told how to let them run code, once.
+/// The operator of a service is informed once that code execution is off and how to enable it.
 #[test]
-fn what_is_served_says_that_code_execution_is_left_out() {
+fn a_service_reports_that_code_execution_is_off() {
     let workspace = empty();
     let said = "`code_execution` is left out of what is served; to have it, write `builtin: {code_execution: {}}`";
     let serve = ["--json", "serve", "--listen", "127.0.0.1:0"];
@@ -230,7 +230,7 @@ fn what_is_served_says_that_code_execution_is_left_out() {
     assert!(finished.code == 0 && !finished.stderr.contains("left out"), "{}", finished.stderr);
 }
 
-/// What a killed process left of its code's folder is removed by the next one; what somebody works in is not.
+/// A killed process leaves its code's folder, and the next one removes it; folders in use stay.
 #[test]
 fn folders_that_were_left_behind_are_removed() {
     let workspace = Workspace::new();

@@ -141,7 +141,7 @@ fn deep_answers_and_large_numbers_come_through_unchanged() {
     assert_eq!(finished.stdout, "{\n  \"z\": 12345678901234567890123,\n  \"a\": 1.10\n}\n");
 }
 
-/// An answer that could not be printed is no success.
+/// Unprintable output is a failure.
 #[test]
 fn output_that_cannot_be_written_fails() {
     let workspace = toolbox();

@@ -14,7 +14,7 @@ tools:
 api: {}
 ";
 
-/// Proves S0-89, S0-86: valid files are summed up, nothing else is said.
+/// Proves S0-89, S0-86: valid files are summed up, without other output.
 #[test]
 fn a_valid_configuration_is_summed_up() {
     let workspace = toolbox();
@@ -60,7 +60,7 @@ fn warnings_are_shown_and_do_not_fail() {
     insta::assert_snapshot!(transcript(&workspace, &finished));
 }
 
-/// A model that could not be asked is found before anybody asks it.
+/// An unusable model is found before the first request.
 #[test]
 fn a_model_that_cannot_be_asked_is_a_warning() {
     let mut text = String::new();

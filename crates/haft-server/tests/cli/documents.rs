@@ -1,4 +1,4 @@
-//! What the documents say is what the binary does.
+//! The documents match the binary.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 /// Proves S0-74: there is a migration guide, and every example configuration is valid.
 #[test]
 fn every_example_configuration_is_valid() {
-    let guide = document("docs/CONFIGURATION.md");
-    assert!(guide.contains("## Migrating a toolbox file") && guide.contains("mode: strict"));
+    let guide = document("docs/migration.md");
+    assert!(guide.contains("## Toolbox files") && guide.contains("mode: strict"));
     let examples = root().join("examples");
     let mut checked = 0;
     for folder in std::fs::read_dir(examples).unwrap() {
@@ -37,7 +37,7 @@ fn every_example_configuration_is_valid() {
     assert!(checked > 0);
 }
 
-/// What the unit and the container run with is valid, comments included.
+/// The configuration of the unit and the container is valid, comments included.
 #[test]
 fn the_configuration_for_services_is_valid() {
     let files =
@@ -68,7 +68,9 @@ fn the_servers_of_the_readme_are_valid() {
 /// Every key of the reference is one that Haft knows, with a value that it takes.
 #[test]
 fn the_reference_configuration_loads() {
-    let yaml = blocks(&document("docs/CONFIGURATION.md"), "yaml").remove(0);
+    let configuration = document("docs/configuration.md");
+    let yaml = configuration.split("## Example with all sections").nth(1).unwrap();
+    let yaml = blocks(yaml, "yaml").remove(0);
     let workspace = Workspace::with(&[
         ("haft.yaml", &yaml.replace("${TOKEN}", "${TOKEN:-t}")),
         (".env", "A=1\n"),
@@ -77,10 +79,10 @@ fn the_reference_configuration_loads() {
     ]);
     let finished = crate::haft(&workspace, &["check"]).env("OPENAI_API_KEY", "k").run();
     assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
-    // The two keys of the README's tool, with its script.
-    let readme = document("README.md");
-    let tools = blocks(&readme, "json").remove(0);
-    let script = blocks(&readme, "python").remove(0);
+    // The tool that the documentation writes, with its script.
+    let page = document("docs/tools.md");
+    let tools = blocks(&page, "json").remove(0);
+    let script = blocks(&page, "python").remove(0);
     let workspace = Workspace::with(&[
         ("tools.json", &tools),
         ("mcp.json", r#"{"mcp_servers": {}}"#),
@@ -94,8 +96,8 @@ fn the_reference_configuration_loads() {
 /// Every key of the agent's reference is one that Haft knows, and those of built-in tools too.
 #[test]
 fn the_references_of_agent_and_built_in_tools_load() {
-    let agent = blocks(&document("docs/AGENT.md"), "yaml").remove(0);
-    let configuration = blocks(&document("docs/CONFIGURATION.md"), "yaml");
+    let agent = blocks(&document("docs/agent.md"), "yaml").remove(0);
+    let configuration = blocks(&document("docs/configuration.md"), "yaml");
     let builtin = configuration.iter().find(|block| block.starts_with("builtin:")).unwrap();
     let yaml = format!("{agent}{builtin}").replace("_API_KEY}", "_API_KEY:-k}");
     let workspace = Workspace::with(&[("haft.yaml", &yaml)]);
@@ -106,7 +108,7 @@ fn the_references_of_agent_and_built_in_tools_load() {
 /// Proves S0-80: the documents warn that dynamic mode is for trusted servers.
 #[test]
 fn the_documents_warn_of_dynamic_mode() {
-    for path in ["README.md", "docs/CONFIGURATION.md"] {
+    for path in ["README.md", "docs/configuration.md"] {
         let text = document(path).to_lowercase();
         assert!(text.contains("dynamic mode") && text.contains("servers you trust"), "{path}");
     }

@@ -47,8 +47,8 @@ fn failures_of_servers_are_answers() {
     }
 }
 
-/// Proves S1-5: Ctrl-C and SIGTERM end the call, the server, and what the server started; the
-/// server was told that nobody waits.
+/// Proves S1-5: Ctrl-C and SIGTERM end the call, the server, and its child processes; the server receives the
+/// cancellation.
 #[test]
 fn signals_leave_no_server_behind() {
     for is_interrupt in [true, false] {
@@ -95,7 +95,7 @@ fn a_killed_haft_leaves_no_server() {
     eventually("the server is gone", || (!is_running(pid)).then_some(()));
 }
 
-/// Proves X-14: exactly the safe variables, what `env` says, and the mark.
+/// Proves X-14: exactly the safe variables, those of `env`, and the mark.
 #[test]
 fn a_server_sees_exactly_its_environment() {
     let workspace = Workspace::new();

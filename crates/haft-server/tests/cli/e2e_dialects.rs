@@ -7,7 +7,7 @@ use testkit::{Program, Workspace};
 use super::e2e_support::{mcp, serve, stdio};
 use crate::{haft, run};
 
-/// What each tool of a list comes from.
+/// The source of each tool of a list.
 fn sources(json: &str) -> Vec<String> {
     let tools: Vec<Value> = serde_json::from_str(json).unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or("local").to_owned();
@@ -104,8 +104,8 @@ fn fake_npx(workspace: &Workspace) -> String {
     format!("{folder}/bin:{path}")
 }
 
-/// Proves S3-US1-1, S3-US1-2, S3-US1-T, S3-FR-001: `server` is short for `npx -y PACKAGE`, `command`
-/// is exactly what it says, and the call reaches the server.
+/// Proves S3-US1-1, S3-US1-2, S3-US1-T, S3-FR-001: `server` is short for `npx -y PACKAGE`, `command` is used
+/// unmodified, and the call reaches the server.
 #[test]
 fn a_package_runs_with_npx() {
     let package = "@modelcontextprotocol/server-filesystem";

@@ -81,7 +81,7 @@ fn a_strict_violation_ends_the_start() {
     assert!(finished.stderr.contains(expected), "{}", finished.stderr);
 }
 
-/// Proves S0-29, S0-45, S0-58, S0-66, S0-67: T6 and T3 are warnings; the start goes on.
+/// Proves S0-29, S0-45, S0-58, S0-66, S0-67: T6 and T3 are warnings; the start continues.
 #[test]
 fn missing_tools_are_warnings() {
     let workspace = Workspace::new();
@@ -144,7 +144,7 @@ fn each_failed_connection_ends_the_start() {
 
 /// Proves S0-36, S0-38: the memory of `call`, not of `tools list`, decides what is new.
 #[test]
-fn news_are_told_in_the_next_run() {
+fn new_tools_are_reported_in_the_next_run() {
     let workspace = Workspace::new();
     let call = |tools: Value| {
         native(&workspace, &json!({"one": stdio(&workspace, "one", json!({ "tools": tools }))}));
@@ -153,8 +153,8 @@ fn news_are_told_in_the_next_run() {
         finished.stderr
     };
     assert!(!call(json!(["echo"])).contains("New tool"));
-    let news = "INFO: New tool 'text' discovered from MCP server 'one', registering with default configuration\n";
-    assert!(call(json!(["echo", "text"])).contains(news));
+    let notifications = "INFO: New tool 'text' discovered from MCP server 'one', registering with default configuration\n";
+    assert!(call(json!(["echo", "text"])).contains(notifications));
     assert!(!call(json!(["echo", "text"])).contains("New tool"));
 }
 

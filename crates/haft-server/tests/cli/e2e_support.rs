@@ -1,4 +1,4 @@
-//! What the tests of the program with real servers share.
+//! Shared parts of the tests of the program with real servers.
 
 use serde_json::{Value, json};
 use testkit::Workspace;

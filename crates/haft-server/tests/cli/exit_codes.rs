@@ -1,4 +1,4 @@
-//! Every exit code, each with a text that says why.
+//! Every exit code, each with a message that gives the reason.
 
 use testkit::Workspace;
 
@@ -6,7 +6,7 @@ use crate::{run, toolbox, transcript};
 
 /// No configuration: exit code 2, and where one could come from.
 #[test]
-fn without_a_configuration_haft_says_how_to_name_one() {
+fn without_a_configuration_the_remedy_names_the_flag() {
     let workspace = Workspace::new();
     for command in [&["servers", "list"][..], &["login", "x"], &["mcp"], &["check"]] {
         let finished = run(&workspace, command);
@@ -44,7 +44,7 @@ fn an_unreachable_server_may_be_skipped() {
 
 /// Proves S0-52, S0-64, X-7: two names that become one where that is an error; exit code 4.
 #[test]
-fn colliding_names_end_the_start_where_the_switch_says_so() {
+fn colliding_names_end_the_start_if_the_switch_is_set() {
     let tool = |name: &str| {
         format!(
             r#"{{"name": "{name}", "description": "d", "type": "local", "input_schema": {{"type": "object"}}, "config": {{"script_path": "t.py"}}}}"#

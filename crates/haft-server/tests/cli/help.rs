@@ -60,7 +60,7 @@ fn every_command_has_help() {
 
 /// Proves S0-86: without a command, with an unknown one, and with a wrong value.
 #[test]
-fn a_wrong_command_line_says_what_is_expected() {
+fn a_wrong_command_line_names_the_expected_form() {
     let workspace = Workspace::new();
     let lines: [&[&str]; 7] = [
         &["cal"],

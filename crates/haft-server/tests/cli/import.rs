@@ -6,7 +6,7 @@ use testkit::{Finished, Program, Workspace};
 use crate::{haft, transcript};
 
 const VSCODE: &str = r#"{
-  // for everybody
+  // for all users
   "inputs": [{"id": "api-key", "type": "promptString", "password": true}],
   "servers": {
     "files": {"command": "npx", "args": ["-y", "@scope/files", "${workspaceFolder}/data"], "env": {"KEY": "${env:MY_KEY}"}},
@@ -49,7 +49,7 @@ fn servers_are_printed_as_native_entries() {
     assert_eq!(workspace.read("haft.yaml"), None);
 }
 
-/// What was taken over and what was read directly are the same to every other command.
+/// Imported entries and directly read ones are the same to every other command.
 #[test]
 fn a_written_copy_shows_the_same_servers() {
     let workspace = Workspace::with(&[(
@@ -102,7 +102,7 @@ fn entries_are_added_to_what_is_there() {
     assert_eq!(workspace.read("haft.yaml.bak.1"), None);
 }
 
-/// A variable may be set where Haft runs and not here: that is told, and no reason to refuse.
+/// A variable may be set where Haft runs and not here: that is reported, and does not fail the import.
 #[test]
 fn a_variable_that_is_not_set_here_stays_one() {
     let file = r#"{"mcpServers": {"a": {"url": "${NOT_SET}", "type": "http"}}}"#;
@@ -113,7 +113,7 @@ fn a_variable_that_is_not_set_here_stays_one() {
     assert!(workspace.read("haft.yaml").unwrap().contains("${NOT_SET}"));
 }
 
-/// What would not load is not written: broken files, nothing to take over.
+/// Invalid results are not written: broken files, nothing to import.
 #[test]
 fn what_would_not_load_is_not_written() {
     let workspace = Workspace::with(&[

@@ -117,7 +117,7 @@ fn all_else_in_the_file_stays() {
     assert_eq!(names, ["mcp.json", "mcp.json.bak", "mcp.json.bak.1"]);
 }
 
-/// Another entry of the name is shown, without its secrets, and only replaced when that is said.
+/// Another entry of the name is shown, without its secrets, and replaced only with `--force`.
 #[test]
 fn another_entry_is_replaced_only_by_force() {
     let workspace = toolbox();
@@ -136,7 +136,7 @@ fn another_entry_is_replaced_only_by_force() {
     assert_eq!(now["mcpServers"]["b"], json!({"command": "y"}));
     assert_eq!(workspace.read(".mcp.json.bak").as_deref(), Some(text));
 
-    // What somebody added to the entry is no reason to write it again.
+    // Additional fields of the entry do not cause a rewrite.
     let added = workspace
         .read(".mcp.json")
         .unwrap()
@@ -147,7 +147,7 @@ fn another_entry_is_replaced_only_by_force() {
     succeed(&workspace, &["install", "claude", "--write", "--name", "second"]);
 }
 
-/// Broken files, wrong words, a configuration that is none: told, and nothing is changed.
+/// Broken files, wrong arguments, an invalid configuration: reported, and nothing is changed.
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     let workspace = toolbox();
@@ -189,14 +189,14 @@ fn what_cannot_be_done_changes_nothing() {
     insta::assert_snapshot!(text);
 }
 
-/// The file that Haft reads is no place for Haft: it would start itself without end.
+/// Haft is not added to the file that it reads: it would start itself without end.
 #[test]
 fn haft_is_not_put_into_the_file_it_reads() {
     let workspace = Workspace::with(&[(".mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#)]);
     insta::assert_snapshot!(told(&workspace, &["-c", ".mcp.json", "install", "claude", "--write"]));
 }
 
-/// A home that cannot be found is told; projects need none.
+/// A missing home directory is reported; projects need none.
 #[test]
 fn without_a_home_only_projects_have_files() {
     let workspace = toolbox();
@@ -207,8 +207,7 @@ fn without_a_home_only_projects_have_files() {
     assert_eq!(project.run().code, 0);
 }
 
-/// What the client would start is started, and offers the toolbox: from another folder, with
-/// nothing but the file that was written.
+/// The installed command starts and offers the toolbox: from another folder, with nothing but the written file.
 #[test]
 fn an_installed_entry_serves_the_toolbox() {
     let workspace = toolbox();
@@ -218,7 +217,7 @@ fn an_installed_entry_serves_the_toolbox() {
     let claude: Value = serde_json::from_str(&workspace.read(".mcp.json").unwrap()).unwrap();
     let claude = &claude["mcpServers"]["haft"];
     let codex = workspace.read("home/.codex/config.toml").unwrap();
-    let codex = haft::edit::Document::read(&codex, haft::edit::Syntax::Toml).unwrap();
+    let codex = haft_config::edit::Document::read(&codex, haft_config::edit::Syntax::Toml).unwrap();
     let codex = &codex.entries("mcp_servers").unwrap()["haft"];
     assert_eq!((&claude["command"], &claude["args"]), (&codex["command"], &codex["args"]));
 
@@ -287,9 +286,9 @@ fn a_profile_and_a_surface_are_part_of_the_entry() {
     assert_eq!(run(&workspace, &[&install[..], &["reader2"]].concat()).code, 2);
 }
 
-/// What is in the file's place and no file is left alone.
+/// A folder or a dead link in place of the file is left alone.
 #[test]
-fn a_folder_or_a_dead_link_in_the_place_of_a_file_is_told() {
+fn a_folder_or_a_dead_link_in_place_of_a_file_is_reported() {
     let workspace = toolbox();
     std::fs::create_dir(workspace.path().join(".mcp.json")).unwrap();
     std::fs::create_dir(workspace.path().join(".cursor")).unwrap();

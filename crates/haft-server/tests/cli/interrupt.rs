@@ -68,7 +68,7 @@ fn a_broken_pipe_is_quiet() {
         ["config show", "config schema", "tools list --json", "completions bash", "--help"];
     for command in commands {
         let binary = env!("CARGO_BIN_EXE_haft");
-        // The gate opens when the reader is gone, so that the very first byte finds nobody.
+        // The gate opens when the reader is gone, so that the very first byte has no reader.
         let writer = format!("{{ read _ <gate; {binary} {command}; echo code $? >&2; }}");
         let reader = "{ exec 0<&-; echo gone >gate; }";
         let script = format!("rm -f gate; mkfifo gate; {writer} | {reader}");

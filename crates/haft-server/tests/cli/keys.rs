@@ -58,7 +58,7 @@ fn keys_lie_in_the_state_folder() {
     assert!(!workspace.path().join(".haft").exists());
 }
 
-/// What is wrong is refused with a remedy, and a broken file is not overwritten.
+/// Wrong input is refused with a remedy, and a broken file is not overwritten.
 #[test]
 fn wrong_keys_are_refused_with_a_remedy() {
     let workspace = Workspace::new();

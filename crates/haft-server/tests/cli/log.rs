@@ -59,14 +59,14 @@ fn one_call_is_shown_by_its_id() {
     insta::assert_snapshot!(transcript(&workspace, &missing));
 }
 
-/// An empty log is no error.
+/// An empty log is not an error.
 #[test]
-fn an_empty_log_says_so() {
+fn an_empty_log_is_reported() {
     let workspace = toolbox();
     insta::assert_snapshot!(transcript(&workspace, &run(&workspace, &["log"])));
 }
 
-/// Lines that are no entries are counted, the others shown.
+/// Invalid lines are counted, the others shown.
 #[test]
 fn broken_lines_are_left_out_with_a_warning() {
     let workspace = with_calls();
@@ -97,7 +97,7 @@ fn files_that_cannot_be_read_are_left_out_with_a_warning() {
     assert_eq!((nothing.code, nothing.stdout.as_str()), (1, ""));
 }
 
-/// `--follow` goes on with calls as they come, and ends by a signal.
+/// `--follow` shows new calls, and ends by a signal.
 #[test]
 fn follow_shows_calls_as_they_come() {
     let workspace = with_calls();

@@ -35,7 +35,7 @@ fn a_full_disk_refuses_the_first_call() {
     assert!(!workspace.path().join("ran").exists() && !workspace.path().join("tools/ran").exists());
 }
 
-/// The disk fills while the tool runs: the answer is shown, and the exit code tells of the loss.
+/// The disk fills while the tool runs: the answer is shown, and the exit code reports the loss.
 #[test]
 fn an_entry_that_is_lost_at_the_end_fails_the_command() {
     let workspace = toolbox();

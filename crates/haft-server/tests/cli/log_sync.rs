@@ -1,4 +1,4 @@
-//! `log.sync: disk`: what the disk is told, seen with strace.
+//! `log.sync: disk`: the system calls, seen with strace.
 
 use testkit::Program;
 

@@ -39,7 +39,7 @@ fn the_level_decides_what_is_shown() {
     assert_eq!(lines("error"), "");
 }
 
-/// Proves S0-87 for programs: one JSON object a line, also for texts of several lines.
+/// Proves S0-87 for programs: one JSON object per line, also for messages of several lines.
 #[test]
 fn json_lines_hold_one_record_each() {
     let text = "myai: {toolbox: {mcps: [{name: s, transport: http, url: 'http://127.0.0.1:1/', mode: strict}]}}";
@@ -75,7 +75,7 @@ fn every_record_is_an_object() {
 
 /// Colours only where a terminal is or where they are asked for.
 #[test]
-fn colours_are_used_only_where_wanted() {
+fn colours_are_used_only_on_request() {
     let workspace = with_warning();
     let escapes = |args: &[&str], variable: Option<(&str, &str)>| {
         let mut program = haft(&workspace, &[&["tools", "list"], args].concat());

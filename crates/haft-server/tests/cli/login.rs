@@ -38,9 +38,9 @@ fn log_in(workspace: &Workspace) -> testkit::Finished {
     running.finish()
 }
 
-/// Without a login the error says how to log in; nothing is tried again and again.
+/// Without a login the error explains how to log in; nothing is retried.
 #[test]
-fn a_server_that_wants_credentials_says_how_to_log_in() {
+fn a_server_that_wants_credentials_names_the_login_command() {
     let server = Guarded::start(3600);
     let workspace = workspace(&server);
     let finished = run(&workspace, &["call", "secret_word"]);
@@ -49,7 +49,7 @@ fn a_server_that_wants_credentials_says_how_to_log_in() {
     assert!(said.contains("auth_required") && said.contains("haft login guarded"), "{said}");
 }
 
-/// Proves S3-SC-005: the token is in a file of its own that nobody else can read, and nowhere else.
+/// Proves S3-SC-005: the token is in a file of its own with private permissions, and nowhere else.
 #[test]
 fn after_a_login_the_server_answers_and_no_token_is_shown() {
     let server = Guarded::start(3600);
@@ -73,7 +73,7 @@ fn after_a_login_the_server_answers_and_no_token_is_shown() {
     assert_eq!(run(&workspace, &["call", "secret_word"]).code, 1);
 }
 
-/// A token that has expired is refreshed without anybody noticing.
+/// An expired token is refreshed automatically.
 #[test]
 fn an_expiring_token_is_refreshed() {
     let server = Guarded::start(0);
@@ -84,7 +84,7 @@ fn an_expiring_token_is_refreshed() {
     assert!(server.refreshed() >= 1);
 }
 
-/// What cannot be logged in at is an error that says what to do instead.
+/// An unsuitable server is an error with a remedy.
 #[test]
 fn only_remote_servers_that_exist_can_be_logged_in_at() {
     let workspace = Workspace::with(&[("haft.yaml", "servers: {files: {command: cat}}\n")]);

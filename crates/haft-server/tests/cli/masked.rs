@@ -1,4 +1,4 @@
-//! What servers say about themselves and their tools is printed without known secrets.
+//! Servers' descriptions of themselves and their tools are printed without known secrets.
 
 use serde_json::json;
 use testkit::Workspace;

@@ -39,7 +39,7 @@ fn strict_violations_are_reported() {
     assert_eq!((finished.code, &report["registration"][0]["level"]), (4, &json!("ERROR")));
 }
 
-/// What is only a warning does not fail the check.
+/// Warnings do not fail the check.
 #[test]
 fn warnings_of_registration_do_not_fail() {
     let workspace = workspace(&json!({

@@ -6,7 +6,7 @@ use testkit::fixture::Fixture;
 
 use crate::run;
 
-/// It may live on where nothing leads to it any more, but nobody waits for it.
+/// It may survive without any link to it, but Haft does not wait for it.
 #[test]
 fn a_process_that_got_away_does_not_keep_haft_from_ending() {
     let workspace = Workspace::new();

@@ -73,7 +73,7 @@ fn ctrl_c_during_a_request_leaves_no_process() {
     assert_ends(running, Running::interrupt, &facts);
 }
 
-/// Proves S1-5: Ctrl-C during a call cancels it; the server hears of it and ends.
+/// Proves S1-5: Ctrl-C during a call cancels it; the server receives the cancellation and ends.
 #[test]
 fn ctrl_c_during_a_call_ends_the_server_too() {
     let (workspace, facts) = with(json!({"tools": ["hang"]}), json!({}));

@@ -1,4 +1,4 @@
-//! What earlier runs know of servers, and where servers run.
+//! Lists remembered from earlier runs, and the working folder of servers.
 
 use serde_json::{Value, json};
 use testkit::Workspace;
@@ -6,7 +6,7 @@ use testkit::fixture::Fixture;
 
 use crate::run;
 
-/// A server with one tool of its own name. With a file `away` beside it, it says nothing.
+/// A server with one tool of its own name. With a file `away` beside it, it is silent.
 fn server(tool: &str) -> String {
     let scenario = json!({"tools": [{"name": tool, "behaves": "text"}]});
     let args: Vec<String> =
@@ -30,7 +30,7 @@ fn workspace() -> Workspace {
     ])
 }
 
-/// A silent server that never had the tool is not waited for: nobody hears that it is silent.
+/// A call does not wait for a silent server that never had the tool, and does not report its silence.
 #[test]
 fn a_call_waits_for_no_server_that_is_known_not_to_have_its_tool() {
     let workspace = workspace();

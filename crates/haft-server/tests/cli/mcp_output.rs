@@ -17,7 +17,7 @@ fn short() -> Workspace {
 
 /// Proves S3-EC-4: the mark names the execution and the command, which prints the whole answer.
 #[test]
-fn a_cut_answer_says_how_to_get_the_rest() {
+fn a_cut_answer_names_the_command_for_the_rest() {
     let workspace = short();
     let finished = run(&workspace, &["call", "big", "bytes=5000", "--log-level", "error"]);
     assert_eq!(finished.code, 0, "{}", finished.stderr);
@@ -28,7 +28,7 @@ fn a_cut_answer_says_how_to_get_the_rest() {
     let whole = run(&workspace, &words);
     assert_eq!((whole.code, whole.stderr.as_str(), whole.stdout.len()), (0, "", 5000));
     assert!(whole.stdout.starts_with(&finished.stdout[..1000]));
-    // The envelope of a program says the same, and so does the entry.
+    // The envelope for programs agrees, and so does the log entry.
     let finished = run(&workspace, &["call", "big", "bytes=5000", "--json"]);
     let envelope: Value = serde_json::from_str(&finished.stdout).unwrap();
     let id = envelope["execution_id"].as_str().unwrap();

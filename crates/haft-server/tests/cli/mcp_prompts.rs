@@ -17,7 +17,7 @@ fn prompts_are_listed() {
     let prompts: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(
         prompts[0],
-        json!({"server": "good", "name": "greeting", "description": "Greets somebody.",
+        json!({"server": "good", "name": "greeting", "description": "Greets a person.",
             "arguments": [{"name": "name", "description": "Who.", "required": true}]})
     );
     let none = run(&workspace, &["prompts", "list", "--server", "late"]);
@@ -73,7 +73,7 @@ fn a_prompt_is_filled_in() {
     assert_eq!(messages[1]["content"][0]["mime_type"], json!("image/png"));
 }
 
-/// A prompt's arguments are texts, also where they look like numbers.
+/// A prompt's arguments are strings, also if they look like numbers.
 #[test]
 fn arguments_of_prompts_are_texts() {
     let workspace = workspace(&json!({"s": server(&json!({}))}));
@@ -81,7 +81,7 @@ fn arguments_of_prompts_are_texts() {
     assert_eq!(finished.stdout, "user: prompt \"greeting\" with {\"name\":\"3\"}\n");
 }
 
-/// Every way to ask for the wrong thing says what would be right.
+/// Every wrong request has a remedy.
 #[test]
 fn wrong_prompts_are_refused_with_a_remedy() {
     let prompts = json!({"prompts": [{"name": "shared"},

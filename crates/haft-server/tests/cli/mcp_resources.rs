@@ -28,7 +28,7 @@ fn resources_are_listed() {
 /// Proves S2-US4-2, S2-US4-T, S3-US3-6: `resources/read` is sent to the server that lists it, and
 /// its content comes out as it is.
 #[test]
-fn a_resource_is_read_from_whoever_has_it() {
+fn a_resource_is_read_from_its_server() {
     let workspace = workspace(&json!({}));
     let facts = facts_file(&workspace);
     let own = json!({"resources": [{"uri": "own://note", "name": "note", "text": "mine\u{1b}[31m\n"}],
@@ -72,7 +72,7 @@ fn a_binary_resource_is_written_to_a_file() {
     assert!(unwritable.stderr.contains("`no/where` cannot be written"), "{}", unwritable.stderr);
 }
 
-/// What nobody has, what several have, what is no base64, and what the server refuses.
+/// Unknown and ambiguous resources, invalid base64, and refusals of the server.
 #[test]
 fn wrong_resources_are_refused_with_a_remedy() {
     let one = json!({"templates": [], "resources": [{"uri": "a://shared", "name": "s", "text": "1"},

@@ -129,7 +129,7 @@ fn only_named_servers_are_connected() {
         assert_eq!(events(&facts, "start").len(), 1, "{command:?}");
         assert_all_gone(&facts);
     }
-    // What only stops tools stops nobody who looks at a server.
+    // A problem of tools does not stop a command that shows a server.
     assert_eq!(run(&workspace, &["servers", "show", "c"]).code, 0);
     assert_eq!(run(&workspace, &["tools", "list"]).code, 4);
 }
@@ -155,7 +155,7 @@ fn servers_are_pinged() {
     assert_eq!(unknown.code, 2, "{}", unknown.stderr);
 }
 
-/// A server that connects and then refuses or is disabled is no good ping.
+/// A ping of a server that refuses it or is disabled fails.
 #[test]
 fn a_refused_ping_is_a_failure() {
     let errors = json!({"errors_on": {"ping": {"code": -32000, "message": "not today"}}});
@@ -172,7 +172,7 @@ fn a_refused_ping_is_a_failure() {
     assert_eq!(listed.code, 0, "disabled is no failure: {}", listed.stdout);
 }
 
-/// The same commands over HTTP, and what they say of an address where nobody listens.
+/// The same commands over HTTP, and their output for an address without a listener.
 #[test]
 fn remote_servers_are_shown_too() {
     let remote = Fixture::serve(Transport::Http, &json!({"name": "far"}));

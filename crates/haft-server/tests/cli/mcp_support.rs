@@ -62,7 +62,7 @@ pub(crate) fn transcript(workspace: &Workspace, finished: &Finished) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs a shell line with `$haft` at a terminal of so many columns. Both streams come as one.
+/// Runs a shell line with `$haft` at a terminal with `columns` columns. Both streams come as one.
 pub(crate) fn at_terminal(workspace: &Workspace, columns: u16, line: &str) -> Finished {
     const SPAWN: &str = "import os, pty, sys\n\
         sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";

@@ -1,11 +1,11 @@
-//! What only a terminal gets: progress, cut columns, fewer log lines.
+//! Output for terminals only: progress, cut columns, fewer log lines.
 
 use serde_json::json;
 
 use crate::mcp_support::{at_terminal, broken, server, three, workspace};
 use crate::run;
 
-/// The line that says who is being waited for is shown, and gone before the answer.
+/// The progress line is shown, and removed before the answer.
 #[test]
 fn progress_is_shown_and_taken_back() {
     let workspace = workspace(&json!({
@@ -14,14 +14,14 @@ fn progress_is_shown_and_taken_back() {
     }));
     let shown = at_terminal(&workspace, 80, "\"$haft\" servers list --connect").stdout;
     let (progress, answer) = shown.split_once("SERVER").expect("an answer");
-    // Whoever comes second makes it two, whichever of them ends first.
+    // The second one makes it two, whichever ends first.
     assert!(progress.contains(" of 2: ") && progress.contains("slow"), "{shown:?}");
     assert!(progress.contains("\r\u{1b}[K"), "{shown:?}");
     let last = progress.rsplit("\r\u{1b}[K").next().unwrap();
     assert!(!last.contains("connecting") && !answer.contains("connecting"), "{shown:?}");
 }
 
-/// No progress where stderr is no terminal, or one that cannot take it back.
+/// No progress if stderr is not a terminal, or one that cannot erase it.
 #[test]
 fn progress_is_for_terminals_only() {
     let workspace = three();
@@ -72,7 +72,7 @@ fn descriptions_are_cut_at_a_terminal_only() {
     }
 }
 
-/// At a terminal the commands that answer one question keep to warnings unless told otherwise.
+/// At a terminal, one-shot commands log only warnings by default.
 #[test]
 fn what_is_only_worth_knowing_stays_out_of_a_terminal() {
     let workspace = three();

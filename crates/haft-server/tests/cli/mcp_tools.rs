@@ -46,7 +46,7 @@ fn an_unknown_tool_names_who_could_not_be_asked() {
     insta::assert_snapshot!(transcript(&workspace, &missing));
 }
 
-/// Where there are no tools, each server says why.
+/// Without tools, each server has a reason.
 #[test]
 fn no_tools_has_a_reason_for_each_server() {
     let workspace = workspace(&json!({
@@ -113,7 +113,7 @@ fn a_refused_start_leaves_no_server_behind() {
 
 /// Proves S3-FR-008: a secret reaches the server through `env`, and no output shows it.
 #[test]
-fn a_secret_reaches_the_server_and_nobody_else() {
+fn a_secret_reaches_only_the_server() {
     let workspace = Workspace::new();
     let facts = facts_file(&workspace);
     let scenario = json!({"tools": ["text"], "facts": facts});

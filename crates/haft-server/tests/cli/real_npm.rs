@@ -10,9 +10,9 @@ use testkit::{Program, Workspace};
 
 use crate::real_support::{Peer, finish, server_mark};
 
-/// How many runs the promise about a typical call is checked with.
+/// Number of runs for the promise about a typical call.
 const RUNS: usize = 20;
-/// What a typical call may take, the start of the server included.
+/// Time limit of a typical call, including the start of the server.
 const TYPICAL_MAX: Duration = Duration::from_secs(10);
 
 /// A folder of files as a project has them.

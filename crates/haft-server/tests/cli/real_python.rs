@@ -52,7 +52,7 @@ fn time_of_the_modern_era_is_what_the_python_sdk_sees() {
     assert_eq!(speaking(&address, "auto").protocol_version(), LEGACY);
 }
 
-/// A server of the legacy era says so when it is asked for the modern one only.
+/// A server of the legacy era is refused with a reason if only the modern one is wanted.
 #[test]
 fn a_server_of_the_wrong_era_is_refused_with_a_reason() {
     let peer = speaking(&Address::Stdio(peers::time(Era::Legacy)), "modern");
@@ -104,7 +104,7 @@ fn fetch_is_what_the_typescript_sdk_sees() {
     speaking(&address, "modern").assert_sees(&seen, &calls);
 }
 
-/// Serves one page to whoever asks, until the test's process ends.
+/// Serves one page until the test's process ends.
 fn page() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -115,7 +115,7 @@ fn page() -> String {
         for stream in listener.incoming().flatten() {
             let mut request = BufReader::new(&stream).lines();
             while request.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            // Whoever does not wait for the answer has its reasons.
+            // The client may have closed the connection.
             drop((&stream).write_all(answer.as_bytes()));
         }
     });

@@ -1,4 +1,4 @@
-//! Real servers behind `haft`, and whether it tells of them what an official SDK tells.
+//! Real servers behind `haft`, compared with the view of an official SDK.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use testkit::{Finished, Program, Workspace, eventually};
 const SERVER_MARK: &str = "REAL_SERVER_OF";
 /// The same for Haft and what it keeps for itself; servers do not inherit it.
 const HAFT_MARK: &str = "REAL_HAFT_OF";
-/// Tools whose answers tell the time, so that two answers differ in their numbers.
+/// Tools whose answers contain the time, so that two answers differ in their numbers.
 const TIMELY: [&str; 4] =
     ["get-resource-reference", "get_current_time", "convert_time", "get_file_info"];
-/// What Haft calls the only server of a test.
+/// Haft's name for the only server of a test.
 const NAME: &str = "real";
 
 /// A workspace whose only server is a real one.
@@ -48,7 +48,7 @@ impl Peer {
         finished
     }
 
-    /// What a command prints as JSON.
+    /// The JSON output of a command.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let finished = self.run(&[args, &["--json"]].concat());
         serde_json::from_str(&finished.stdout)
@@ -100,7 +100,7 @@ pub(crate) fn server_mark(workspace: &Workspace) -> (&'static str, String) {
     (SERVER_MARK, workspace.path().display().to_string())
 }
 
-/// The answer of an SDK's client and Haft's envelope say the same.
+/// Asserts that the answer of an SDK's client and Haft's envelope agree.
 pub(crate) fn assert_same_answer(tool: &str, envelope: &Value, answer: &Value) {
     let status = &envelope["status"];
     if let Some(message) = answer["error"]["message"].as_str() {
@@ -130,7 +130,7 @@ pub(crate) fn assert_same_answer(tool: &str, envelope: &Value, answer: &Value) {
     }
 }
 
-/// A text of the value in which every number is `0`.
+/// The value as a string in which every number is `0`.
 fn without_numbers(value: &Value) -> String {
     let mut text = value.to_string();
     text = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it }).collect();
@@ -140,7 +140,7 @@ fn without_numbers(value: &Value) -> String {
     text
 }
 
-/// The processes that have a text in their environment, with their command lines.
+/// The processes with a string in their environment, with their command lines.
 fn processes_with(text: &str) -> Vec<String> {
     let folders = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let has_text =

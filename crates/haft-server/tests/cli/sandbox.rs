@@ -21,14 +21,14 @@ fn call(workspace: &Workspace, arguments: &Value) -> Value {
     serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{}", finished.stderr))
 }
 
-/// What code prints.
+/// The output of code.
 fn printed(workspace: &Workspace, language: &str, code: &str) -> String {
     let answer = call(workspace, &json!({"language": language, "code": code}));
     let printed = answer["data"]["stdout"].as_str();
     printed.unwrap_or_else(|| panic!("{answer:#}")).to_owned()
 }
 
-/// Whether a process has this text in its command line.
+/// Returns true if a process has this text in its command line.
 fn runs(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|it| std::fs::read(it.path().join("cmdline")).ok());
@@ -64,7 +64,7 @@ fn code_in_the_sandbox_changes_nothing_of_the_kernel() {
     assert_eq!(printed(&workspace(""), "python", code), "tried\n");
 }
 
-/// Whatever code does to its folder, it is known to have run; and what says so is not shown.
+/// Code that empties its folder still counts as run; the marker of that is not shown.
 #[test]
 fn code_in_the_sandbox_may_empty_its_folder() {
     let code = "rm -rf ./* ./.[!.]*; echo gone; echo why >&2";
@@ -75,7 +75,7 @@ fn code_in_the_sandbox_may_empty_its_folder() {
     );
 }
 
-/// Nobody outside can be reached, unless `network` says so.
+/// Code in the sandbox has no network unless `network` permits it.
 #[test]
 fn code_in_the_sandbox_has_no_network_unless_it_may() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -89,8 +89,8 @@ fn code_in_the_sandbox_has_no_network_unless_it_may() {
     assert_eq!(printed(&workspace(", network: true"), "python", &code), "reached\n");
 }
 
-/// What left its session and cleared its environment, which nobody finds outside, ends with the sandbox: at the
-/// code's end and at its time's.
+/// A process that left its session and cleared its environment, and so cannot be found from outside, ends with the
+/// sandbox: at the code's end and at its timeout.
 #[test]
 fn nothing_is_left_of_code_in_the_sandbox() {
     let workspace = workspace("");

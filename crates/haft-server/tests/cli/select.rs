@@ -63,9 +63,9 @@ fn the_requests_that_the_docs_show_are_decided_as_they_say() {
     assert_eq!(decided("hello"), "decision no tool is needed");
 }
 
-/// What cannot be chosen for is refused.
+/// An empty request is refused.
 #[test]
-fn a_request_says_something() {
+fn a_request_is_not_empty() {
     let workspace = toolbox();
     for args in [["select", "", "--json"], ["select", " ", "--json"], ["select", "x", "-k=0"]] {
         assert_eq!(run(&workspace, &args).code, 2, "{args:?}");
@@ -110,7 +110,7 @@ fn sets_are_scored() {
     assert!(finished.stdout.contains("right decisions"));
 }
 
-/// What cannot be scored says why.
+/// An invalid set is an error with a reason.
 #[test]
 fn a_set_that_cannot_be_read_is_named() {
     let workspace = Workspace::with(&[("empty/x.txt", ""), ("bad.jsonl", "{}\n")]);
@@ -149,7 +149,7 @@ fn examples_are_learned_from_the_log() {
     for _ in 0..2 {
         call("the forecast of my salary: up or down?");
     }
-    // What somebody wrote stays a text: no key, no variable.
+    // A user's request stays a string: not a key, not a variable.
     call("weather: \"${HOME}\"\nname: # ${NOT_THERE}");
     let learned = learn();
     assert_eq!(learned.code, 0, "{}", learned.stderr);

@@ -18,9 +18,9 @@ fn tools_are_listed() {
     assert!(!workspace.path().join("logs").exists(), "looking writes nothing");
 }
 
-/// A configuration without tools says where they would come from.
+/// A configuration without tools explains where tools come from.
 #[test]
-fn an_empty_toolbox_says_so() {
+fn an_empty_toolbox_is_reported() {
     let workspace = Workspace::with(&[("haft.yaml", "")]);
     let finished = run(&workspace, &["tools", "list"]);
     insta::assert_snapshot!(transcript(&workspace, &finished));
@@ -73,7 +73,7 @@ fn servers_are_listed_with_their_modes() {
     assert!(!finished.stdout.contains("secret"));
 }
 
-/// What a tool declares for clients is shown to people and to programs, with its origin.
+/// Metadata of a tool for clients is shown to people and to programs, with its origin.
 #[test]
 fn metadata_of_tools_is_shown() {
     let workspace = toolbox();

@@ -48,7 +48,7 @@ impl Visit {
         self.haft(args).run()
     }
 
-    /// It is refused, says what would be started, and starts nothing.
+    /// Asserts that it is refused, lists the programs, and starts nothing.
     fn assert_refused(&self, args: &[&str]) {
         let finished = self.run(args);
         assert_eq!(finished.code, 2, "{args:?}: {}", finished.stderr);
@@ -189,7 +189,7 @@ fn at_a_terminal_the_user_is_asked_once() {
     assert!(left.code == 0 && !left.screen.contains("[y/N]"), "{}", left.screen);
 }
 
-/// What the first `haft serve` writes is Haft's own, and serving needs no trust.
+/// The files that the first `haft serve` writes are Haft's own, and serving needs no trust.
 #[test]
 fn serving_needs_no_trust_and_the_first_tools_are_trusted() {
     let visit = Visit::new();
@@ -209,7 +209,7 @@ fn serving_needs_no_trust_and_the_first_tools_are_trusted() {
     assert_eq!(serving.finish().code, 0);
 }
 
-/// A running `haft mcp` does not start what the files say later.
+/// A running `haft mcp` does not start programs that are added to the files later.
 #[test]
 fn programs_that_are_added_later_are_not_started() {
     let visit = Visit::new();

@@ -8,7 +8,7 @@ use crate::support::{Client, server, workspace};
 
 const UI: &str = "io.modelcontextprotocol/ui";
 
-/// A server with a tool for everybody, which has a user interface, and one for that interface alone.
+/// A server with a tool for all clients, which has a user interface, and one for that interface alone.
 fn toolbox(era: &str) -> (Workspace, std::path::PathBuf) {
     let workspace = workspace(&json!({}));
     let facts = workspace.path().join("ui.facts");
@@ -44,8 +44,8 @@ fn names(answer: &Value) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// A client that shows user interfaces sees and calls their tools and reads their resources. What it declares reaches the
-/// server, and nothing that nobody can carry.
+/// A client that shows user interfaces sees and calls their tools and reads their resources. Its capabilities reach
+/// the server, except those that cannot be forwarded.
 #[test]
 fn a_client_with_apps_gets_everything() {
     let (workspace, facts) = toolbox("modern");

@@ -1,11 +1,11 @@
-//! Clients that break the rules: each gets an error, and the connection goes on.
+//! Clients that break the rules: each gets an error, and the connection stays open.
 
 use serde_json::json;
 
 use crate::support::{Client, server, workspace};
 
 #[test]
-fn what_is_no_message_is_refused_and_forgotten() {
+fn an_invalid_message_is_refused_and_forgotten() {
     let workspace = workspace(&json!({}));
     let mut client = Client::connect(&workspace);
     let deep = format!(
@@ -38,7 +38,7 @@ fn what_is_no_message_is_refused_and_forgotten() {
 }
 
 #[test]
-fn a_message_of_very_many_values_is_refused_and_the_connection_goes_on() {
+fn a_message_of_very_many_values_is_refused_and_the_connection_stays() {
     let workspace = workspace(&json!({}));
     let mut client = Client::connect(&workspace);
     let numbers = vec!["0"; 2_000_000].join(",");
@@ -53,7 +53,7 @@ fn a_message_of_very_many_values_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn an_id_that_is_under_way_is_not_taken_twice() {
+fn an_id_that_is_in_flight_is_not_taken_twice() {
     let workspace = workspace(&json!({"files": server(&json!({"tools": ["hang"]}))}));
     let mut client = Client::connect(&workspace);
     assert_eq!(client.tools().len(), 2);

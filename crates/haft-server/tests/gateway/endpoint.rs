@@ -15,7 +15,7 @@ pub(crate) struct Served {
     running: Option<Running>,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -130,7 +130,7 @@ impl Drop for Served {
         let running = self.running.take().unwrap();
         running.terminate();
         if std::thread::panicking() {
-            // The test has its own story to tell.
+            // The test may be failing for its own reason.
             eprintln!("--- stderr of haft serve\n{}", running.stderr_so_far());
             return;
         }
@@ -145,12 +145,12 @@ impl Session<'_> {
         self.served.post(&self.path, self.key.as_deref(), Some(&self.id), &message)
     }
 
-    /// Whether it is still there.
+    /// Returns true if it is still there.
     pub(crate) fn is_open(&self) -> bool {
         self.request("ping", &json!({})).status == 200
     }
 
-    /// Whether it is still there, found out in a way that does not count as using it.
+    /// Returns true if it is still there, found out in a way that does not count as using it.
     pub(crate) fn is_known(&self) -> bool {
         let message = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         self.served.post(&self.path, self.key.as_deref(), Some(&self.id), &message).status == 202
@@ -169,8 +169,8 @@ impl Session<'_> {
         self.names("tools/list", "tools")
     }
 
-    /// Its stream of news, open for as long as it is kept.
-    pub(crate) fn news(&self) -> BufReader<TcpStream> {
+    /// Its notification stream, open until it is dropped.
+    pub(crate) fn notifications(&self) -> BufReader<TcpStream> {
         let headers = [("Accept", "text/event-stream"), ("Mcp-Session-Id", &self.id)];
         let (status, _, stream) = self.served.send("GET", &self.path, &headers, "");
         assert_eq!(status, 200);
@@ -178,7 +178,7 @@ impl Session<'_> {
     }
 }
 
-/// Writes `haft.json` anew, with these sections beside those that are there.
+/// Rewrites `haft.json`, with these sections beside the existing ones.
 pub(crate) fn configure(workspace: &Workspace, sections: &Value) {
     let mut config: Value = serde_json::from_str(&workspace.read("haft.json").unwrap()).unwrap();
     for (section, value) in sections.as_object().unwrap() {

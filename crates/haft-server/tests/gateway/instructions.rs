@@ -1,4 +1,4 @@
-//! How servers want to be used, as clients of the gateway receive it.
+//! Servers' instructions, as clients of the gateway receive them.
 
 use serde_json::{Value, json};
 use testkit::Workspace;

@@ -1,4 +1,4 @@
-//! What servers say about themselves and their tools reaches clients without known secrets.
+//! Servers' descriptions of themselves and their tools reach clients without known secrets.
 
 use serde_json::json;
 use testkit::canary::{assert_masked, servers};

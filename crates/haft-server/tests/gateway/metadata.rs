@@ -74,7 +74,7 @@ fn declared_metadata_reaches_clients() {
     assert_eq!((&tools[3]["annotations"], &tools[3]["icons"]), (&json!("none"), &json!("none")));
 }
 
-/// What the file says about a server's tool wins key by key; the rest of its definition passes unmodified.
+/// The file's metadata of a server's tool wins key by key; the rest of its definition passes unmodified.
 #[test]
 fn entries_override_the_metadata_of_servers() {
     let entries = json!([

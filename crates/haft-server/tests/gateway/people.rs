@@ -99,7 +99,7 @@ fn the_form_follows_from_what_the_answer_must_be() {
     }
 }
 
-/// Whoever mistyped is asked again with what was wrong. A client that never gets it right ends the call.
+/// An invalid answer repeats the question with the error. A client that never gets it right ends the call.
 #[test]
 fn an_answer_that_does_not_fit_is_asked_for_again() {
     let workspace = workspace("");
@@ -127,7 +127,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
 
 /// A person who declines or closes the form has refused; a client that fails has not asked.
 #[test]
-fn without_an_answer_the_call_says_why() {
+fn without_an_answer_the_call_has_a_reason() {
     let workspace = workspace("");
     let mut client = Client::connect(&workspace);
     let wish = json!({"question": "Anything?"});
@@ -151,7 +151,7 @@ fn without_an_answer_the_call_says_why() {
     ");
 }
 
-/// A question that nobody answers in time is taken back at the client.
+/// A question that expires is cancelled at the client.
 #[test]
 fn a_question_that_expires_is_cancelled_at_the_client() {
     let workspace = workspace("");
@@ -161,12 +161,12 @@ fn a_question_that_expires_is_cancelled_at_the_client() {
     assert_eq!(cancelled["method"], "notifications/cancelled", "{cancelled}");
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
     let message = client.next();
-    assert!(result(&message).to_string().contains("nobody answered within"), "{message}");
+    assert!(result(&message).to_string().contains("no answer came within"), "{message}");
 }
 
-/// Nobody could ever answer: the call fails at once, also where a webhook would be told of the question.
+/// Without a possible answer the call fails at once, even if a webhook would receive the question.
 #[test]
-fn a_client_that_cannot_be_asked_hears_so_at_once() {
+fn a_client_that_cannot_be_asked_fails_at_once() {
     for yaml in ["", "inbox: {webhook: 'http://127.0.0.1:9/questions', timeout: 2s}\n"] {
         let workspace = workspace(yaml);
         for capabilities in [json!({}), json!({"elicitation": {"url": {}}})] {
@@ -179,7 +179,7 @@ fn a_client_that_cannot_be_asked_hears_so_at_once() {
             insta::allow_duplicates! {
                 insta::assert_snapshot!(
                     result["content"][0]["text"].as_str().unwrap(),
-                    @"ServiceUnavailable: the client that made the call cannot be asked, for it does not declare `elicitation`, and nobody else is here; use a client that does, or `haft serve`, whose inbox people can answer"
+                    @"ServiceUnavailable: the client that made the call cannot be asked: it does not declare `elicitation`; use a client that does, or `haft serve`, whose inbox people can answer"
                 );
             }
         }

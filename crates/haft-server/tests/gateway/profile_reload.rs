@@ -17,7 +17,7 @@ fn profiles_come_change_and_go_with_the_configuration() {
         (served.open("/mcp", None), served.open("/mcp/a", None), served.open("/mcp/b", None));
     assert_eq!(changed.tools(), ["read_file", "read_mail"]);
     assert_eq!(removed.tools().len(), 5);
-    let (mut news, mut last_words) = (changed.news(), removed.news());
+    let (mut notifications, mut last_words) = (changed.notifications(), removed.notifications());
 
     configure(
         &workspace,
@@ -28,9 +28,9 @@ fn profiles_come_change_and_go_with_the_configuration() {
     let mut line = String::new();
     while !(line.contains("notifications/tools/list_changed") && changed.tools() == ["send_mail"]) {
         line.clear();
-        assert_ne!(news.read_line(&mut line).unwrap(), 0, "the stream ended");
+        assert_ne!(notifications.read_line(&mut line).unwrap(), 0, "the stream ended");
     }
-    // The removed one is gone, with its sessions and their streams, without anybody asking for it.
+    // The removed one is gone, with its sessions and their streams, without a request for it.
     last_words.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(removed.request("ping", &json!({})).status, 404);
     assert_eq!(served.initialize("/mcp/b", None).status, 404);
@@ -45,7 +45,8 @@ fn profiles_come_change_and_go_with_the_configuration() {
     assert!(!removed.is_open());
 }
 
-/// Over stdio there is one client, which hears of changes and never sees what its profile no longer shows.
+/// Over stdio there is one client, which is notified of changes and never sees tools that its profile no longer
+/// shows.
 #[test]
 fn a_client_over_stdio_sees_its_profile_as_it_is_now() {
     let workspace = toolbox(&json!({"a": {"tools": ["read_*"]}}));

@@ -24,7 +24,7 @@ pub(crate) fn toolbox(profiles: &Value) -> Workspace {
     workspace
 }
 
-/// A call of a hidden tool leaves its entry in the log like any other: whoever probes is seen.
+/// A call of a hidden tool leaves its entry in the log like any other, so that probing is visible.
 #[test]
 fn a_call_of_a_hidden_tool_is_logged() {
     let workspace = toolbox(&json!({"files": {"servers": ["files"]}}));
@@ -76,7 +76,7 @@ fn a_profile_of_servers_hides_everything_of_the_others() {
     assert_eq!(answer["error"]["message"], "Unknown tool: send_mail");
 }
 
-/// How servers, tools and exclusions work together, by name and by pattern.
+/// Servers, tools and exclusions work together, by name and by pattern.
 #[test]
 fn patterns_select_servers_and_tools() {
     let workspace = toolbox(&json!({
@@ -94,7 +94,7 @@ fn patterns_select_servers_and_tools() {
     assert_eq!(tools("but"), ["greet", "read_mail", "send_mail"]);
     assert_eq!(tools("everything").len(), 5);
     assert_eq!(served.open("/mcp", None).tools().len(), 5);
-    // Whoever names tools and no servers means those tools, and not what else their servers have.
+    // A profile with tools and without servers means those tools, and not the other tools of their servers.
     let prompts = |profile: &str| {
         served.open(&format!("/mcp/{profile}"), None).names("prompts/list", "prompts")
     };
@@ -105,7 +105,7 @@ fn patterns_select_servers_and_tools() {
 }
 
 #[test]
-fn an_unknown_profile_is_told_with_the_known_ones() {
+fn an_unknown_profile_is_reported_with_the_known_ones() {
     let workspace = toolbox(&json!({"reader": {"tools": ["read_*"]}, "all-mail": {}}));
     let served = Served::start(&workspace);
     let problem = |path: &str| {

@@ -21,9 +21,9 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
 }
 
-/// The texts that models read.
+/// The wording for models is stable.
 #[test]
-fn three_tools_say_how_to_use_them() {
+fn three_tools_explain_their_use() {
     let workspace = workspace(&json!({}));
     let mut client = Client::start_with(&workspace, &["--surface", "search"]);
     let asked = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
@@ -80,7 +80,7 @@ fn a_tool_among_five_hundred_is_found_described_and_called() {
     assert!(text(&nothing).starts_with("No tool seems to fit."), "{nothing}");
 }
 
-/// What a model gets wrong is a result that it can read.
+/// A model's mistake is a result that it can read.
 #[test]
 fn mistakes_are_results_that_a_model_can_read() {
     let workspace =
@@ -177,12 +177,12 @@ fn a_call_through_call_tool_is_a_call_like_any_other() {
     let cancelled = json!({"requestId": 4});
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
-    eventually("the server hears of it", || {
+    eventually("the server is notified", || {
         messages(&facts, "notifications/cancelled").first().cloned()
     });
 }
 
-/// What a profile hides does not exist for the three either.
+/// Hidden tools do not exist for the three search tools either.
 #[test]
 fn hidden_tools_are_neither_found_nor_described_nor_called() {
     let tools =

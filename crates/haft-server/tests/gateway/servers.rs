@@ -8,7 +8,7 @@ use testkit::{Program, Workspace, eventually, is_running};
 
 use crate::support::{Client, server, workspace};
 
-/// Proves S3-SC-006: one of three servers dies, and the tools of the others go on.
+/// Proves S3-SC-006: one of three servers dies, and the tools of the others continue.
 #[test]
 fn a_server_that_dies_leaves_the_others_at_work() {
     let own =
@@ -39,7 +39,7 @@ fn a_server_that_hangs_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_client_hears_that_the_tools_changed() {
+fn a_client_is_notified_of_changed_tools() {
     let workspace = workspace(&json!({"files": server(&json!({"tools": ["echo", "add_tool"]}))}));
     let mut client = Client::connect(&workspace);
     assert_eq!(client.tools().len(), 3);

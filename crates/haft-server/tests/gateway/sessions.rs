@@ -1,4 +1,4 @@
-//! How many sessions an endpoint has, and for how long.
+//! The number of an endpoint's sessions, and their lifetime.
 
 use serde_json::json;
 use testkit::eventually;
@@ -13,11 +13,11 @@ fn an_endpoint_has_no_more_sessions_than_configured() {
     let served = Served::start(&workspace);
     let (first, second) = (served.open("/mcp", None), served.open("/mcp", None));
     assert!(first.is_open() && second.is_open());
-    // Room is made by whoever was idle for the longest time.
+    // The session that was idle for the longest time is removed.
     let third = served.open("/mcp", None);
     assert!(!first.is_open() && second.is_open() && third.is_open());
     // One that is in use stays.
-    let (_news, _more_news) = (second.news(), third.news());
+    let (_notifications, _more_notifications) = (second.notifications(), third.notifications());
     let refused = served.initialize("/mcp", None);
     assert_eq!(refused.status, 503);
     assert_eq!(refused.body["error"]["message"], "2 sessions are in use already, try again later");
@@ -26,13 +26,13 @@ fn an_endpoint_has_no_more_sessions_than_configured() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_ends() {
+fn an_unused_session_ends() {
     let workspace = workspace(&json!({}));
     configure(&workspace, &json!({"gateway": {"session_idle": "1s"}}));
     let served = Served::start(&workspace);
     let (idle, used) = (served.open("/mcp", None), served.open("/mcp", None));
-    // One that is listened to is not idle, however long nothing is said.
-    let _news = used.news();
+    // A session with an open stream is not idle, however long it is silent.
+    let _notifications = used.notifications();
     assert!(idle.is_known());
     eventually("it ends", || (!idle.is_known()).then_some(()));
     assert!(!idle.is_open());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::fixture::Fixture;
 use testkit::{TRUSTED, WITHOUT_BUILTINS, Workspace};
 
-/// How long a message may take on a busy machine.
+/// Time limit of a message on a busy machine.
 const WAIT_MAX: Duration = testkit::DEADLINE;
 
 /// `haft mcp` and the two pipes to it.
@@ -91,8 +91,8 @@ impl Client {
         self.lines.recv_timeout(WAIT_MAX).expect("a message in time")
     }
 
-    /// The next line that comes. That tools have changed may be said at any time: servers are
-    /// connected while the client works already.
+    /// The next line. Notifications of changed tools may come at any time: servers connect while the client already
+    /// works.
     pub(crate) fn line(&self) -> String {
         loop {
             let line = self.any_line();

@@ -16,7 +16,7 @@ fn local_tools_and_those_of_servers_stand_in_one_list() {
     let names: Vec<&Value> = tools.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["greet", "echo", "annotated"]);
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["name"]));
-    // What a server says about its tool reaches the client.
+    // A server's description of its tool reaches the client.
     assert_eq!(tools[2]["title"], "Annotated");
     assert_eq!(tools[2]["annotations"]["readOnlyHint"], true);
 
@@ -84,7 +84,7 @@ fn wrong_calls_are_refused_in_the_way_the_protocol_wants() {
 }
 
 #[test]
-fn progress_comes_before_the_answer_and_only_where_it_is_wanted() {
+fn progress_comes_before_the_answer_and_only_on_request() {
     let workspace = workspace(&json!({"files": server(&json!({"tools": ["progress"]}))}));
     let mut client = Client::connect(&workspace);
     let arguments = json!({"steps": 3, "every_ms": 1});
@@ -118,17 +118,17 @@ fn a_call_that_the_client_cancels_is_cancelled_at_its_server() {
     let cancelled = json!({"requestId": 7, "reason": "enough"});
     client
         .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
-    eventually("the server hears of it", || {
+    eventually("the server is notified", || {
         messages(&facts, "notifications/cancelled").first().cloned()
     });
-    // Nobody answers a cancelled request, and its id is free again.
+    // A cancelled request has no answer, and its id is free again.
     let answer = client.ask(&json!(7), "tools/call", &json!({"name": "echo", "arguments": {}}));
     assert!(answer.get("result").is_some(), "{answer}");
 }
 
-/// Where nobody can be asked to agree, the client hears where people can be.
+/// If no person can approve, the client gets the address where people can.
 #[test]
-fn a_call_that_nobody_can_agree_to_says_where_somebody_could() {
+fn a_call_without_a_possible_approval_names_the_inbox() {
     let workspace = workspace(&json!({}));
     let config =
         r#"{"registry": {"dir": "tools"}, "tools": [{"name": "greet", "approval": "ask"}]}"#;
@@ -138,7 +138,6 @@ fn a_call_that_nobody_can_agree_to_says_where_somebody_could() {
     assert_eq!(denied["isError"], true);
     assert_eq!(
         denied["content"][0]["text"],
-        "Denied: `greet` runs only when a person agrees to the call (`approval: ask`); nobody can be asked over stdio: \
-         connect the client to `haft serve`, where people agree in the inbox, or set `approval: auto` for the tool"
+        "Denied: `greet` runs only when a person agrees to the call (`approval: ask`); approvals are not possible over stdio: connect the client to `haft serve`, where people approve in the inbox, or set `approval: auto` for the tool"
     );
 }

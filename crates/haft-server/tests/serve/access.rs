@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access rights of keys.
 
 use haft_server::keys::{KeyFile, Keyring, Scope};
 use haft_server::serve::{Listener, ListenerSettings};
@@ -41,9 +41,9 @@ async fn without_a_key_writes_are_refused() {
     }
 }
 
-/// Whoever creates a key can use it at once, also the first one and one that follows a look at the file.
+/// A new key works at once, also the first one and one that is created right after a read of the file.
 #[tokio::test]
-async fn a_key_made_a_moment_ago_is_known() {
+async fn a_new_key_is_known_at_once() {
     let workspace = Workspace::new();
     let service = setup().start(&workspace).await;
     for (name, scope) in [("first", Scope::Admin), ("second", Scope::Admin)] {
@@ -115,7 +115,7 @@ async fn revoked_keys_stop_and_nothing_opens() {
     assert_eq!(service.status(Method::GET, "/tools", &[]).await, 401);
 }
 
-/// A file that cannot be read changes nothing, and says why; one that is mended counts.
+/// An unreadable file changes nothing and is reported; a fixed one counts.
 #[tokio::test]
 async fn a_broken_file_keeps_the_last_good_keys() {
     let workspace = Workspace::new();
@@ -123,11 +123,11 @@ async fn a_broken_file_keeps_the_last_good_keys() {
     let key = service.key("me", Scope::Admin).await;
     let good = std::fs::read(service.keys.path()).unwrap();
     std::fs::write(service.keys.path(), "{").unwrap();
-    until(|| service.ring.trouble().is_some()).await;
+    until(|| service.ring.last_error().is_some()).await;
     assert_eq!(service.status(Method::POST, "/tools", &[("x-api-key", &key)]).await, 200);
     assert_eq!(service.status(Method::GET, "/tools", &[]).await, 401);
     std::fs::write(service.keys.path(), good).unwrap();
-    until(|| service.ring.trouble().is_none()).await;
+    until(|| service.ring.last_error().is_none()).await;
     assert!(Keyring::open(KeyFile::new(workspace.write("bad.json", "{"))).is_err());
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn workspace(model: &ModelServer, yaml: &str) -> Workspace {
     workspace
 }
 
-/// Begins a run without following it. What is said of it.
+/// Starts a run without following it. Returns its summary.
 pub(crate) async fn begin(served: &Served, body: Value) -> Value {
     let answer = served.post(RUNS, &body.to_string()).await;
     assert_eq!(answer.status, 202, "{}", answer.text);
@@ -37,12 +37,12 @@ pub(crate) async fn follow(served: &Served, body: Value) -> Events {
     Events::of(request.header("content-type", "application/json")).await
 }
 
-/// The path of a run, from what is said of it.
+/// The path of a run, from its summary.
 pub(crate) fn path(run: &Value) -> String {
     format!("{RUNS}/{}", run["id"].as_str().unwrap())
 }
 
-/// What is said of a run as soon as it is over.
+/// The summary of a run as soon as it is over.
 pub(crate) async fn over(served: &Served, run: &Value) -> Value {
     until("the end of a run", async || {
         let run = served.get(&path(run)).await.json();
@@ -51,13 +51,13 @@ pub(crate) async fn over(served: &Served, run: &Value) -> Value {
     .await
 }
 
-/// What is said of a run once it is over, begun with nothing but words.
+/// The summary of a finished run that was started with plain input.
 pub(crate) async fn run(served: &Served, input: &str) -> Value {
     let run = begin(served, json!({"input": input})).await;
     over(served, &run).await
 }
 
-/// The questions of a run, as soon as there are so many.
+/// The questions of a run, as soon as there are `count`.
 pub(crate) async fn questions(served: &Served, run: &Value, count: usize) -> Vec<Value> {
     until("so many questions", async || {
         let questions = served.get(&path(run)).await.json()["questions"].as_array()?.clone();

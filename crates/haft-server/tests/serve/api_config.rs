@@ -8,7 +8,7 @@ fn value<'a>(config: &'a Value, path: &str) -> &'a Value {
     config["values"].as_array().unwrap().iter().find(|row| row["path"] == path).unwrap()
 }
 
-/// Proves S2-Q-08 where it concerns the files: bad ones change nothing and say why.
+/// Proves S2-Q-08 for the files: invalid ones change nothing and are reported.
 #[tokio::test]
 async fn the_configuration_is_shown_and_loaded_again() {
     let served = Served::with_admin(toolbox());

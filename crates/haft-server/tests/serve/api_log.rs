@@ -49,7 +49,7 @@ async fn calls_are_looked_up() {
     }
 }
 
-/// What somebody else put into the file is left out and counted, and does not hide what is there.
+/// Foreign lines in the file are left out and counted, and do not hide the entries.
 #[tokio::test]
 async fn broken_lines_are_counted() {
     let served = Served::with_admin(toolbox());
@@ -69,18 +69,21 @@ async fn the_log_is_followed() {
     assert_eq!(call(&served, &["greet", "name=before"]), 0);
     let tail = served.request(Method::GET, "/api/v1/log/tail?tool=greet").send().await.unwrap();
     assert_eq!(tail.headers()["content-type"], "text/event-stream");
-    // Who leaves is forgotten; the others hear everything.
+    // A disconnected client is removed; the others receive everything.
     drop(served.request(Method::GET, "/api/v1/log/tail").send().await.unwrap());
     let mut tail = tail;
     assert_eq!(call(&served, &["fail"]), 1);
     assert_eq!(call(&served, &["greet", "name=after"]), 0);
-    let mut heard = String::new();
-    while !heard.contains("\n\n") {
+    let mut received = String::new();
+    while !received.contains("\n\n") {
         let chunk = tokio::time::timeout(testkit::DEADLINE, tail.chunk()).await.unwrap().unwrap();
-        heard += std::str::from_utf8(&chunk.expect("the stream goes on")).unwrap();
+        received += std::str::from_utf8(&chunk.expect("the stream goes on")).unwrap();
     }
-    assert!(heard.contains("event: call\n") && heard.contains("\"name\":\"after\""), "{heard}");
-    assert!(!heard.contains("before") && !heard.contains("the cause"), "{heard}");
+    assert!(
+        received.contains("event: call\n") && received.contains("\"name\":\"after\""),
+        "{received}"
+    );
+    assert!(!received.contains("before") && !received.contains("the cause"), "{received}");
     served.terminate();
     let end = tokio::time::timeout(testkit::DEADLINE, async {
         while let Ok(Some(_)) = tail.chunk().await {}
@@ -108,7 +111,7 @@ async fn the_log_is_for_admins() {
 
 /// A request that may not read the log learns from the error what reading it needs, also where no key exists yet.
 #[tokio::test]
-async fn reading_the_log_without_an_admin_key_says_what_it_needs() {
+async fn reading_the_log_needs_an_admin_key() {
     let told = async |request| {
         let answer = answer(request).await;
         format!("{} {}", answer.status, answer.json()["detail"].as_str().unwrap())

@@ -85,7 +85,7 @@ async fn resources_are_listed_and_read() {
     assert_eq!(served.get("/api/v1/resources?server=bad").await.status, 503);
 }
 
-/// By kind: who says nothing in time is another matter than who says no.
+/// By kind: a timeout differs from a refusal.
 #[tokio::test]
 async fn a_server_that_fails_is_named_with_its_fault() {
     let silent = json!({"silent_on": ["resources/read"], "exit_on": {"prompts/get": 3}});

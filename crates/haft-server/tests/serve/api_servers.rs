@@ -1,4 +1,4 @@
-//! MCP servers over the API: shown, added, replaced, removed, left out, connected anew.
+//! MCP servers over the API: shown, added, replaced, removed, left out, reconnected.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ async fn a_server_is_added_changed_and_removed() {
     let replaced =
         served.send(Method::PUT, "/api/v1/servers/docs", &[("if-match", &tag)], &new).await;
     assert_eq!((replaced.status, &replaced.json()["tools"]), (200, &json!(1)), "{}", replaced.text);
-    // The tag named what was there before: somebody's change would be lost.
+    // The tag named the previous version: another change would be lost.
     let lost = served.send(Method::PUT, "/api/v1/servers/docs", &[("if-match", &tag)], &new).await;
     assert_eq!(code(&lost), (412, "PreconditionFailed".to_owned()));
     let only_new = [("if-none-match", "*")];
@@ -73,7 +73,7 @@ async fn a_server_is_added_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_server_is_left_out_taken_back_in_and_connected_anew() {
+async fn a_server_is_disabled_enabled_and_reconnected() {
     let served = Served::with_admin(toolbox());
     let mut docs = remote(&["echo"]);
     let port = docs.port();
@@ -103,7 +103,7 @@ async fn a_server_is_left_out_taken_back_in_and_connected_anew() {
     assert_eq!(served.post("/api/v1/servers/dosc/reconnect", "").await.status, 404);
 }
 
-/// What is wrong with an entry is said field by field, and nothing changes.
+/// Problems of an entry are reported field by field, and nothing changes.
 #[tokio::test]
 async fn what_cannot_be_added_is_refused_with_reasons() {
     let workspace = toolbox();

@@ -29,8 +29,8 @@ async fn post(served: &Served, key: &str, path: &str, body: Value) -> Answer {
     answer(request.header("content-type", "application/json").body(body.to_string())).await
 }
 
-/// Where there are keys, a call key that says `approved: true` is denied, alone and in a batch. Its other calls
-/// run, and an admin key approves.
+/// With keys, `approved: true` from a call key is denied, alone and in a batch. Its other calls run, and an admin key
+/// approves.
 #[tokio::test]
 async fn a_call_key_does_not_approve_its_own_calls() {
     let (served, bot) = with_keys(asking(""));
@@ -102,7 +102,7 @@ async fn the_operator_can_leave_approvals_to_callers() {
     assert_eq!(over(&served, &run).await["text"], "Done.");
 }
 
-/// Without keys the caller approves, unless the operator says `people`. The first key changes that at once.
+/// Without keys the caller approves, unless the operator sets `people`. The first key changes that at once.
 #[tokio::test]
 async fn without_keys_the_caller_approves() {
     let approved = json!({"approved": true}).to_string();

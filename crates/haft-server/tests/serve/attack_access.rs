@@ -9,7 +9,7 @@ use testkit::Workspace;
 use crate::faults::children;
 use crate::served::{Served, answer, haft, toolbox};
 
-/// Proves X-13: a name that was rebound to this machine and a page of somebody else get nowhere, on any path.
+/// Proves X-13: a name that was rebound to this machine and a foreign page are refused, on any path.
 #[tokio::test]
 async fn foreign_hosts_and_origins_are_refused() {
     let served = Served::with_admin(toolbox());
@@ -46,7 +46,7 @@ async fn foreign_hosts_and_origins_are_refused() {
     assert_eq!(answer(own).await.status, 200);
 }
 
-/// Whoever may register a command may run it: only what the operator's file allows, and nothing runs before.
+/// Registering a command means running it: only commands that the operator's file allows, and nothing runs before.
 #[tokio::test]
 async fn no_command_is_registered_that_the_operator_does_not_allow() {
     let workspace = toolbox();
@@ -79,8 +79,7 @@ async fn no_command_is_registered_that_the_operator_does_not_allow() {
     assert_eq!(served.get("/api/v1/servers").await.json()["servers"], json!([]));
 }
 
-/// Proves X-13: without a key nothing can be changed and nothing secret read, and nobody beyond this machine
-/// is listened to.
+/// Proves X-13: without a key nothing can be changed and no secret read, and only this machine can connect.
 #[tokio::test]
 async fn without_a_key_nothing_can_be_changed() {
     let workspace = toolbox();

@@ -108,9 +108,9 @@ fn hostile() -> Workspace {
 }
 
 /// Proves the first rule of the faults for such answers: the call ends by its timeout + 1 s with one log entry, a
-/// neighbour's calls go on, memory stays bounded, and SIGTERM is obeyed.
+/// neighbour's calls continue, memory stays bounded, and SIGTERM is obeyed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_answers_with_very_many_values_harms_nobody() {
+async fn a_server_that_answers_with_very_many_values_harms_no_other_call() {
     let served = Served::open(hostile());
     call(&served, "text", &json!({})).await;
     let (calm, _) = memory(served.pid);
@@ -169,7 +169,7 @@ async fn a_registry_of_a_million_keys_is_refused() {
     assert_eq!(greeted.json()["status"], "success", "{}", greeted.text);
 }
 
-/// A toolbox does not start with such a registry, and says why.
+/// A toolbox does not start with such a registry, and reports the reason.
 #[test]
 fn a_start_with_a_registry_of_a_million_keys_is_refused() {
     let workspace = toolbox();

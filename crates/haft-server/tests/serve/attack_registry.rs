@@ -27,7 +27,7 @@ async fn a_variable_is_not_sent_to_a_registered_server() {
         assert_eq!(refused.status, 403, "{entry}: {}", refused.text);
         assert!(!refused.text.contains("sk-very-secret"), "{}", refused.text);
     }
-    // Entries that are invalid for another reason do not tell it either.
+    // Entries that are invalid for another reason do not reveal it either.
     let entry = r#"{"name":"t","type":"mcp","config":{"server":"${OPENAI_API_KEY}"}}"#;
     let refused = served.post("/api/v1/tools", entry).await;
     assert!((400..500).contains(&refused.status), "{}", refused.text);

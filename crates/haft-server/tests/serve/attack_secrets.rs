@@ -16,21 +16,21 @@ const VARIABLES: [(&str, &str); 4] = [
     ("QUERY", "canary-query-5d5d5d"),
 ];
 const IN_FILE: &str = "canary-file-91aa77";
-/// What is registered over the API.
+/// Secrets registered over the API.
 const REGISTERED: [&str; 4] = [
     "canary-new-env-1a1a",
     "canary-new-header-2b2b",
     "canary-new-password-3c3c",
     "canary-new-query-4d4d",
 ];
-/// What stands in files and bodies that cannot be used.
+/// Secrets in files and bodies that cannot be used.
 const BROKEN: [&str; 4] =
     ["canary-broken-a0a0", "canary-broken-b1b1", "canary-broken-c2c2", "canary-broken-d3d3"];
 
 fn configure(workspace: &Workspace, http: &Running) {
     workspace.write("secret.env", format!("FROM_FILE={IN_FILE}\n"));
     let fixture = |name: &str, scenario: Value| {
-        // A command line is shown, so what the scenario says comes from a file.
+        // A command line is visible, so the scenario comes from a file.
         let path = workspace.write(&format!("{name}.json"), scenario.to_string());
         json!({"command": Fixture::path(), "args": ["stdio", "--script", path],
             "env": {"API_KEY": "${KEY}"}, "env_file": "secret.env", "reconnect": {"attempts": 0}})

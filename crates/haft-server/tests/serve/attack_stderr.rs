@@ -10,7 +10,7 @@ use crate::attack_secrets::readable;
 use crate::faults::until;
 use crate::served::{Served, answer};
 
-/// What a server printed for another caller.
+/// A line that a server printed for another caller.
 const FOREIGN: &str = "foreign-line-of-another-call";
 const LAST: &str = "the-last-line";
 
@@ -18,7 +18,7 @@ fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let printed = format!("{FOREIGN}\n{LAST}\n");
     let server = |name: &str, scenario: Value| {
-        // Everybody sees command lines, so the scenario comes from a file.
+        // Command lines are visible to all users, so the scenario comes from a file.
         let path = workspace.write(&format!("{name}.json"), scenario.to_string());
         json!({"command": Fixture::path(), "args": ["stdio", "--script", path],
             "reconnect": {"attempts": 0}})

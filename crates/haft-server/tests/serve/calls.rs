@@ -25,14 +25,14 @@ fn fixture() -> String {
     format!("servers: {server}\n")
 }
 
-/// What a call was answered, without what differs from run to run.
+/// The answer of a call, without fields that differ from run to run.
 async fn call(served: &Served, tool: &str, body: &str) -> (u16, Value) {
     let answer = served.post(&format!("/api/v1/tools/{tool}/call"), body).await;
     (answer.status, answer.json())
 }
 
-/// The arguments reach the tool as they were written: order, large numbers, escapes. A body that says
-/// something twice, or something unknown, is refused.
+/// The arguments reach the tool unmodified: order, large numbers, escapes. A body with duplicate or unknown fields is
+/// refused.
 #[tokio::test]
 async fn arguments_reach_the_tool_untouched() {
     let served = Served::open(toolbox());
@@ -59,8 +59,8 @@ async fn arguments_reach_the_tool_untouched() {
     insta::assert_snapshot!(served.workspace.stable(&seen.join("\n\n")));
 }
 
-/// Proves S2-SC-006: after calls of every kind the log holds exactly one entry for each, with the id that
-/// was answered. The status says whether the tool had its turn.
+/// Proves S2-SC-006: after calls of every kind the log holds exactly one entry for each, with the id of the answer.
+/// The status shows if the tool ran.
 #[tokio::test]
 async fn every_call_has_its_status_and_its_entry() {
     let yaml = format!(
@@ -115,9 +115,9 @@ async fn every_call_has_its_status_and_its_entry() {
     assert_eq!(served.log().len(), ids.len());
 }
 
-/// A busy tool that does not wait answers 503, and says when to come again.
+/// A busy tool that does not queue answers 503, with `Retry-After`.
 #[tokio::test]
-async fn a_busy_tool_says_when_to_come_again() {
+async fn a_busy_tool_sends_retry_after() {
     let served = Served::open(toolbox_with("tools: [{name: wait, on_limit: reject}]\n"));
     let waiting = served.request(Method::POST, "/api/v1/tools/wait/call");
     let waiting = waiting.header("content-type", "application/json").body("{}");
@@ -176,7 +176,7 @@ async fn callers_end_their_own_calls() {
 
 /// With `Accept: text/event-stream`: that it began, how far it is, its answer.
 #[tokio::test]
-async fn events_tell_the_course_of_a_call() {
+async fn events_describe_a_call() {
     let served = Served::open(toolbox_with(&fixture()));
     let headers = [
         ("accept", "text/event-stream"),
@@ -190,7 +190,7 @@ async fn events_tell_the_course_of_a_call() {
     assert_eq!(trace, "0af7651916cd43dd8448eb211c80319c");
 }
 
-/// A client that goes away cancels its call, with events and without: the log says so.
+/// A client that disconnects cancels its call, with events and without: the log has it.
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
     let served = Served::open(toolbox());

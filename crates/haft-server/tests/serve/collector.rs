@@ -15,25 +15,25 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-/// A collector on a free port. It takes what comes, unless it was told what to answer.
+/// A collector on a free port. It accepts everything, unless scripted otherwise.
 pub(crate) struct Collector {
     pub(crate) address: SocketAddr,
     answers: Arc<Mutex<VecDeque<Answer>>>,
     requests: mpsc::UnboundedReceiver<Request>,
 }
 
-/// What the collector does with one request.
+/// The collector's answer to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// Answers this.
     Status(u16),
-    /// Takes some and says how many it does not want.
+    /// Accepts some and reports the number of rejected spans.
     Rejects(u64),
     /// Never answers.
     Nothing,
 }
 
-/// What arrived in one request.
+/// The content of one request.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) headers: HeaderMap,
@@ -145,7 +145,7 @@ impl Collector {
         Self { address, answers, requests }
     }
 
-    /// Says what the next requests are answered, one after the other.
+    /// Scripts the next answers, one after the other.
     pub(crate) fn answers(&self, answers: impl IntoIterator<Item = Answer>) {
         self.answers.lock().unwrap().extend(answers);
     }
@@ -165,7 +165,7 @@ impl Collector {
         spans
     }
 
-    /// Whether a request has arrived that nobody looked at.
+    /// Returns true if an unread request has arrived.
     pub(crate) fn has_more(&mut self) -> bool {
         self.requests.try_recv().is_ok()
     }

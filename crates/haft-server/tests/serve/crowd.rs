@@ -39,8 +39,8 @@ async fn ask(stream: &mut TcpStream, request: &str) -> std::io::Result<String> {
     Ok(String::from_utf8(answer).unwrap())
 }
 
-/// Connections of one address that say nothing, or only half of a request, keep no other client out, and none of
-/// them costs a client its connection that has presented a key.
+/// Silent connections of one address, or half requests, keep no other client out, and none of them costs a client its
+/// connection that has presented a key.
 #[tokio::test]
 async fn silent_connections_make_room() {
     let workspace = Workspace::new();

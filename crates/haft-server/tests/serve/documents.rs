@@ -1,4 +1,4 @@
-//! What the API says about itself: the document for programs and the page for people.
+//! The API's own documentation: the document for programs and the page for people.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     operations.collect()
 }
 
-/// Each operation says what it is for and what it may answer, the frame's answers included, and errors are
-/// problem documents.
+/// Each operation has a purpose and its responses, including those of the service around it, and errors are problem
+/// documents.
 #[tokio::test]
 async fn every_operation_is_described_to_its_end() {
     let served = Served::open(toolbox());

@@ -45,7 +45,7 @@ impl Events {
                     line.unwrap_or_default().trim().to_owned()
                 };
                 let (name, id, data) = (field("event:"), field("id:"), field("data:"));
-                // Others are signs of life.
+                // Others are keep-alives.
                 if !name.is_empty() {
                     return Some(Event { name, id, data: serde_json::from_str(&data).unwrap() });
                 }
@@ -79,7 +79,7 @@ impl Events {
     }
 }
 
-/// The names of events. How many pieces a text comes in is nobody's business.
+/// The names of events. The number of deltas is not checked.
 pub(crate) fn names(events: &[Event]) -> Vec<&str> {
     let mut names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
     names.dedup_by(|one, other| one == other && *one == "text.delta");

@@ -23,7 +23,7 @@ fn fill_disk(logs: &Path) -> Vec<std::path::PathBuf> {
     days.map(file).to_vec()
 }
 
-/// The disk of the log is full: no tool runs, everybody can see why, and it ends with the fault.
+/// The disk of the log is full: no tool runs, the health endpoints show the reason, and it ends with the fault.
 #[tokio::test]
 async fn a_full_disk_refuses_calls_and_shows_in_health() {
     let workspace = toolbox();

@@ -1,4 +1,4 @@
-//! Too much at once, clients that leave, and an end with work under way.
+//! Overload, clients that disconnect, and a shutdown with work in flight.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::client;
 use crate::faults::{all_gone, call, children, error_code, memory, until};
 use crate::served::{SERVE, Served, create_key, toolbox};
 
-/// A tool that says who it is and waits until the file `go` is there.
+/// A tool that reports its process id and waits until the file `go` is there.
 const HELD_PY: &str = "import os, time\n\ndef run(args):\n    name = os.path.join(args['in'], str(os.getpid()) + '-' + str(args['n']))\n    open(name, 'w').close()\n    while not os.path.exists(args['go']):\n        time.sleep(0.01)\n    return {'n': args['n']}\n";
 
 fn holding(config: &str) -> Workspace {
@@ -38,7 +38,7 @@ fn held(served: &Served, n: u64) -> reqwest::RequestBuilder {
     request.header("content-type", "application/json").body(body)
 }
 
-/// Waits until so many calls of `held` run; the processes they run in.
+/// Waits until `count` calls of `held` run; returns their processes.
 async fn running(served: &Served, count: usize) -> Vec<u32> {
     let folder = served.workspace.path().join("held");
     until("the calls run", async || {
@@ -50,8 +50,8 @@ async fn running(served: &Served, count: usize) -> Vec<u32> {
     .await
 }
 
-/// Every descriptor is taken by clients that say nothing: who is connected gets an answer, and everything
-/// works again when they are gone.
+/// Silent clients take every descriptor: connected clients get an answer, and everything works again when they are
+/// gone.
 #[tokio::test]
 async fn running_out_of_descriptors_passes() {
     let workspace = toolbox();
@@ -150,7 +150,7 @@ async fn ten_thousand_calls_at_once_are_bounded() {
     );
 }
 
-/// Whoever leaves is not worked for any longer: the process ends, and the log says how.
+/// A disconnect cancels the work: the process ends, and the log has the outcome.
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_call() {
     let served = Served::with_admin(holding("registry: {dir: tools}\n"));
@@ -168,7 +168,7 @@ async fn a_client_that_leaves_cancels_its_call() {
     assert_eq!(status["calls"]["in_flight"], json!(0));
 }
 
-/// SIGTERM with calls under way: nothing new is taken, those under way are answered and logged, nothing is left.
+/// SIGTERM with calls in flight: nothing new is accepted, those in flight are answered and logged, nothing is left.
 #[tokio::test]
 async fn an_end_lets_calls_finish_and_leaves_nothing_behind() {
     const CALLS: u64 = 5;

@@ -85,7 +85,7 @@ async fn a_log_that_hangs_with_refuse_holds_no_call_and_no_shutdown() {
     end_in_time(served, started);
 }
 
-/// With `degrade` calls go on, and their entries are written when the device works again.
+/// With `degrade` calls continue, and their entries are written when the device works again.
 #[tokio::test]
 async fn a_log_that_hangs_with_degrade_lets_calls_run() {
     let served = Served::with_admin(workspace("degrade"));

@@ -1,4 +1,4 @@
-//! Many writers at once, writers that are killed, and in which order the disk hears of a write.
+//! Many writers at once, writers that are killed, and the order of system calls of a write.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::client;
 use crate::served::{SERVE, Served, answer, create_key, toolbox};
 
-/// How often a writing service is killed; `cargo xtask faults` sets it.
+/// Number of kills of a writing service; `cargo xtask faults` sets it.
 const KILLS_VARIABLE: &str = "HAFT_TEST_KILLS";
 const KILLS_DEFAULT: u64 = 30;
 
@@ -24,7 +24,7 @@ fn servers(workspace: &Workspace) -> serde_json::Map<String, Value> {
     serde_json::from_value(value["mcp_servers"].take()).unwrap()
 }
 
-/// An entry that says which write it is, and starts nothing.
+/// An entry that names its write, and starts nothing.
 fn entry(write: u64) -> String {
     json!({"url": format!("http://127.0.0.1:1/{write}"), "disabled": true}).to_string()
 }
@@ -33,8 +33,8 @@ fn write_of(entry: &Value) -> u64 {
     entry["url"].as_str().unwrap().rsplit_once('/').unwrap().1.parse().unwrap()
 }
 
-/// Proves S2-EC-09, S2-FR-015, S2-Q-04: writers at the same time do not lose each other's changes, and whoever
-/// reads the file meanwhile finds a whole one.
+/// Proves S2-EC-09, S2-FR-015, S2-Q-04: concurrent writers do not lose each other's changes, and a concurrent reader
+/// always finds a whole file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_writers_lose_nothing() {
     const WRITERS: u64 = 100;
@@ -79,15 +79,15 @@ async fn a_hundred_writers_lose_nothing() {
     assert_eq!(shown["servers"].as_array().unwrap().len(), 50);
 }
 
-/// What one of several writers knows about its own entry.
+/// One writer's knowledge about its own entry.
 #[derive(Default)]
 struct Written {
     sent: AtomicU64,
     acknowledged: AtomicU64,
 }
 
-/// Proves S2-EC-09, S2-Q-08: the service is killed while it writes, again and again. The file is whole each
-/// time, what was acknowledged is there, and nothing is there that nobody sent.
+/// Proves S2-EC-09, S2-Q-08: the service is killed while it writes, again and again. The file is whole each time,
+/// acknowledged writes are there, and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_leaves_the_old_or_the_new_state() {
     const WRITERS: usize = 4;
@@ -114,7 +114,7 @@ async fn a_killed_service_leaves_the_old_or_the_new_state() {
                 assert!(found >= last, "kill {kill}: {last} was acknowledged, {found} is there");
             }
         }
-        // Between an early and a late moment of the work, another one each time.
+        // A different point between the early and the late part of the work each time.
         let writes_before_kill = kill % 13;
         let since_start = Arc::new(AtomicU64::new(0));
         let mut writers = JoinSet::new();
@@ -171,10 +171,10 @@ async fn a_killed_service_leaves_the_old_or_the_new_state() {
     assert!(left.len() <= 1, "unfinished files are cleared away: {left:?}");
 }
 
-/// Proves S2-EC-09, S2-Q-08: what is acknowledged survives a power cut, for the disk hears of the new file
-/// before its name, of its name before the folder, and of the folder before the caller hears anything.
+/// Proves S2-EC-09, S2-Q-08: an acknowledged write survives a power cut, because the file is synced before the
+/// rename, the rename before the folder, and the folder before the answer.
 #[tokio::test]
-async fn the_disk_hears_of_a_write_before_the_caller() {
+async fn a_write_reaches_the_disk_before_the_answer() {
     let workspace = toolbox();
     let key = create_key(&workspace, "me", haft_server::keys::Scope::Admin);
     let trace = workspace.path().join("trace");
@@ -187,7 +187,7 @@ async fn the_disk_hears_of_a_write_before_the_caller() {
     let mut served = Served::run(workspace, Some(key), program);
     let added = served.put("/api/v1/servers/traced", &entry(1)).await;
     assert_eq!(added.status, 201, "{}", added.text);
-    // strace passes nothing on; the service itself is told.
+    // strace forwards no signal, so the service itself gets it.
     let pid = Pid::from_raw(i32::try_from(served.pid).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let finished = served.ended();

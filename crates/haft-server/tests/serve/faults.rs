@@ -1,4 +1,4 @@
-//! What the tests of faults share.
+//! Shared parts of the tests of faults.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(crate) fn error_code(answer: &Answer) -> Value {
     answer.json()["error"]["code"].clone()
 }
 
-/// What does not work, and why.
+/// The failing parts, with reasons.
 pub(crate) async fn reasons(served: &Served) -> Vec<(String, String)> {
     let ready = answer(served.request(Method::GET, "/readyz")).await.json();
     let reasons = ready["reasons"].as_array().unwrap().iter();
@@ -37,7 +37,7 @@ pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>
     }
 }
 
-/// How much memory a process holds, in bytes: now, and at most so far.
+/// Memory of a process in bytes: now, and its peak.
 pub(crate) fn memory(pid: u32) -> (u64, u64) {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let field = |name: &str| {

@@ -73,7 +73,7 @@ async fn the_address_of_a_request_counts_too() {
     }
 }
 
-/// HTTP/2 says the host in `:authority`.
+/// HTTP/2 has the host in `:authority`.
 #[tokio::test]
 async fn http2_is_checked_as_well() {
     let workspace = Workspace::new();
@@ -120,7 +120,7 @@ async fn only_known_pages_may_ask() {
     }
 }
 
-/// A page that the operator allowed hears what browsers want to hear, also with a refusal; no other does.
+/// An allowed page gets CORS headers, also with a refusal; no other page does.
 #[tokio::test]
 async fn an_allowed_page_may_use_the_service() {
     let workspace = Workspace::new();

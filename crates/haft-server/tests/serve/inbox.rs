@@ -20,7 +20,7 @@ async fn ask(served: &Served, arguments: Value) -> Answer {
     call(served, "request_human_input", &arguments).await
 }
 
-/// The open questions, as soon as there are so many.
+/// The open questions, as soon as there are `count`.
 async fn open(served: &Served, count: usize) -> Vec<Value> {
     until("so many questions", async || {
         let items = served.get("/api/v1/inbox").await.json()["items"].as_array().unwrap().clone();
@@ -33,7 +33,7 @@ fn path(item: &Value) -> String {
     format!("/api/v1/inbox/{}", item["id"].as_str().unwrap())
 }
 
-/// Says something to the one question there is; what was answered to that, and the question.
+/// Answers the only question; returns the response, and the question.
 async fn say(served: &Served, body: Value) -> (Answer, Value) {
     let item = open(served, 1).await.remove(0);
     (served.post(&path(&item), &body.to_string()).await, item)
@@ -68,7 +68,7 @@ async fn an_answer_resumes_the_call() {
     assert_eq!((log.len(), &log[0]["status"]), (1, &json!("success")));
 }
 
-/// Who waits in vain hears so, and so does whoever is refused.
+/// A call without an answer, or with a refusal, ends with its reason.
 #[tokio::test]
 async fn a_call_without_an_answer_ends_with_its_reason() {
     let served = Served::open(workspace(""));
@@ -107,7 +107,7 @@ async fn questions_are_answered_in_any_order() {
 
 /// Nothing is no answer to a question without a schema; one whose schema has `null` takes it.
 #[tokio::test]
-async fn nothing_is_an_answer_only_where_a_schema_says_so() {
+async fn an_empty_answer_needs_a_schema_that_allows_it() {
     let served = Served::open(workspace(""));
     let answering = async {
         let (empty, item) = say(&served, json!({"answer": null})).await;
@@ -154,7 +154,7 @@ async fn a_wrong_answer_leaves_the_question_open() {
     insta::assert_snapshot!(served.workspace.stable(&seen.join("\n\n")));
 }
 
-/// Who left and comes again finds the question that was asked meanwhile. The stream ends with the server.
+/// A client that reconnects finds the question that was asked meanwhile. The stream ends with the server.
 #[tokio::test]
 async fn a_client_that_was_away_finds_the_question() {
     let mut served = Served::open(workspace(""));
@@ -238,7 +238,7 @@ fn asking_server(era: &str) -> Workspace {
     workspace(&format!("servers: {server}\n"))
 }
 
-/// What a server wants to know of a person, where no client is behind the call.
+/// A server's question reaches a person if no client is behind the call.
 #[tokio::test]
 async fn a_server_asks_people() {
     for era in ["legacy", "modern"] {
@@ -262,7 +262,7 @@ async fn a_person_decides_whether_a_server_asks_the_model() {
     let served = Served::open(asking_server("legacy"));
     let sample = async || call(&served, "sample", &json!({"message": "Say hello."})).await.text;
     let (told, (_, item)) = tokio::join!(sample(), say(&served, json!({"answer": "deny"})));
-    assert!(told.contains("nobody agreed"), "{told}");
+    assert!(told.contains("no person approved"), "{told}");
     assert_eq!((&item["kind"], &item["server"]), (&json!("sampling"), &json!("far")));
     assert_eq!(item["question"], "May the server `far` ask the model: Say hello.");
     assert_eq!(item["options"], json!(["allow", "deny"]));
@@ -270,7 +270,7 @@ async fn a_person_decides_whether_a_server_asks_the_model() {
     assert!(told.contains("no model is configured"), "{told}");
 }
 
-/// Proves S3-EC-9: who decides sees everything that the model would be told.
+/// Proves S3-EC-9: the person who decides sees everything that would be sent to the model.
 #[tokio::test]
 async fn a_person_sees_the_whole_request_to_the_model() {
     let served = Served::open(asking_server("legacy"));
@@ -290,9 +290,10 @@ async fn callers_answer_what_servers_ask_in_their_calls() {
             let request = served.request_as(key, method, path);
             answer(request.header("content-type", "application/json").body(body.to_string())).await
         };
-        for (tool, said, told) in
-            [("elicit", json!({"name": "Ada"}), "Ada"), ("sample", json!("deny"), "nobody agreed")]
-        {
+        for (tool, said, told) in [
+            ("elicit", json!({"name": "Ada"}), "Ada"),
+            ("sample", json!("deny"), "no person approved"),
+        ] {
             let asking = async {
                 let path = format!("/api/v1/tools/{tool}/call");
                 as_key(&keys[1], Method::POST, &path, &json!({"session": "s"})).await
@@ -333,9 +334,9 @@ async fn a_call_that_ends_withdraws_its_servers_question() {
     }
 }
 
-/// What nobody answers is cancelled, as the server sees it.
+/// A question without an answer is cancelled, as the server sees it.
 #[tokio::test]
-async fn a_server_hears_that_nobody_answered() {
+async fn a_server_receives_the_cancellation_of_a_question() {
     let workspace = asking_server("legacy");
     let text = workspace.read("haft.yaml").unwrap();
     workspace.write("haft.yaml", text + "inbox: {timeout: 20ms}\n");

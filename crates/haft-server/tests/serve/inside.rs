@@ -47,8 +47,8 @@ impl Inside {
         let url = format!("http://{}", listener.local_addr());
         let service = Service::new(live.clone(), keys, Arc::clone(&telemetry));
         let stop = CancellationToken::new();
-        let router = api::router(&service, &GuardSettings::default(), axum::Router::new());
-        TaskTracker::new().spawn(listener.serve(router, stop.clone()));
+        let service = api::http_service(&service, &GuardSettings::default(), None);
+        TaskTracker::new().spawn(listener.serve(service, stop.clone()));
         let client = client().build().unwrap();
         Self { workspace, live, telemetry, url, client, _stop: stop.drop_guard() }
     }

@@ -51,7 +51,7 @@ impl Requests {
 
 const ENDLESS: &str = "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// What may follow the request in the server's buffers.
+/// Bytes that may follow the request in the server's buffers.
 fn followers() -> [String; 4] {
     [String::new(), "\r\n".to_owned(), ENDLESS.repeat(20), "x".repeat(4 * 1024 * 1024)]
 }

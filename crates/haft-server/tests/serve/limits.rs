@@ -22,7 +22,7 @@ async fn answer(stream: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// A connection that says nothing, half of HTTP/2's greeting, or half a request is closed.
+/// A connection that is silent, or sends half of HTTP/2's preface or half a request, is closed.
 #[tokio::test]
 async fn slow_clients_are_cut_off() {
     let workspace = Workspace::new();
@@ -80,11 +80,11 @@ async fn handlers_see_the_peer() {
     assert!(service.raw(request).await.ends_with("\r\n\r\n127.0.0.1"));
 }
 
-/// Says to this test that it runs with few files.
+/// Marks the process of this test that runs with few files.
 const FEW_FILES: &str = "HAFT_TEST_FEW_FILES";
 
-/// A process that may open no more files goes on serving as soon as it may. The test runs itself once more,
-/// in a process that may open only a few.
+/// A process out of file descriptors continues to serve as soon as it can. The test runs itself a second time, in a
+/// process that may open only a few.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_out_of_files_is_survived() {
     if std::env::var_os(FEW_FILES).is_some() {
@@ -112,7 +112,7 @@ async fn with_few_files() {
     }
     drop(held);
     let mut stream = loop {
-        // The server's ends are closed a moment later.
+        // The server's ends are closed shortly afterwards.
         match TcpStream::connect(service.address).await {
             Ok(stream) => break stream,
             Err(_) => tokio::task::yield_now().await,

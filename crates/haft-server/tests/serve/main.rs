@@ -17,6 +17,7 @@ mod attack_secrets;
 mod attack_stderr;
 mod calls;
 mod collector;
+mod console;
 mod conversations;
 mod crowd;
 mod documents;
@@ -52,6 +53,7 @@ mod schemathesis;
 mod served;
 mod shutdown;
 mod start;
+mod system_calls;
 mod tls;
 mod tools;
 mod tools_search;
@@ -65,7 +67,7 @@ use axum::Router;
 use axum::routing::{delete, get, post};
 use haft_server::keys::{KeyFile, Keyring, Scope};
 use haft_server::serve::{
-    Caller, Connection, Ended, Frame, GuardSettings, Json, Listener, ListenerSettings, Query,
+    Caller, Connection, Ended, GuardSettings, HttpService, Json, Listener, ListenerSettings, Query,
     RequestId,
 };
 use serde_json::Value;
@@ -85,7 +87,7 @@ struct Service {
     ring: Arc<Keyring>,
 }
 
-/// What a test may want to be different.
+/// Settings that a test may change.
 struct Setup {
     listener: ListenerSettings,
     guard: GuardSettings,
@@ -106,7 +108,7 @@ impl Setup {
         let ring = Arc::new(Keyring::open(keys.clone()).unwrap());
         let listener = Listener::bind(self.listener, &ring).await.unwrap();
         let address = listener.local_addr();
-        let frame = Frame::new(&self.guard, Arc::clone(&ring))
+        let frame = HttpService::new(&self.guard, Arc::clone(&ring))
             .reading(Router::new().route("/healthz", get(async || "fine")))
             .reading(Router::new().route("/tools", get(async || "tools")))
             .calling(endpoints().merge(self.calling))
@@ -114,7 +116,7 @@ impl Setup {
             .admin(Router::new().route("/tools/{name}", delete(async || "gone")))
             .documented(["/tools".to_owned(), "/echo".to_owned()]);
         let stop = CancellationToken::new();
-        let serving = listener.serve(frame.into_router(), stop.clone());
+        let serving = listener.serve(frame.into_service(), stop.clone());
         let ended = TaskTracker::new().spawn(serving);
         Service { address, stop, ended, keys, ring }
     }
@@ -166,7 +168,7 @@ impl Service {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // The server may close while bytes are under way to it; what it said counts.
+        // The server may close while bytes are in flight to it; its answer counts.
         let reading = stream.read_to_string(&mut answer);
         let _ = tokio::time::timeout(testkit::DEADLINE, reading).await.expect("an end in time");
         answer

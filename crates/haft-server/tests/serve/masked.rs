@@ -1,4 +1,4 @@
-//! What servers say about themselves and their tools is served without known secrets.
+//! Servers' descriptions of themselves and their tools are served without known secrets.
 
 use haft_server::keys::Scope;
 use serde_json::json;

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use crate::faults::{call, memory, until};
 use crate::served::{Answer, Served, answer};
 
-/// What the allocator keeps for the threads that worked on large bodies, whatever the budget. It weighs
-/// more beside the small budget of these tests than beside the default.
+/// Memory that the allocator keeps for threads that worked on large bodies, independent of the budget. It weighs more
+/// beside the small budget of these tests than beside the default.
 const ALLOCATOR_BYTES: u64 = 16 << 20;
 
 const BUDGET: u64 = 32 * 1024 * 1024;
@@ -124,7 +124,7 @@ fn is_busy(answer: &Answer) -> bool {
     true
 }
 
-/// A string of arguments of about so many bytes.
+/// Arguments of about `bytes` bytes.
 fn text(bytes: usize) -> String {
     format!("{{\"text\":\"{}\"}}", "x".repeat(bytes))
 }

@@ -47,8 +47,8 @@ async fn start(yaml: &str) -> (Inside, Arc<Semaphore>) {
     (Inside::start(workspace, tools(&gate)).await, gate)
 }
 
-/// Proves S0-76: `tool_usage_count` rises by one for each call and `tool_usage_sum` by its duration, and nothing else
-/// of any tool does. A name that somebody invents counts as an outcome only.
+/// Proves S0-76: `tool_usage_count` rises by one for each call and `tool_usage_sum` by its duration, and no other
+/// tool's counters change. An invented name counts as an outcome only.
 #[tokio::test]
 async fn each_call_counts_once_for_its_tool_and_its_outcome() {
     let (inside, _) = start("").await;
@@ -197,7 +197,7 @@ async fn calls_over_http_count() {
 
 /// The page is what Prometheus asks for, and like everything else it needs a key where there are keys.
 #[tokio::test]
-async fn the_page_needs_a_key_and_says_its_format() {
+async fn the_page_needs_a_key_and_declares_its_format() {
     let served = Served::with_admin(toolbox());
     let page = served.get("/metrics").await;
     assert_eq!(page.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");

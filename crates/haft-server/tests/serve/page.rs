@@ -44,7 +44,7 @@ impl Page {
         *self.samples.get(series).unwrap_or_else(|| panic!("no `{series}` in {self:#?}"))
     }
 
-    /// What rose since an earlier page, and by how much.
+    /// The counters that rose since an earlier page, and their differences.
     pub(crate) fn risen_since(&self, earlier: &Self) -> BTreeMap<&str, f64> {
         let rise = |series: &str, value: f64| value - earlier.samples.get(series).unwrap_or(&0.0);
         let all = self.samples.iter().map(|(series, value)| (&**series, rise(series, *value)));
@@ -52,7 +52,7 @@ impl Page {
     }
 }
 
-/// Whether a sample is one of the family that was begun last.
+/// Returns true if a sample is one of the family that was begun last.
 fn belongs(name: &str, family: &str, kind: &str) -> bool {
     let suffixes: &[&str] = match kind {
         "summary" => &["_sum", "_count"],

@@ -1,4 +1,4 @@
-//! What a key holds open, and what was its own, once the key is gone.
+//! Open streams and data of a key after the key is gone.
 
 use haft_server::keys::Scope;
 use reqwest::{Method, RequestBuilder};
@@ -23,8 +23,8 @@ async fn begin(served: &Served, key: &str, body: Value) -> Answer {
     answer(with_body(served.request_as(key, Method::POST, RUNS), &body)).await
 }
 
-/// Opens the stream of news of an MCP session.
-async fn mcp_news(served: &Served, key: &str) -> (String, Events) {
+/// Opens the notification stream of an MCP session.
+async fn mcp_notifications(served: &Served, key: &str) -> (String, Events) {
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}});
     let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -39,7 +39,7 @@ fn mcp_listen(served: &Served, key: &str, session: &str) -> RequestBuilder {
     request.header("accept", "text/event-stream").header("mcp-protocol-version", "2025-11-25")
 }
 
-/// Every stream of a revoked key ends, in order, and so do its calls and its runs; those of others go on.
+/// Every stream of a revoked key ends, in order, and so do its calls and its runs; those of others continue.
 #[tokio::test]
 async fn what_a_revoked_key_holds_open_ends() {
     let model = ModelServer::openai([Step::silence(), Step::silence()]);
@@ -53,7 +53,7 @@ async fn what_a_revoked_key_holds_open_ends() {
         events(one, "/api/v1/inbox/events").await,
         events(one, "/api/v1/log/tail").await,
         events(one, &format!("{}/events", path(&run))).await,
-        mcp_news(&served, one).await.1,
+        mcp_notifications(&served, one).await.1,
     ];
     let mut kept = events(two, "/api/v1/inbox/events").await;
     assert_eq!(kept.next().await.0, "open");
@@ -76,7 +76,7 @@ async fn what_a_revoked_key_holds_open_ends() {
     assert_eq!(over(&served, &run).await["status"], "cancelled");
     assert_eq!(served.get("/api/v1/inbox").await.json(), json!({"items": []}));
 
-    // What others hold open goes on.
+    // Streams of others stay open.
     assert_eq!(served.get(&path(&other)).await.json()["status"], "running");
     let call = answer(with_body(served.request_as(two, Method::POST, tool), &asked));
     let refusing = async {
@@ -92,31 +92,31 @@ async fn what_a_revoked_key_holds_open_ends() {
 
 /// A key that permits less now holds nothing open from before; it works as what it is.
 #[tokio::test]
-async fn a_key_that_was_lowered_begins_anew() {
+async fn a_key_with_a_lower_scope_starts_over() {
     let model = ModelServer::openai([]);
     let keys = [("boss", Scope::Admin), ("one", Scope::Admin)];
     let (served, keys) = Served::with_keys(workspace(&model, ""), &keys);
-    let news = served.request_as(&keys[1], Method::GET, "/api/v1/inbox/events");
-    let mut news = Events::of(news).await;
+    let notifications = served.request_as(&keys[1], Method::GET, "/api/v1/inbox/events");
+    let mut notifications = Events::of(notifications).await;
     let file = std::fs::read_dir(served.workspace.path().join(".haft")).unwrap();
     let file = file.map(|it| it.unwrap().path()).find(|it| it.ends_with("keys.json")).unwrap();
     let mut keys_file: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     keys_file["keys"][1]["scope"] = json!("call");
     std::fs::write(&file, keys_file.to_string()).unwrap();
-    news.rest().await;
+    notifications.rest().await;
     let again = served.request_as(&keys[1], Method::GET, "/api/v1/inbox");
     assert_eq!(answer(again).await.status, 200);
 }
 
-/// Streams that were opened without a key end when the first key is made; a run goes on.
+/// Streams that were opened without a key end when the first key is created; a run continues.
 #[tokio::test]
 async fn the_first_key_ends_what_came_without_one() {
     let model = ModelServer::openai([Step::silence()]);
     let mut served = Served::open(workspace(&model, ""));
     let run = crate::agent::begin(&served, json!({"input": "Hi"})).await;
-    let mut news = Events::of(served.request(Method::GET, "/api/v1/inbox/events")).await;
+    let mut notifications = Events::of(served.request(Method::GET, "/api/v1/inbox/events")).await;
     served.admin = Some(create_key(&served.workspace, "boss", Scope::Admin));
-    news.rest().await;
+    notifications.rest().await;
     assert_eq!(served.get(&path(&run)).await.json()["status"], "running");
     assert_eq!(served.delete(&path(&run)).await.status, 202);
     over(&served, &run).await;
@@ -132,9 +132,9 @@ async fn a_key_of_the_same_name_is_another() {
     let (boss, old) = (&keys[0], &keys[1]);
     let run = begin(&served, old, json!({"input": "Hi"})).await.json();
     over(&served, &run).await;
-    let (session, mut news) = mcp_news(&served, old).await;
+    let (session, mut notifications) = mcp_notifications(&served, old).await;
     revoke(&served, "zed");
-    news.rest().await;
+    notifications.rest().await;
     let new = &create_key(&served.workspace, "zed", Scope::Call);
     let get = async |path: &str| answer(served.request_as(new, Method::GET, path)).await;
     assert_eq!(get(RUNS).await.json(), json!({"runs": []}));
@@ -147,10 +147,10 @@ async fn a_key_of_the_same_name_is_another() {
     assert_eq!(served.get(&path(&run)).await.json()["caller"], "key:zed");
 }
 
-/// A conversation whose file was written when it had only the name of its key is gone on with by that key, and
-/// not by a later one of that name.
+/// A conversation whose file has only the name of its key can be resumed by that key, and not by a later one of that
+/// name.
 #[tokio::test]
-async fn a_conversation_with_only_a_name_is_of_the_key_from_then() {
+async fn a_conversation_with_only_a_name_belongs_to_its_first_key() {
     let model = ModelServer::openai([Step::text("Hello."), Step::text("Again.")]);
     let keys = [("boss", Scope::Admin), ("zed", Scope::Call)];
     let (served, keys) = Served::with_keys(workspace(&model, ""), &keys);

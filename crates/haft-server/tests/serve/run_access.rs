@@ -9,9 +9,9 @@ use crate::agent::{RUNS, begin, over, path, run, workspace};
 use crate::events::Events;
 use crate::served::{Answer, Served, answer, haft};
 
-/// The next run knows what was said before, also after the service was started anew.
+/// The next run has the earlier messages, also after a restart of the service.
 #[tokio::test]
-async fn a_session_goes_on() {
+async fn a_session_is_continued() {
     for format in [Format::OpenAi, Format::Anthropic] {
         let steps = [
             Step::call("greet", json!({"name": "Ada"})),
@@ -42,9 +42,9 @@ async fn a_session_goes_on() {
     }
 }
 
-/// A conversation that a run goes on with is not there for another until that is over.
+/// A conversation in use by one run is not available to another until it is over.
 #[tokio::test]
-async fn one_run_at_a_time_goes_on_with_a_session() {
+async fn one_run_at_a_time_uses_a_session() {
     let model = ModelServer::openai([Step::silence(), Step::text("Here again.")]);
     let served = Served::open(workspace(&model, ""));
     let first = begin(&served, json!({"input": "Hi"})).await;
@@ -60,7 +60,7 @@ async fn one_run_at_a_time_goes_on_with_a_session() {
     assert_eq!(asked.last_user_text(), "Hi\n\nHello?");
 }
 
-/// A call key sees, follows, cancels and goes on with what is its own; an admin everything.
+/// A call key sees, follows, cancels and resumes its own runs; an admin all of them.
 #[tokio::test]
 async fn runs_and_sessions_belong_to_their_callers() {
     let model = ModelServer::openai([
@@ -98,7 +98,7 @@ async fn runs_and_sessions_belong_to_their_callers() {
         assert_eq!(get(two, &format!("{path}/events")).await.status, 404);
         assert_eq!(send(two, Method::DELETE, &path, json!({})).await.status, 404);
     }
-    // Not 409: that the conversation is in use would say that there is one.
+    // Not 409, which would reveal that the conversation exists.
     assert_eq!(start(two, going_on.clone()).await.status, 404);
     assert_eq!(start(one, going_on.clone()).await.status, 409);
     assert_eq!(get(one, &path(&second)).await.json()["status"], "running");

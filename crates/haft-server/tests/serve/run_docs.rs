@@ -18,7 +18,7 @@ async fn the_commands_for_runs_are_as_printed() {
         Step::silence(),
     ]);
     let served = Served::open(workspace(&model, "tools: [{name: echo, approval: ask}]\n"));
-    let [begin, go_on, show, answer, cancel, follow] = &commands()[..] else {
+    let [begin, resume, show, answer, cancel, follow] = &commands()[..] else {
         panic!("{:?}", commands());
     };
     let address = served.url.trim_start_matches("http://");
@@ -37,7 +37,7 @@ async fn the_commands_for_runs_are_as_printed() {
     assert!(followed.contains("event: turn.completed"), "{followed}");
     let first = served.get("/api/v1/runs").await.json()["runs"][0].clone();
     assert_eq!(first["text"], "Sunny.");
-    let run = read(curl(go_on, &[("SESSION", &first["session"])]));
+    let run = read(curl(resume, &[("SESSION", &first["session"])]));
     assert_eq!(run["session"], first["session"]);
     let asked = questions(&served, &run, 1).await;
     assert_eq!(read(curl(show, &[("ID", &run["id"])]))["questions"], json!(asked));
@@ -52,7 +52,7 @@ async fn the_commands_for_runs_are_as_printed() {
 
 fn commands() -> Vec<String> {
     let docs: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "..", "..", "docs", "SERVICE.md"].iter().collect();
+        [env!("CARGO_MANIFEST_DIR"), "..", "..", "docs", "http-api.md"].iter().collect();
     let docs = std::fs::read_to_string(docs).unwrap();
     let section = docs.split("\n## Runs\n").nth(1).unwrap();
     let block = section.split("```").nth(1).unwrap();

@@ -8,12 +8,12 @@ use crate::agent::{HUMAN, begin, follow, over, questions, say, workspace};
 use crate::faults::until;
 use crate::served::Served;
 
-/// A model that says what came of its last call.
+/// A model that repeats the result of its last call.
 fn tells() -> Step {
     Step::by(|asked| Step::text(asked.last_result()))
 }
 
-/// A tool that needs approval asks in the inbox; somebody else's answer lets the run go on.
+/// A tool that needs approval asks in the inbox; another caller's answer resumes the run.
 #[tokio::test]
 async fn a_person_approves_a_call_of_a_run() {
     let call = || Step::call("echo", json!({"to": "the moon"}));
@@ -33,7 +33,7 @@ async fn a_person_approves_a_call_of_a_run() {
         let text = rest.last().unwrap().data["text"].as_str().unwrap();
         assert!(text.contains(told), "{answer}: {text}");
     }
-    // Approved in advance, nobody is asked.
+    // Approved in advance, so there is no question.
     let mut events = follow(&served, json!({"input": "Send it.", "approved": true})).await;
     let events = events.rest().await;
     assert!(!events.iter().any(|event| event.name.starts_with("question.")), "{events:?}");
@@ -64,7 +64,7 @@ async fn runs_wait_for_their_answers() {
     }
 }
 
-/// Several questions of one answer of the model, each told in the run.
+/// Several questions of one model answer, each emitted in the run.
 #[tokio::test]
 async fn a_run_asks_several_questions() {
     let ask = |question: &str| ("request_human_input", json!({"question": question}));
@@ -85,9 +85,9 @@ async fn a_run_asks_several_questions() {
     assert_eq!(events.rest().await.last().unwrap().data["text"], "Ada 36");
 }
 
-/// Nobody answers: the model hears so, and the run goes on.
+/// Without an answer the model is informed, and the run continues.
 #[tokio::test]
-async fn a_run_goes_on_without_an_answer() {
+async fn a_run_continues_without_an_answer() {
     let model = ModelServer::openai([
         Step::call("request_human_input", json!({"question": "Anybody?"})),
         tells(),
@@ -98,7 +98,7 @@ async fn a_run_goes_on_without_an_answer() {
     let closed = events.iter().find(|event| event.name == "question.closed").unwrap();
     assert_eq!(closed.data["how"], "expired");
     let result = model.last_request().results().pop().unwrap();
-    assert!(result.text.contains("nobody answered"), "{}", result.text);
+    assert!(result.text.contains("no answer came"), "{}", result.text);
     let last = events.last().unwrap();
     assert_eq!((&*last.name, &last.data["end"]), ("turn.completed", &json!("answered")));
 }
@@ -130,7 +130,7 @@ fn asking_server() -> String {
     format!("servers: {server}\n")
 }
 
-/// Proves S3-EC-9: what a server asks in a run is told there, and answered for it.
+/// Proves S3-EC-9: a server's question in a run is part of its events, and is answered for it.
 #[tokio::test]
 async fn a_run_shows_what_its_servers_ask() {
     let model =

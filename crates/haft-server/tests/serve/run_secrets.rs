@@ -1,4 +1,4 @@
-//! The key of the model is in nothing that is answered, told or written.
+//! The model's key appears in no answer, event or file.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a run's model is offered and asked: tools that come and go, servers' tools, sampling, other models.
+//! Tools of a run's model: tools that come and go, servers' tools, sampling, other models.
 
 use serde_json::{Value, json};
 use testkit::Workspace;
@@ -20,8 +20,8 @@ async fn tools_listed(served: &Served) -> Vec<Value> {
     tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect()
 }
 
-/// Proves S2-US3-1 and S2-US3-2 over the API: a tool that is registered while a run goes on is in its next
-/// request, one that is removed is not, and calling it is an error that the model is told.
+/// Proves S2-US3-1 and S2-US3-2 over the API: a tool that is registered during a run is in its next request, a
+/// removed one is not, and calling it is an error for the model.
 #[tokio::test]
 async fn tools_come_and_go_between_two_requests() {
     let wait =
@@ -189,8 +189,8 @@ async fn a_new_model_holds_for_the_next_run() {
     assert_eq!(old.requests().len(), 1);
 }
 
-/// What the input mentions is read first and handed to the model. Where that takes too long there is no run,
-/// and meanwhile others go on.
+/// Mentioned resources are read first and sent to the model. A timeout prevents the run, and other runs continue
+/// meanwhile.
 #[tokio::test]
 async fn a_run_begins_with_what_it_mentions() {
     let model = ModelServer::openai([Step::text("Read."), Step::text("Meanwhile.")]);
@@ -213,9 +213,9 @@ async fn a_run_begins_with_what_it_mentions() {
     assert_eq!(served.get(RUNS).await.json()["runs"].as_array().unwrap().len(), 2);
 }
 
-/// A service runs code only where a file says so.
+/// A service executes code only if a file permits it.
 #[tokio::test]
-async fn code_execution_is_offered_only_where_a_file_says_so() {
+async fn code_execution_is_offered_only_if_a_file_permits_it() {
     for (yaml, is_offered) in
         [("", false), ("builtin: {}\n", false), ("builtin: {code_execution: {}}\n", true)]
     {

@@ -12,7 +12,7 @@ use crate::events::{Events, names};
 use crate::faults::{all_gone, children};
 use crate::served::{Answer, Served, answer, toolbox};
 
-/// What a model does that greets somebody with the tool for it.
+/// The steps of a model that greets a person with the tool for it.
 fn greeting() -> [Step; 2] {
     [
         Step::call("greet", json!({"name": "Ada"})).saying("One moment."),
@@ -22,7 +22,7 @@ fn greeting() -> [Step; 2] {
 
 /// The whole course of a run, in order, whatever format the model speaks.
 #[tokio::test]
-async fn events_tell_the_course_of_a_run() {
+async fn events_describe_a_run() {
     for format in [Format::OpenAi, Format::Anthropic] {
         let model = ModelServer::start(format, greeting());
         let served = Served::open(workspace(&model, ""));
@@ -60,7 +60,7 @@ async fn events_tell_the_course_of_a_run() {
         let told = "The tool says {\"greeting\":\"Hello, Ada!\"}";
         assert_eq!((&last["text"], &last["steps"]), (&json!(told), &json!(2)), "{format:?}");
 
-        // Whoever heard the end finds the run at its end.
+        // A client that received the end finds the run ended.
         let run = served.get(&location).await.json();
         assert_eq!((&run["status"], &run["text"]), (&json!("completed"), &json!(told)));
     }
@@ -86,7 +86,7 @@ async fn a_run_is_looked_up_until_it_is_over() {
     assert_eq!(served.get(RUNS).await.json(), json!({"runs": [expected]}));
 }
 
-/// What is told to the model besides, and how often it may be asked.
+/// The system prompt and the step limit of a run.
 #[tokio::test]
 async fn a_run_has_its_own_instructions_and_limit() {
     let model = ModelServer::openai([Step::call("greet", json!({"name": "Ada"}))]);
@@ -131,7 +131,7 @@ async fn what_cannot_be_begun_is_refused() {
     insta::assert_snapshot!(served.workspace.stable(&seen.join("\n\n")));
 }
 
-/// A model that refuses the request fails the run, which says why.
+/// A model that refuses the request fails the run, with the reason.
 #[tokio::test]
 async fn a_run_without_an_answer_fails() {
     let model = ModelServer::openai([Step::status(401)]);
@@ -147,9 +147,9 @@ async fn a_run_without_an_answer_fails() {
     assert!(failed["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{failed}");
 }
 
-/// Who was cut off hears the rest and nothing twice, and finds the question that waits meanwhile.
+/// A disconnected client receives the rest without duplicates, and finds the question that waits meanwhile.
 #[tokio::test]
-async fn a_run_goes_on_without_its_client() {
+async fn a_run_continues_without_its_client() {
     let ask = Step::call("request_human_input", json!({"question": "Which colour?"}));
     let model = ModelServer::openai([
         ask.saying("Let me ask."),
@@ -158,13 +158,13 @@ async fn a_run_goes_on_without_its_client() {
     let served = Served::open(workspace(&model, HUMAN));
     let mut first = follow(&served, json!({"input": "Paint it."})).await;
     let path = first.header("location").to_owned();
-    let heard = first.up_to("question.asked").await;
+    let received = first.up_to("question.asked").await;
     drop(first);
 
     let run = served.get(&path).await.json();
     let question = questions(&served, &run, 1).await.remove(0);
-    assert_eq!(heard.last().unwrap().data["item"], question);
-    let last = &heard.last().unwrap().id;
+    assert_eq!(received.last().unwrap().data["item"], question);
+    let last = &received.last().unwrap().id;
     let again = served.request(Method::GET, &format!("{path}/events"));
     let mut again = Events::of(again.header("last-event-id", last)).await;
     assert_eq!(say(&served, &question, json!("blue")).await.status, 200);
@@ -180,13 +180,13 @@ async fn a_run_goes_on_without_its_client() {
     assert_eq!(names(&rest), course);
     assert_eq!(rest.last().unwrap().data["text"], "It is blue.");
 
-    // Together they are everything, in order, as whoever comes later hears it.
+    // Together they are everything, in order, as a later client receives it.
     let all = Events::of(served.request(Method::GET, &format!("{path}/events"))).await.rest().await;
-    assert_eq!([heard, rest].concat(), all);
-    // Somebody who has heard everything, or claims to have heard more, hears nothing.
-    for heard in [all.len().to_string(), usize::MAX.to_string()] {
+    assert_eq!([received, rest].concat(), all);
+    // A client that has received everything, or claims more, receives nothing.
+    for received in [all.len().to_string(), usize::MAX.to_string()] {
         let late = served.request(Method::GET, &format!("{path}/events"));
-        assert_eq!(Events::of(late.header("last-event-id", heard)).await.rest().await, []);
+        assert_eq!(Events::of(late.header("last-event-id", received)).await.rest().await, []);
     }
 }
 
@@ -216,7 +216,7 @@ async fn a_run_is_cancelled() {
     assert_eq!(served.get("/api/v1/calls").await.json(), json!({"calls": []}));
 }
 
-/// More than can go on at once are told when to come again, and nobody can take every place.
+/// Too many runs get `Retry-After`, and one caller cannot take every slot.
 #[tokio::test]
 async fn there_is_a_limit_to_runs_at_once() {
     let model = ModelServer::openai(vec![Step::silence(); 34]);
@@ -241,17 +241,17 @@ async fn there_is_a_limit_to_runs_at_once() {
         }
         if key == &keys[0] {
             let own = busy(start(key).await);
-            assert_eq!(own, "16 of your runs are going on, the limit for one caller");
+            assert_eq!(own, "16 of your runs are active, the limit for one caller");
         }
     }
-    assert_eq!(busy(start(&keys[2]).await), "32 runs are going on, the limit");
+    assert_eq!(busy(start(&keys[2]).await), "32 runs are active, the limit");
     let ended = answer(served.request_as(&keys[1], Method::DELETE, &path(&first))).await;
     assert_eq!(ended.status, 202, "{}", ended.text);
     over(&served, &first).await;
     assert_eq!(start(&keys[1]).await.status, 202);
 }
 
-/// The service ends with a run under way: who follows it hears how it ended, and nothing is left.
+/// The service ends with a run in flight: its followers receive the end, and nothing is left.
 #[tokio::test]
 async fn a_run_ends_with_the_service() {
     let model = ModelServer::openai([Step::call("wait", json!({})), Step::silence()]);

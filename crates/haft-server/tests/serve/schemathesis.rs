@@ -1,4 +1,4 @@
-//! The API against its own document, asked by somebody who has only read that.
+//! The API against its own document, tested by a client generated from it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -9,7 +9,7 @@ use testkit::{Workspace, peers};
 
 use crate::served::Served;
 
-/// What is asked of each answer.
+/// The checks of each answer.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_schema_conformance";
 
@@ -22,12 +22,11 @@ const MAY_NEVER_SUCCEED: [&str; 4] = [
     "POST /api/v1/inbox/{id}",
 ];
 
-/// More answers of the model than anybody here asks for.
+/// More model answers than the tests use.
 const ANSWERS_MAX: usize = 5_000;
 
-/// Streams that do not end, and what asks servers that are out of reach here: 502 to 504 are the right
-/// answers then, and a server error to whoever does not know that. `api_log.rs`, `inbox.rs`, `runs.rs` and `api_offers.rs`
-/// have them.
+/// Endless streams, and operations that query servers, which are unreachable here: 502 to 504 are right then, but a
+/// server error to the generated client. `api_log.rs`, `inbox.rs`, `runs.rs` and `api_offers.rs` test them.
 const LEFT_OUT: [&str; 6] = [
     "/api/v1/inbox/events",
     "/api/v1/log/tail",
@@ -41,7 +40,7 @@ const LEFT_OUT: [&str; 6] = [
 /// something only where the questions got through: no operation may be hidden behind a refused key, and each
 /// must have succeeded at least once.
 #[tokio::test]
-async fn the_api_is_what_its_document_says() {
+async fn the_api_matches_its_document() {
     let model = ModelServer::openai(vec![Step::text("Fine."); ANSWERS_MAX]);
     let served = Served::with_admin(registry(&model));
     let key = served.admin.clone().unwrap();
@@ -51,8 +50,7 @@ async fn the_api_is_what_its_document_says() {
     command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command.env("HOME", served.workspace.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     command.arg("run").arg(format!("{}/api/openapi.json", served.url));
-    // In both headers: in the one that is missing it would try keys of its own, be taken for somebody who
-    // guesses, and hear nothing but 429.
+    // In both headers: in a missing one it would try keys of its own, count as guessing, and receive nothing but 429.
     command.arg("-H").arg(format!("X-API-Key: {key}"));
     command.arg("-H").arg(format!("Authorization: Bearer {key}"));
     command.args(["--checks", CHECKS, "--max-examples", "25", "--seed", "1", "--no-color"]);

@@ -22,10 +22,10 @@ pub(crate) struct Served {
     client: reqwest::Client,
 }
 
-/// How it is started: on a free port, saying which.
+/// The arguments of the service: on a free port, which it prints.
 pub(crate) const SERVE: [&str; 4] = ["--json", "serve", "--listen", "127.0.0.1:0"];
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -143,7 +143,7 @@ impl Served {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What it printed to standard error up to now.
+    /// The standard error so far.
     #[allow(dead_code, reason = "for tests of what it says while it runs")]
     pub(crate) fn stderr(&self) -> String {
         self.running.as_ref().map(Running::stderr_so_far).unwrap_or_default()
@@ -177,7 +177,7 @@ impl Served {
         Self::start(workspace, self.admin.take())
     }
 
-    /// Ends it with SIGTERM and says how that went; the workspace stays.
+    /// Ends it with SIGTERM and returns its exit; the workspace stays.
     pub(crate) fn end(mut self) -> Finished {
         let running = self.running.take().unwrap();
         running.terminate();
@@ -185,7 +185,7 @@ impl Served {
     }
 }
 
-/// What `haft --json serve` says when it listens.
+/// The line that `haft --json serve` prints when it listens.
 pub(crate) fn greeting(running: &Running) -> Value {
     let mut text = String::new();
     loop {
@@ -200,7 +200,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         let Some(running) = self.running.take() else { return };
         if std::thread::panicking() {
-            // The test has its own story to tell; the process is killed.
+            // The test may be failing for its own reason; the process is killed.
             eprintln!("--- stderr of haft serve\n{}", running.stderr_so_far());
             return;
         }

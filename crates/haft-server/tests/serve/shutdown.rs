@@ -1,4 +1,4 @@
-//! How the service ends.
+//! Shutdown of the service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use crate::{Service, Setup, setup};
 
-/// A service with `/wait`, which says when it was entered and answers when it may; and endless streams.
+/// A service with `/wait`, which signals its entry and answers when permitted; and endless streams.
 async fn start(workspace: &Workspace, grace: Duration) -> (Service, Arc<Notify>, Arc<Notify>) {
     let (entered, may_end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (Arc::clone(&entered), Arc::clone(&may_end));
@@ -58,9 +58,9 @@ async fn read_until(stream: &mut TcpStream, end: &str) {
     }
 }
 
-/// A request under way gets its answer; new connections are refused meanwhile.
+/// A request in flight gets its answer; new connections are refused meanwhile.
 #[tokio::test]
-async fn requests_under_way_finish() {
+async fn requests_in_flight_finish() {
     let workspace = Workspace::new();
     let (service, entered, may_end) = start(&workspace, testkit::DEADLINE).await;
     let mut stream = ask(&service, "/wait").await;
@@ -92,8 +92,8 @@ async fn idle_connections_and_event_streams_end_at_once() {
     assert!(rest.ends_with("0\r\n\r\n"), "the stream ends in order: {rest:?}");
 }
 
-/// The same over HTTP/2: the request under way finishes, and so does the connection, which stays open
-/// between requests.
+/// The same over HTTP/2: the request in flight finishes, and so does the connection, which stays open between
+/// requests.
 #[tokio::test]
 async fn http2_ends_in_order_too() {
     let workspace = Workspace::new();
@@ -114,7 +114,7 @@ async fn http2_ends_in_order_too() {
     assert_eq!(service.stopped().await, Ended::Clean);
 }
 
-/// What takes longer than the grace period is cut off, event streams that end by themselves included.
+/// Work beyond the grace period is cut off, including event streams that end by themselves.
 #[tokio::test]
 async fn what_takes_too_long_is_cut_off() {
     for path in ["/wait", "/call"] {

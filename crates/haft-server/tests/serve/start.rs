@@ -12,7 +12,7 @@ async fn it_starts_answers_and_ends() {
     assert_eq!(finished.code, 0, "{}", finished.stderr);
 }
 
-/// Whoever finds the port taken hears which settings choose another.
+/// The error for a port in use names the settings that choose another.
 #[tokio::test]
 async fn a_port_that_is_taken_names_the_settings() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -80,9 +80,9 @@ async fn certificates_are_served_and_renewed() {
     assert_eq!(service.stopped().await, Ended::Clean);
 }
 
-/// A client that speaks no TLS, or nothing at all, is closed and holds nobody up.
+/// A client that speaks no TLS, or nothing at all, is closed and delays no other client.
 #[tokio::test]
-async fn a_failed_handshake_concerns_nobody_else() {
+async fn a_failed_handshake_affects_no_other_client() {
     let workspace = Workspace::new();
     let (files, trusted) = certificate(&workspace);
     let mut setup = setup();

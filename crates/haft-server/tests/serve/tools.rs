@@ -7,7 +7,7 @@ use testkit::fixture::Fixture;
 use crate::served::{Served, toolbox};
 
 /// An entry for `tools.json` that runs `hello_world.py`.
-const HELLO: &str = r#"{"name": "hello_world", "description": "Greets somebody by name.", "type": "local",
+const HELLO: &str = r#"{"name": "hello_world", "description": "Greets a person by name.", "type": "local",
   "input_schema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
   "config": {"script_path": "hello_world.py"}}"#;
 
@@ -47,11 +47,11 @@ async fn a_tool_lives_from_its_registration_to_its_removal() {
 
     let served = served.restarted();
     assert_eq!(served.get("/api/v1/tools/hello_world").await.status, 200);
-    let body = HELLO.replace("Greets somebody", "Says hello to somebody");
+    let body = HELLO.replace("Greets a person", "Says hello to a person");
     let replaced = served.put("/api/v1/tools/hello_world", &body).await;
     assert_eq!((replaced.status, replaced.json()["outcome"].as_str()), (200, Some("replaced")));
     let described = served.get("/api/v1/tools/hello_world").await.json()["description"].clone();
-    assert_eq!(described, "Says hello to somebody by name.");
+    assert_eq!(described, "Says hello to a person by name.");
 
     assert_eq!(served.delete("/api/v1/tools/hello_world").await.status, 204);
     let (status, envelope) =
@@ -157,9 +157,9 @@ async fn invalid_entries_change_nothing() {
     insta::assert_snapshot!(served.workspace.stable(&seen.join("\n\n")));
 }
 
-/// Two who change the same thing: the second one hears of it.
+/// Of two concurrent changes, the second gets a conflict.
 #[tokio::test]
-async fn nobody_overwrites_what_they_have_not_seen() {
+async fn an_unseen_version_is_not_overwritten() {
     let served = Served::with_admin(toolbox());
     let path = "/api/v1/tools/echo";
     let entry = |text: &str| {

@@ -16,7 +16,7 @@ async fn search(served: &Served, query: &str) -> Value {
     answer.json()
 }
 
-/// Proves S2-FR-004: ranked by meaning, with reasons and a decision; what was registered a moment ago is found, by its
+/// Proves S2-FR-004: ranked by meaning, with reasons and a decision; a tool registered just before is found, by its
 /// examples too.
 #[tokio::test]
 async fn tools_are_searched_by_meaning() {
@@ -43,7 +43,7 @@ async fn tools_are_searched_by_meaning() {
     assert_eq!(short.json()["tools"][0]["tool"], "hr");
 }
 
-/// A search that says nothing is refused; a tool that is named like the path can still be looked at.
+/// An empty search is refused; a tool that is named like the path is still available.
 #[tokio::test]
 async fn wrong_searches_are_refused_and_hide_no_tool() {
     let served = Served::with_admin(toolbox());
@@ -53,7 +53,7 @@ async fn wrong_searches_are_refused_and_hide_no_tool() {
     }
     let missing = served.get("/api/v1/tools/search").await;
     assert_eq!(missing.status, 404);
-    assert_eq!(missing.json()["remedy"], "say what is wanted: /api/v1/tools/search?q=...");
+    assert_eq!(missing.json()["remedy"], "describe the task: /api/v1/tools/search?q=...");
     let entry = HR.replace("\"hr\"", "\"search\"");
     assert_eq!(served.post("/api/v1/tools", &entry).await.status, 201);
     assert_eq!(served.get("/api/v1/tools/search").await.json()["name"], "search");
@@ -65,9 +65,9 @@ async fn wrong_searches_are_refused_and_hide_no_tool() {
     assert_eq!(served.delete("/api/v1/tools/search").await.status, 204);
 }
 
-/// What a person asked for is in the log only where the configuration says so, and secrets are not.
+/// The user's request is in the log only if configured, and without secrets.
 #[tokio::test]
-async fn requests_are_kept_only_where_that_is_wanted() {
+async fn requests_are_kept_only_if_configured() {
     let body =
         r#"{"arguments": {"name": "you"}, "request": "say hello to sk-abcdef1234567890123"}"#;
     for (setting, kept) in [("", None), ("log: {requests: true}\n", Some("say hello to"))] {

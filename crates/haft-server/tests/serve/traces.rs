@@ -1,9 +1,9 @@
-//! One span for each call, exported to a collector (S0-76's neighbour: what the figures cannot tell).
+//! One span for each call, exported to a collector (beside S0-76: details that metrics lack).
 #![allow(clippy::float_cmp, reason = "these are counts, which are exact")]
 
 use std::time::Duration;
 
-use haft::record::Source;
+use haft::record::RecordSource;
 use haft::{
     CallSummary, FunctionTool, RuntimeBuilder, Status, ToolFailure, ToolOutput, TraceContext,
 };
@@ -64,7 +64,7 @@ fn upstream(inside: &Inside) -> Vec<Value> {
     calls.iter().map(|call| call["params"]["_meta"]["traceparent"].clone()).collect()
 }
 
-/// The span lies between the caller's and whatever the server does, and says what the conventions ask for.
+/// The span lies between the caller's and the server's, with the attributes of the conventions.
 #[tokio::test]
 async fn a_call_is_a_span_between_its_caller_and_its_server() {
     let mut collector = Collector::start().await;
@@ -102,7 +102,7 @@ async fn a_call_is_a_span_between_its_caller_and_its_server() {
     assert_eq!(upstream(&inside), [json!(format!("00-{TRACE}-{}-01", span.span_id))]);
 }
 
-/// Calls without a trace begin one each, whether a span was made for them before or not; a failed one says why.
+/// Each call without a trace begins one, independent of earlier spans; a failed one has the reason.
 #[tokio::test]
 async fn a_call_without_a_trace_begins_one() {
     let mut collector = Collector::start().await;
@@ -115,7 +115,7 @@ async fn a_call_without_a_trace_begins_one() {
     assert!(spans.iter().all(|span| span.parent_span_id.is_none() && span.flags == 0x101));
     assert!(spans[0].trace_id != spans[1].trace_id && spans[1].trace_id != spans[2].trace_id);
     let names: Vec<(&str, u8)> = spans.iter().map(|span| (&*span.name, span.kind)).collect();
-    // A name that anybody may invent is no name to group by.
+    // An invented name is not suitable for grouping.
     assert_eq!(names, [("execute_tool fail", 1), ("execute_tool quick", 1), ("execute_tool", 1)]);
     let failed = |code: &str| collector::Status { code: Some(2), message: Some(code.to_owned()) };
     let statuses: Vec<_> = spans.iter().map(|span| span.status.clone()).collect();
@@ -140,7 +140,7 @@ async fn a_span_holds_no_known_secret() {
     assert_eq!(names, ["tell_the_***_now", "***"]);
 }
 
-/// Who does not record a trace gets no span in it, and the server still hears of the trace.
+/// A trace that is not recorded gets no span, and the server still receives the trace.
 #[tokio::test]
 async fn a_trace_that_is_not_recorded_passes_through() {
     let mut collector = Collector::start().await;
@@ -154,9 +154,9 @@ async fn a_trace_that_is_not_recorded_passes_through() {
     assert_eq!(upstream(&inside), [json!(unrecorded)]);
 }
 
-/// Without a collector the caller's own trace goes on, and no call gets one that nobody asked for.
+/// Without a collector the caller's own trace is passed on, and no call gets a new one.
 #[tokio::test]
-async fn without_a_collector_the_callers_trace_goes_on() {
+async fn without_a_collector_the_callers_trace_is_passed_on() {
     let inside = start(&json!({})).await;
     inside.call_within(Some(caller()), "remote").await;
     inside.call_within(None, "remote").await;
@@ -164,7 +164,7 @@ async fn without_a_collector_the_callers_trace_goes_on() {
     assert!(!inside.metrics().await.kinds.contains_key("haft_spans_dropped_total"));
 }
 
-/// A collector that is overloaded for a moment gets the same spans again, and none is lost.
+/// An overloaded collector gets the same spans again, and none is lost.
 #[tokio::test]
 async fn spans_are_sent_again_where_that_may_help() {
     let mut collector = Collector::start().await;
@@ -180,7 +180,7 @@ async fn spans_are_sent_again_where_that_may_help() {
     assert_eq!(spans_counted(&inside).await, (1.0, 0.0));
 }
 
-/// What a collector refuses is lost, counted, and not sent again; also where it refuses only a part.
+/// Spans that a collector rejects are lost, counted, and not sent again; also if it rejects only a part.
 #[tokio::test]
 async fn what_a_collector_does_not_want_is_counted() {
     let mut collector = Collector::start().await;
@@ -249,7 +249,7 @@ async fn calls_over_http_are_traced() {
 
 /// A collector that is not there fails no call, and is worth one WARNING, not one for each span.
 #[tokio::test]
-async fn a_collector_that_is_away_is_told_once() {
+async fn a_missing_collector_is_reported_once() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let workspace = toolbox();
     let telemetry = format!("telemetry: {{otlp_endpoint: 'http://user:hidden@{gone}'}}\n");
@@ -277,7 +277,7 @@ fn summary() -> CallSummary<'static> {
         execution_id: "0198c2f4-0000-7000-8000-000000000000",
         tool: "quick",
         is_known: true,
-        source: Source::Function,
+        source: RecordSource::Function,
         server: None,
         caller: None,
         session: None,

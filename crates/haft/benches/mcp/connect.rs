@@ -13,11 +13,11 @@ use super::stats::{shown, verdict};
 const SERVERS: usize = 20;
 const TOOLS: usize = 25;
 const ROUNDS: usize = 5;
-/// How long the servers take until they answer, from the first to the last.
+/// Time until the servers answer, from the first to the last.
 const DELAY_MIN_MS: usize = 100;
 const DELAY_STEP_MS: usize = 10;
 
-/// How soon the servers of a configuration answer.
+/// Startup time of the servers of a configuration.
 #[derive(Clone, Copy)]
 enum Readiness {
     /// After a wait, as programs do that load modules or sign in somewhere.

@@ -1,4 +1,4 @@
-//! What no client can go below: the same bytes to the same server, with blocking reads and writes.
+//! The lower bound for any client: the same bytes to the same server, with blocking reads and writes.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What MCP costs, as ratios measured in one run. `cargo xtask bench mcp`.
+//! The cost of MCP, as ratios measured in one run. `cargo xtask bench mcp`.
 //! `cargo bench -p haft --bench mcp -- '1 MB'` measures only the calls with these words in their name.
 //!
 //! Haft's own client and the official SDK, rmcp, take turns at the same server program and under

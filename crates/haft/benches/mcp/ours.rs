@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use haft_mcp::transport::Pipes;
 use haft_mcp::{
-    BoxFuture, Client, ClientOptions, Connector, HttpConnector, HttpOptions, Inbox, RefuseAll,
-    Transport, TransportError,
+    BoxFuture, Client, ClientOptions, Connector, HttpConnector, HttpOptions, MessageRouter,
+    RefuseAll, Transport, TransportError,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -77,11 +77,14 @@ struct Block {
 struct ChildPipes(std::sync::Mutex<Option<Child>>);
 
 impl Connector for ChildPipes {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
         let mut child = self.0.lock().unwrap();
         let child = child.as_mut().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let pipes = Pipes::start(stdout, stdin, encoding_rs::UTF_8, inbox);
+        let pipes = Pipes::start(stdout, stdin, encoding_rs::UTF_8, router);
         Box::pin(async { Ok(Arc::new(pipes) as Arc<dyn Transport>) })
     }
 }

@@ -92,7 +92,7 @@ fn stdio(answers: &Answers, delay: Duration) -> Result<(), Failure> {
     // The streams themselves, without the locks and buffers around them.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    // A small pipe makes both sides wait for each other, whoever the client is.
+    // A small pipe makes both sides wait for each other, with any client.
     let _ = rustix::pipe::fcntl_setpipe_size(&output, BLOB_BYTES);
     let (mut read, mut answer) = (vec![0; 64 * 1024], Vec::new());
     let mut filled = 0;

@@ -1,4 +1,4 @@
-//! How times, ratios and goals are shown.
+//! Formatting of times, ratios and goals.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) fn shown(duration: Duration) -> String {
     if us < 10_000.0 { format!("{us:.1} us") } else { format!("{:.1} ms", us / 1e3) }
 }
 
-/// Whether a ratio is as low as it should be.
+/// Returns true if a ratio meets its goal.
 pub(crate) fn verdict(ratio: f64, goal: f64) -> String {
     if ratio <= goal {
         format!("{ratio:.2}x (goal: at most {goal}x): ok")

@@ -1,10 +1,10 @@
-//! From the bytes a local tool wrote to what a model is shown.
+//! Converts the output bytes of a local tool to content for a model.
 
 use serde_json::value::RawValue;
 
 use crate::content::{Content, ToolOutput};
 
-/// A structured answer. A JSON string is shown as its text, without quotes and escapes.
+/// Creates a structured output. A JSON string is shown as its text, without quotes and escapes.
 pub(super) fn from_raw(data: Box<RawValue>) -> ToolOutput {
     match serde_json::from_str::<String>(data.get()) {
         Ok(text) => ToolOutput {
@@ -16,8 +16,8 @@ pub(super) fn from_raw(data: Box<RawValue>) -> ToolOutput {
     }
 }
 
-/// What a program printed: JSON is structured data, anything else is text. As in a shell's
-/// `$(...)`, the newline at the end is not part of the text.
+/// Converts a program's standard output: JSON is structured data, anything else is text. As in a
+/// shell's `$(...)`, the final newline is not part of the text.
 pub(super) fn from_stdout(stdout: &[u8]) -> ToolOutput {
     let text = String::from_utf8_lossy(stdout);
     if let Ok(data) = serde_json::from_str::<Box<RawValue>>(text.trim()) {

@@ -1,11 +1,9 @@
-//! What runs a tool on this machine: Python scripts, commands, the child processes of both, and
-//! the tools that Haft brings itself.
-//! Knows no configuration file, no registry and no policy; a call that gets here may run.
+//! Backends on this machine: Python scripts, commands, their child processes, and the built-in
+//! tools. Independent of configuration files, registry and policy; a call that gets here may run.
 
 mod answer;
 pub mod builtin;
 pub mod command;
-#[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod process;
 mod program;

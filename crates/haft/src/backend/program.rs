@@ -1,4 +1,4 @@
-//! Why a program could not be started, and what to do about it.
+//! Errors of a program that could not be started, with their remedies.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::error::ToolFailure;
 
-/// Turns the error of a failed start into one that names the program and the way out. `setting` is
-/// the key of the configuration that names the program.
+/// Converts the error of a failed start to one that names the program and the remedy. `setting` is
+/// the configuration key that names the program.
 pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error) -> ToolFailure {
     let shown = program.to_string_lossy();
     let (message, remedy) = match error.kind() {
         io::ErrorKind::NotFound => not_found(program, setting),
-        // The system says "permission denied".
+        // The system reports "permission denied".
         _ if shown.contains('/') && Path::new(program).is_dir() => (
             format!("the program `{shown}` could not be started: it is a directory"),
             format!("name a program in `{setting}`"),
@@ -52,7 +52,8 @@ pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error)
     ToolFailure::Execution { message, remedy: Some(remedy), details: json!({ "program": shown }) }
 }
 
-/// Descriptors, processes or memory of this machine are used up: nothing is wrong with the tool.
+/// Returns true if descriptors, processes or memory of this machine are exhausted: the tool is not
+/// at fault.
 fn is_shortage(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM]
         .iter()
@@ -62,7 +63,7 @@ fn is_shortage(error: &io::Error) -> bool {
 fn not_found(program: &OsStr, setting: &str) -> (String, String) {
     let shown = program.to_string_lossy();
     if let Some(path) = found(program) {
-        // The system says "not found" also when it means the interpreter in the first line.
+        // The system reports "not found" also for the interpreter in the first line.
         let interpreter = interpreter(&path).unwrap_or_else(|| "its interpreter".into());
         return (
             format!(

@@ -1,4 +1,4 @@
-//! Where a tool's script lies: always inside the tools directory, however its path is spelled.
+//! Resolves the path of a tool's script, which must lie inside the tools directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::config::script_path::check_spelling;
 use crate::error::ToolFailure;
 
-/// The real path of the script, links resolved. To be asked at every call: what was inside the
-/// tools directory a moment ago may be a link to somewhere else now.
+/// Returns the real path of the script, with links resolved. Called whenever a script is loaded, because a path
+/// inside the tools directory may have become a link to another place.
 pub fn resolve(tools_dir: &Path, script_path: &str) -> Result<PathBuf, ToolFailure> {
     check_spelling(script_path).map_err(|problem| refused(script_path, &problem))?;
     let root = tools_dir.canonicalize().map_err(|error| unreadable_root(tools_dir, &error))?;
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Proves the symlink-swap part of the same row: the link is looked at anew at each call.
+    /// Proves the symlink-swap part of the same row: the link is resolved again at each call.
     #[test]
     fn a_link_is_followed_only_inside() {
         let outside = tempfile::tempdir().unwrap();

@@ -8,9 +8,9 @@ use super::{Calls, ToolCall, ToolboxSource};
 use crate::envelope::Envelope;
 
 impl Calls {
-    /// Runs the calls in order. Neighbours whose tools are `parallel_capable` run at the same time;
-    /// a call whose tool is not runs alone. Answers come in the order of the calls; `told` hears each
-    /// as soon as it is there, with the place of its call.
+    /// Runs the calls in order. Adjacent calls of `parallel_capable` tools run at the same time;
+    /// other calls run alone. Answers come in the order of the calls; `told` receives each as soon
+    /// as it is available, with the index of its call.
     pub(crate) async fn run_batch(
         self: &Arc<Self>,
         source: &Arc<dyn ToolboxSource>,

@@ -5,24 +5,26 @@ use std::sync::Arc;
 
 use super::Toolbox;
 use crate::policy::Gate;
-use crate::record::Source as RecordSource;
+use crate::record::RecordSource;
 use crate::registry::{self, ActiveTool};
 use crate::tool::Tool;
 
 /// A tool outside the toolbox. Its owner keeps it for all its calls, so that they share its limits.
 #[derive(Clone)]
-pub(crate) struct InlineTool {
+pub struct InlineTool {
     tool: Arc<dyn Tool>,
     gate: Arc<Gate>,
 }
 
 impl InlineTool {
-    pub(crate) fn new(tool: Arc<dyn Tool>) -> Self {
+    /// A tool for calls that bring it along.
+    pub fn new(tool: Arc<dyn Tool>) -> Self {
         // The first call sets the limit of the toolbox's configuration.
         Self { tool, gate: Arc::new(Gate::new(0)) }
     }
 
-    pub(crate) fn tool(&self) -> &dyn Tool {
+    /// The tool itself.
+    pub fn tool(&self) -> &dyn Tool {
         &*self.tool
     }
 }
@@ -39,7 +41,7 @@ impl Toolbox {
         let InlineTool { tool, gate } = inline.clone();
         let registered = registry::inline_tool(tool.definition(), &self.config.defaults)?;
         gate.resize(registered.effective.max_instances.value);
-        Some(Arc::new(ActiveTool { registered, backend: tool, gate, kind: RecordSource::Builtin }))
+        Some(Arc::new(ActiveTool::new(registered, tool, gate, RecordSource::Builtin)))
     }
 }
 

@@ -2,12 +2,13 @@
 //! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
-#[cfg(feature = "agent")]
 mod inline_tool;
 mod observe;
 mod record;
 mod request;
 mod running;
+#[cfg(test)]
+mod tests;
 mod toolbox;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,23 +29,22 @@ use tokio_util::task::TaskTracker;
 use crate::content::ToolOutput;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
-use crate::inbox::Inbox;
+use crate::human_input::HumanInbox;
 use crate::json::Arguments;
 use crate::memory::{self, MemoryBudget, OverBudget, Reservation, parsed_bytes};
-use crate::name::{self, NAME_BYTES_MAX};
 use crate::policy::{Admitted, Permission, Policy};
 use crate::record::Clock;
 use crate::registry::ActiveTool;
 use crate::session::Sessions;
-use crate::sight::Sight;
 use crate::tool::BoxFuture;
+use crate::tool_filter::ToolFilter;
+use haft_text::name::{self, NAME_BYTES_MAX};
 
-#[cfg(feature = "agent")]
-pub(crate) use inline_tool::InlineTool;
+pub use inline_tool::InlineTool;
 pub use observe::CallSummary;
 pub(crate) use observe::Observer;
 use record::CallRecord;
-use request::HOW_TO_AGREE;
+use request::APPROVAL_HINT;
 pub use request::ToolCall;
 pub(crate) use running::RunningCalls;
 pub use running::{CallState, RunningCall};
@@ -57,7 +57,7 @@ const ANSWER_COPIES: usize = 2;
 /// Answers up to this size are not counted.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// What all calls share, whichever tools the toolbox has.
+/// The state that all calls share, independent of the toolbox.
 pub(crate) struct Calls {
     /// One token for each call in flight.
     pub(crate) tasks: TaskTracker,
@@ -65,7 +65,7 @@ pub(crate) struct Calls {
     pub(crate) stop: CancellationToken,
     pub(crate) running: RunningCalls,
     pub(crate) memory: MemoryBudget,
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: HumanInbox,
     sessions: Sessions,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
@@ -82,13 +82,13 @@ pub(crate) trait ToolboxSource: Send + Sync {
     fn discover(&self) -> BoxFuture<'_, ()>;
 
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
-    fn unavailable(&self, tool: &str, sight: &Sight) -> Option<ToolFailure>;
+    fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure>;
 }
 
 impl Calls {
     pub(crate) fn new(
         memory: MemoryBudget,
-        inbox: Inbox,
+        inbox: HumanInbox,
         clock: Arc<dyn Clock>,
         observer: Option<Observer>,
     ) -> Self {
@@ -104,8 +104,8 @@ impl Calls {
         }
     }
 
-    /// Runs one call to its end and records it, however it ends. Returns the envelope, and the unmodified
-    /// answer of an MCP server.
+    /// Runs one call to its end and records it, however it ends. Returns the envelope, and the
+    /// unmodified answer of an MCP server.
     pub(crate) async fn run(
         &self,
         source: &dyn ToolboxSource,
@@ -147,14 +147,14 @@ impl Calls {
         record.resolved(tool);
         let required = tool.registered.effective.approval.value;
         let permission =
-            Policy::authorize(tool.name(), required, call.approval, call.how_to_agree)?;
+            Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
         let arguments = read_arguments(call, toolbox.nodes_max).await?;
         check_input(tool, &arguments).await?;
         let context = record.context();
         if permission == Permission::AskPeople {
             // Rare, and large: other calls need not carry it.
             let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, HOW_TO_AGREE);
+                self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
             Box::pin(approving).await?;
         }
         record.waiting();
@@ -213,12 +213,11 @@ async fn resolve(
     toolbox: &Arc<Toolbox>,
     call: &ToolCall,
 ) -> Result<(Arc<Toolbox>, Arc<ActiveTool>), CallError> {
-    #[cfg(feature = "agent")]
     if let Some(tool) = call.inline_tool.as_ref().and_then(|tool| toolbox.inline_tool(tool)) {
         return Ok((Arc::clone(toolbox), tool));
     }
     if let Some(tool) = toolbox.resolve(&call.tool) {
-        return Ok((Arc::clone(toolbox), call.sight.of(tool)?));
+        return Ok((Arc::clone(toolbox), call.tool_filter.check(tool)?));
     }
     let mut changes = source.changes();
     let mut discovering = source.discover();
@@ -230,7 +229,7 @@ async fn resolve(
         let toolbox = source.current();
         match toolbox.resolve(&call.tool) {
             Some(tool) => {
-                let tool = call.sight.of(tool)?;
+                let tool = call.tool_filter.check(tool)?;
                 return Ok((toolbox, tool));
             }
             None if is_done => return Err(missing(source, &toolbox, call)),
@@ -242,15 +241,15 @@ async fn resolve(
 /// A tool that earlier runs saw is unavailable, not unknown, while its server is down.
 fn missing(source: &dyn ToolboxSource, toolbox: &Toolbox, call: &ToolCall) -> CallError {
     let tool = call.tool.clone();
-    match source.unavailable(&tool, &call.sight) {
+    match source.unavailable(&tool, &call.tool_filter) {
         Some(failure) => CallError::Failed { tool, failure: Box::new(failure) },
-        None => CallError::UnknownTool { nearest: toolbox.nearest(&tool, &call.sight), tool },
+        None => CallError::UnknownTool { nearest: toolbox.nearest(&tool, &call.tool_filter), tool },
     }
 }
 
 /// The memory that the arguments of a call take: as they came, as they are handed on, and parsed.
 fn argument_bytes(call: &ToolCall) -> usize {
-    let text = call.arguments.as_bytes();
+    let text = call.arguments.as_str().as_bytes();
     text.len().saturating_mul(ARGUMENT_COPIES).saturating_add(parsed_bytes(text))
 }
 
@@ -280,12 +279,13 @@ fn check_name(call: &ToolCall) -> Result<(), CallError> {
 }
 
 async fn read_arguments(call: &Arc<ToolCall>, nodes_max: usize) -> Result<Arguments, CallError> {
-    let parsed = if call.arguments.len() <= LARGE_BYTES {
-        Arguments::parse_within(&call.arguments, nodes_max)
+    let bytes = call.arguments.as_str().len();
+    let parsed = if bytes <= LARGE_BYTES {
+        Arguments::of_call(&call.arguments, nodes_max)
     } else {
         let owned = Arc::clone(call);
-        let parse = move || Arguments::parse_within(&owned.arguments, nodes_max);
-        heavy::run(call.arguments.len(), parse).await
+        let parse = move || Arguments::of_call(&owned.arguments, nodes_max);
+        heavy::run(bytes, parse).await
     };
     parsed.map_err(|problem| CallError::UnreadableInput { tool: call.tool.clone(), problem })
 }
@@ -296,7 +296,7 @@ async fn check_input(tool: &ActiveTool, arguments: &Arguments) -> Result<(), Cal
     check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
 }
 
-/// When a call must be over: its timeout, counted from when it got its slot.
+/// The deadline of a call: its timeout, counted from the time it got its slot.
 #[derive(Clone, Copy)]
 struct Deadline {
     after: Duration,
@@ -373,8 +373,8 @@ impl Drop for Work<'_> {
     }
 }
 
-/// A tool that promises a structured answer keeps to it, unless it says that it failed. Checking it counts as a part of
-/// the call, so its timeout holds.
+/// A tool with an output schema must match it, unless it reports failure. The check is part of the
+/// call, so its timeout applies.
 async fn check_output(
     tool: &ActiveTool,
     output: &ToolOutput,

@@ -1,4 +1,4 @@
-//! What an embedding program hears of every call when it is over: for metrics and traces.
+//! Summaries of finished calls for an embedding program: for metrics and traces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 use crate::envelope::Status;
 use crate::error::Code;
-use crate::record::Source;
+use crate::record::RecordSource;
 use crate::trace::TraceContext;
 
-/// Hears of every call that is over.
+/// Receives every finished call.
 pub(crate) type Observer = Arc<dyn Fn(&CallSummary<'_>) + Send + Sync>;
 
 /// One call that is over, in short. Holds nothing of its arguments and its answer.
@@ -18,27 +18,27 @@ pub(crate) type Observer = Arc<dyn Fn(&CallSummary<'_>) + Send + Sync>;
 pub struct CallSummary<'a> {
     /// The id of its answer and its log entry.
     pub execution_id: &'a str,
-    /// The tool that was asked for. Callers can ask for anything; see [`is_known`](Self::is_known).
+    /// The requested tool. Callers can request any name; see [`is_known`](Self::is_known).
     pub tool: &'a str,
-    /// Whether there is such a tool.
+    /// True if the tool exists.
     pub is_known: bool,
-    /// What kind of tool it is.
-    pub source: Source,
+    /// The kind of the tool.
+    pub source: RecordSource,
     /// The MCP server that offers it.
     pub server: Option<&'a str>,
-    /// Who asked.
+    /// The caller's name.
     pub caller: Option<&'a str>,
     /// The session or run it belonged to.
     pub session: Option<&'a str>,
-    /// When it was asked for.
+    /// The time of the request.
     pub started: Timestamp,
-    /// How long it waited for its turn.
+    /// Time it waited for a slot.
     pub queued: Duration,
-    /// How long it took, without the wait for its turn.
+    /// Duration, without the wait for a slot.
     pub duration: Duration,
-    /// How it ended.
+    /// Success or error.
     pub status: Status,
-    /// Why it failed.
+    /// The error code, if it failed.
     pub code: Option<Code>,
     /// The trace it belonged to.
     pub trace: Option<&'a TraceContext>,

@@ -6,45 +6,48 @@ use std::time::{Duration, Instant};
 
 use haft_bounds::heavy;
 use jiff::Timestamp;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::observe::{CallSummary, Observer};
-use super::running::Underway;
+use super::running::RunningCallGuard;
 use super::{Calls, ToolCall, Toolbox};
 use crate::content::{Content, ToolOutput};
 use crate::context::CallContext;
 use crate::envelope::{Envelope, ErrorBody, Status};
-use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, millis};
-use crate::name;
+use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, mask, millis};
 use crate::progress::told;
-use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, Source};
+use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, RecordSource};
 use crate::registry::{self, ActiveTool};
 use crate::trace::TraceContext;
+use haft_text::name;
 
-/// One call under way. Dropped before it is closed, it records that the caller gave up.
+/// One call in flight. Dropped before it is closed, it records that the caller cancelled.
 pub(crate) struct CallRecord<'a> {
     log: Option<&'a ExecutionLog>,
-    /// Whether the log keeps what a person asked for.
+    /// The calls in flight.
+    tasks: &'a TaskTracker,
+    /// True if the log keeps the user's request.
     keeps_request: bool,
     observer: Option<&'a Observer>,
     call: &'a ToolCall,
-    /// The name that was asked for; of one that is too long, its beginning.
+    /// The requested name, truncated if it is too long.
     tool: Cow<'a, str>,
-    context: CallContext,
-    /// The call's place among those under way.
-    underway: Option<Underway<'a>>,
+    context: Arc<CallContext>,
+    /// The call's entry among those in flight.
+    underway: Option<RunningCallGuard<'a>>,
     /// The arguments as they came; what is not JSON is kept as a JSON string.
     input: Cow<'a, RawValue>,
     started: Instant,
     timestamp: Timestamp,
-    source: Source,
+    source: RecordSource,
     server: Option<String>,
     queued: Duration,
-    /// Since when it waits for its slots.
+    /// The time since which it waits for its slots.
     waiting_since: Option<Instant>,
-    /// Whether the tool was started.
+    /// True if the tool was started.
     is_started: bool,
     output: Option<ToolOutput>,
     is_closed: bool,
@@ -63,20 +66,21 @@ impl<'a> CallRecord<'a> {
             state: calls.sessions.state(call.session.as_deref()),
             trace: call.trace.clone(),
             reporter: call.listeners.reporter(),
-            requester: call.requester.clone(),
+            caller_handle: call.caller_handle.clone(),
         };
         Self {
             log: toolbox.log.as_ref(),
+            tasks: &calls.tasks,
             keeps_request: toolbox.config.log.requests.value,
             observer: calls.observer.as_ref(),
             call,
             tool: name::shown(&call.tool),
-            context,
+            context: Arc::new(context),
             underway: Some(calls.running.enter(id, call, timestamp)),
-            input: heavy::in_place(call.arguments.len(), || as_json(&call.arguments)),
+            input: heavy::in_place(call.arguments.as_str().len(), || call.arguments.as_json()),
             started: Instant::now(),
             timestamp,
-            source: Source::Unknown,
+            source: RecordSource::Unknown,
             server: None,
             queued: Duration::ZERO,
             waiting_since: None,
@@ -86,21 +90,21 @@ impl<'a> CallRecord<'a> {
         }
     }
 
-    /// Tells who wants to know that the call is under way. Hands out what ends it.
+    /// Notifies the listener that the call is in flight. Returns its cancellation token.
     pub(crate) fn announced(&self) -> CancellationToken {
         self.call.listeners.started(&self.context.execution_id);
-        self.underway.as_ref().map(Underway::cancel).unwrap_or_default()
+        self.underway.as_ref().map(RunningCallGuard::cancel).unwrap_or_default()
     }
 
-    /// What travels with the call.
-    pub(crate) fn context(&self) -> CallContext {
-        self.context.clone()
+    /// The context of the call.
+    pub(crate) fn context(&self) -> Arc<CallContext> {
+        Arc::clone(&self.context)
     }
 
     /// The tool is known now.
     pub(crate) fn resolved(&mut self, tool: &ActiveTool) {
         self.source = tool.kind;
-        if let registry::Source::Mcp { mcp_name, .. } = &tool.registered.source {
+        if let registry::ToolSource::Mcp { mcp_name, .. } = &tool.registered.source {
             self.server = Some(mcp_name.clone());
         }
     }
@@ -142,7 +146,7 @@ impl<'a> CallRecord<'a> {
         let duration = self.duration();
         let written = self.log.map(|log| {
             let entry = self.entry(error.as_ref(), duration);
-            heavy::in_place(self.bytes(), || log.append(&entry))
+            heavy::in_place(self.bytes(), || log.append_among(&entry, self.tasks.len()))
         });
         self.is_closed = true;
         self.observed(error.as_ref(), duration);
@@ -154,7 +158,10 @@ impl<'a> CallRecord<'a> {
         };
         // An answer that was refused stays in the log.
         let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
-        let execution_id = std::mem::take(&mut self.context.execution_id);
+        let execution_id = match Arc::get_mut(&mut self.context) {
+            Some(context) => std::mem::take(&mut context.execution_id),
+            None => self.context.execution_id.clone(),
+        };
         let error = error.map(|mut error| {
             shorten(&mut error.message, output_bytes_max, &execution_id);
             error
@@ -185,8 +192,8 @@ impl<'a> CallRecord<'a> {
         self.input.get().len() + output
     }
 
-    /// How long the call took, without the time it waited for its slots. A call that ended while it waited has
-    /// waited until now.
+    /// Duration of the call, without the time it waited for its slots. A call that ended while it
+    /// waited has waited until now.
     fn duration(&mut self) -> Duration {
         if let Some(since) = self.waiting_since.take() {
             self.queued = since.elapsed();
@@ -194,7 +201,7 @@ impl<'a> CallRecord<'a> {
         self.started.elapsed().saturating_sub(self.queued)
     }
 
-    /// The call is over: nobody can end it any more, and nobody hears of its progress.
+    /// The call is over: it can no longer be cancelled, and its progress is no longer reported.
     fn leave(&mut self) {
         self.underway = None;
         self.context.reporter.close();
@@ -204,7 +211,7 @@ impl<'a> CallRecord<'a> {
         let Some(observer) = self.observer else { return };
         // The caller wrote these; names of known tools are the toolbox's own.
         let masked = |text| self.log.map_or(Cow::Borrowed(text), |it| it.redactor().text(text));
-        let is_known = self.source != Source::Unknown;
+        let is_known = self.source != RecordSource::Unknown;
         let tool = &*self.tool;
         let tool = if is_known { Cow::Borrowed(tool) } else { masked(tool) };
         let session = self.call.session.as_deref().map(masked);
@@ -223,13 +230,13 @@ impl<'a> CallRecord<'a> {
             code: error.map(|error| error.code),
             trace: self.call.trace.as_ref(),
         };
-        told("whoever observes the calls", || observer(&summary));
+        told("the observer of calls", || observer(&summary));
     }
 
-    /// A failure of the way to a server is told apart from one of its tool.
+    /// Marks a failure of an MCP server, to distinguish it from a failure of its tool.
     fn for_a_model(&self, error: ErrorBody) -> ErrorBody {
         match (self.source, error.code) {
-            (Source::Mcp, Code::Timeout) => {
+            (RecordSource::Mcp, Code::Timeout) => {
                 ErrorBody { message: format!("{MCP_ERROR}{}", error.message), ..error }
             }
             _ => error,
@@ -239,13 +246,18 @@ impl<'a> CallRecord<'a> {
     /// An error goes to the caller and on to a model, and may quote a command or what it printed.
     fn without_secrets(&self, error: ErrorBody) -> ErrorBody {
         let Some(redactor) = self.log.map(ExecutionLog::redactor) else { return error };
-        let ErrorBody { code, message, remedy, details } = error;
-        let masked = redactor.json(&details.to_string()).into_owned();
+        let ErrorBody { code, message, remedy, mut details, stage, mut rpc } = error;
+        mask(&mut details, redactor);
+        if let Some(rpc) = &mut rpc {
+            rpc.mask(redactor);
+        }
         ErrorBody {
             code,
             message: redactor.text(&message).into_owned(),
             remedy: remedy.map(|remedy| redactor.text(&remedy).into_owned()),
-            details: serde_json::from_str(&masked).unwrap_or(details),
+            details,
+            stage,
+            rpc,
         }
     }
 
@@ -259,7 +271,7 @@ impl<'a> CallRecord<'a> {
             server: self.server.as_deref(),
             caller: self.call.caller.as_deref(),
             session: self.call.session.as_deref(),
-            request: self.call.request.as_deref().filter(|_| self.keeps_request),
+            request: self.call.user_request.as_deref().filter(|_| self.keeps_request),
             trace_id: self.call.trace.as_ref().map(TraceContext::trace_id),
             input: &self.input,
             started: self.is_started,
@@ -295,7 +307,7 @@ fn status(error: Option<&ErrorBody>) -> Status {
     if error.is_some() { Status::Error } else { Status::Success }
 }
 
-/// The tool ran and says itself that it failed; its text is the message.
+/// The tool reported its own failure; its text is the message.
 fn said_error(output: &ToolOutput) -> ErrorBody {
     let texts: Vec<&str> = output
         .content
@@ -307,15 +319,15 @@ fn said_error(output: &ToolOutput) -> ErrorBody {
         .collect();
     let mut text = texts.join("\n");
     if text.is_empty() {
-        "the tool reported a failure without a text".clone_into(&mut text);
+        "the tool reported a failure without a message".clone_into(&mut text);
     }
     let failure = Box::new(ToolFailure::execution(text));
     ErrorBody::from(&CallError::Failed { tool: String::new(), failure })
 }
 
-/// Which layer failed. A local tool has no protocol of its own, so that layer stays `none`.
-fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcomes {
-    let rpc = if source == Source::Mcp { Outcome::Ok } else { Outcome::None };
+/// The outcome of each layer. A local tool has no protocol, so that layer stays `none`.
+fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> Outcomes {
+    let rpc = if source == RecordSource::Mcp { Outcome::Ok } else { Outcome::NotReached };
     let ran = Outcomes { transport: Outcome::Ok, rpc, tool: Outcome::Ok, schema: Outcome::Ok };
     let Some(error) = error else { return ran };
     match error.code {
@@ -323,7 +335,7 @@ fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcom
         Code::OutputValidationError => Outcomes { schema: Outcome::Failed, ..ran },
         Code::ToolExecutionError if answered => Outcomes { tool: Outcome::Failed, ..ran },
         Code::ToolExecutionError | Code::Timeout => {
-            Outcomes { tool: Outcome::Failed, schema: Outcome::None, ..ran }
+            Outcomes { tool: Outcome::Failed, schema: Outcome::NotReached, ..ran }
         }
         Code::ProtocolError => {
             Outcomes { transport: Outcome::Ok, rpc: Outcome::Failed, ..Outcomes::default() }
@@ -337,7 +349,7 @@ fn outcomes(error: Option<&ErrorBody>, source: Source, answered: bool) -> Outcom
     }
 }
 
-/// Shortens the text a model is shown and says how to get the whole, which the log keeps.
+/// Truncates the text for a model, with a note on how to get the whole, which the log keeps.
 fn cut(mut content: Vec<Content>, bytes_max: usize, execution_id: &str) -> Vec<Content> {
     let mut left = bytes_max;
     for block in &mut content {
@@ -368,12 +380,4 @@ fn shorten(text: &mut String, bytes_max: usize, execution_id: &str) {
          \x20answer]"
     );
     text.push_str(&marker);
-}
-
-fn as_json(arguments: &str) -> Cow<'_, RawValue> {
-    let text = if arguments.trim().is_empty() { "{}" } else { arguments.trim() };
-    match serde_json::from_str(text) {
-        Ok(json) => Cow::Borrowed(json),
-        Err(_) => to_raw_value(arguments).map_or(Cow::Borrowed(RawValue::NULL), Cow::Owned),
-    }
 }

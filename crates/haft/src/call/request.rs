@@ -3,113 +3,142 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "agent")]
 use super::InlineTool;
+use crate::caller_handle::{CallerHandle, CallerRef};
+use crate::json::ArgumentText;
 use crate::memory::{Held, Owner};
 use crate::policy::CallApproval;
 use crate::progress::{Listeners, Progress};
-use crate::requester::{Behind, Requester};
-use crate::sight::Sight;
+use crate::tool_filter::ToolFilter;
 use crate::trace::TraceContext;
 
-/// How to agree at a terminal, where most calls without an agreement are made.
-pub(crate) const HOW_TO_AGREE: &str = "agree to it (`haft call --yes`)";
+/// The way to approve at a terminal, where most calls without approval are made.
+pub(crate) const APPROVAL_HINT: &str = "agree to it (`haft call --yes`)";
 
 /// A request to run a tool.
+///
+/// ```
+/// use haft::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::new("get_weather", &json!({"city": "Seoul"}))
+///     .caller("my-agent")
+///     .session("chat-1")
+///     .user_request("do I need an umbrella?");
+/// ```
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     pub(crate) tool: String,
-    pub(crate) arguments: String,
+    pub(crate) arguments: ArgumentText,
     pub(crate) caller: Option<String>,
     pub(crate) owner: Option<String>,
     pub(crate) session: Option<String>,
-    pub(crate) request: Option<String>,
+    pub(crate) user_request: Option<String>,
     pub(crate) approval: CallApproval,
-    /// What to do where that is missing.
-    pub(crate) how_to_agree: &'static str,
+    /// The remedy if approval is missing.
+    pub(crate) approval_hint: &'static str,
     /// None if the call cannot be ended from outside.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) trace: Option<TraceContext>,
     pub(crate) listeners: Listeners,
-    pub(crate) requester: Behind,
-    pub(crate) sight: Sight,
+    pub(crate) caller_handle: CallerRef,
+    pub(crate) tool_filter: ToolFilter,
     /// The memory of the arguments, if it was reserved when they were read.
     pub(crate) memory: Held,
     /// A tool that comes with the call.
-    #[cfg(feature = "agent")]
     pub(crate) inline_tool: Option<InlineTool>,
 }
 
 impl ToolCall {
     /// Calls `tool` with anything that serializes to a JSON object.
     pub fn new(tool: impl Into<String>, arguments: &impl Serialize) -> Self {
-        // What does not serialize becomes text that is refused, with its reason, on the call path.
+        // A serialization error becomes invalid text, which the call path rejects with the reason.
         let text = serde_json::to_string(arguments).unwrap_or_else(|error| error.to_string());
         Self::from_text(tool, text)
     }
 
     /// Calls `tool` with arguments that are JSON text already, which reach the tool as they are.
+    ///
+    /// ```
+    /// # use haft::ToolCall;
+    /// let call = ToolCall::from_text("get_weather", r#"{"city": "Seoul"}"#);
+    /// ```
     pub fn from_text(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self::from_arguments(tool.into(), ArgumentText::Text(arguments.into()))
+    }
+
+    /// Calls `tool` with arguments that are a part of a JSON message, which reach the tool as they are.
+    pub fn from_json(tool: impl Into<String>, arguments: Box<RawValue>) -> Self {
+        Self::from_arguments(tool.into(), ArgumentText::Json(arguments.into()))
+    }
+
+    fn from_arguments(tool: String, arguments: ArgumentText) -> Self {
         Self {
-            tool: tool.into(),
-            arguments: arguments.into(),
+            tool,
+            arguments,
             caller: None,
             owner: None,
             session: None,
-            request: None,
+            user_request: None,
             approval: CallApproval::default(),
-            how_to_agree: HOW_TO_AGREE,
+            approval_hint: APPROVAL_HINT,
             cancel: None,
             trace: None,
             listeners: Listeners::default(),
-            requester: Behind::default(),
-            sight: Sight::default(),
+            caller_handle: CallerRef::default(),
+            tool_filter: ToolFilter::default(),
             memory: Held::default(),
-            #[cfg(feature = "agent")]
             inline_tool: None,
         }
     }
 
-    /// Says who calls; the log keeps it.
+    /// Sets the caller's name, for the log.
     #[must_use]
     pub fn caller(mut self, caller: impl Into<String>) -> Self {
         self.caller = Some(caller.into());
         self
     }
 
-    /// Says whose the call is, if a caller's name may pass on to another one. An agreement for good holds for
-    /// them.
+    /// Sets the owner of the call, if a caller's name may be reused by another. A standing approval
+    /// belongs to the owner.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
         self
     }
 
-    /// Says which session or run the call belongs to; the log keeps it.
+    /// Sets the session or run of the call, for the log.
     #[must_use]
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Says what a person asked for, in their words. The log keeps it only where `log.requests` is on.
+    /// Sets the user's request in their own words. The log keeps it only if `log.requests` is on.
     #[must_use]
-    pub fn request(mut self, request: impl Into<String>) -> Self {
-        self.request = Some(request.into());
+    pub fn user_request(mut self, request: impl Into<String>) -> Self {
+        self.user_request = Some(request.into());
         self
     }
 
-    /// Says that a person agreed, for a tool with `approval: ask`.
+    /// Marks the call as approved by a person, for a tool with `approval: ask`.
+    ///
+    /// ```
+    /// # use haft::ToolCall;
+    /// let call = ToolCall::new("send_mail", &serde_json::json!({"to": "ada@example.com"})).approved();
+    /// ```
     #[must_use]
     pub fn approved(mut self) -> Self {
         self.approval = CallApproval::Given;
         self
     }
 
-    /// Asks a person in the [inbox](crate::inbox) to agree, if the tool has `approval: ask` and no person said
-    /// that they did. The call waits for the answer before anything else, and takes no slot meanwhile.
+    /// Asks a person in the [inbox](crate::human_input) for approval, if the tool has `approval:
+    /// ask` and the call is not approved. The call waits for the answer before anything else, and
+    /// takes no slot meanwhile.
     #[must_use]
     pub fn asking_people(mut self) -> Self {
         if self.approval == CallApproval::Missing {
@@ -118,22 +147,31 @@ impl ToolCall {
         self
     }
 
-    /// Says how this caller can have a tool with `approval: ask` run, for the remedy of a missing approval.
+    /// Sets the way for this caller to approve a tool with `approval: ask`, for the remedy of a
+    /// missing approval.
     #[must_use]
-    pub fn how_to_agree(mut self, how: &'static str) -> Self {
-        self.how_to_agree = how;
+    pub fn approval_hint(mut self, how: &'static str) -> Self {
+        self.approval_hint = how;
         self
     }
 
     /// Lets `cancel` end the call, also while it waits. Dropping the call's future does the same.
+    ///
+    /// ```
+    /// # use haft::ToolCall;
+    /// # use tokio_util::sync::CancellationToken;
+    /// let cancel = CancellationToken::new();
+    /// let call = ToolCall::new("slow", &serde_json::json!({})).cancelled_by(cancel.clone());
+    /// cancel.cancel();
+    /// ```
     #[must_use]
     pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
         self.cancel = Some(cancel);
         self
     }
 
-    /// Says which trace the call belongs to. It travels with the call, to MCP servers too, and the
-    /// log keeps its id.
+    /// Sets the trace context of the call. It is propagated to MCP servers, and the log keeps its
+    /// id.
     #[must_use]
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.trace = Some(trace);
@@ -143,18 +181,18 @@ impl ToolCall {
     /// Hides every tool from the caller that `shows` does not let through, by its server (none for a
     /// local one) and its name. A call of a hidden one ends and is recorded as that of an unknown tool.
     #[must_use]
-    pub fn seeing(
+    pub fn visible_tools(
         mut self,
         shows: impl Fn(Option<&str>, &str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.sight.shows = Some(Arc::new(shows));
+        self.tool_filter.shows = Some(Arc::new(shows));
         self
     }
 
-    /// Says that a model made the call. Tools that only user interfaces call are unknown to it.
+    /// Marks the call as made by a model. Tools that only user interfaces call are unknown to it.
     #[must_use]
     pub fn by_model(mut self) -> Self {
-        self.sight.is_model = true;
+        self.tool_filter.is_model = true;
         self
     }
 
@@ -165,36 +203,40 @@ impl ToolCall {
         self
     }
 
-    /// Whose share of the memory the call takes.
+    /// The owner whose share of the memory the call uses.
     pub(super) fn memory_owner(&self) -> Owner<'_> {
         Owner::Caller(self.caller.as_deref())
     }
 
     /// Runs a tool that is not in the toolbox, under the name the call has, with the limits, checks and log
     /// entry of every other.
-    #[cfg(feature = "agent")]
     #[must_use]
-    pub(crate) fn inline_tool(mut self, tool: InlineTool) -> Self {
+    pub fn inline_tool(mut self, tool: InlineTool) -> Self {
         self.inline_tool = Some(tool);
         self
     }
 
-    /// Says who can be asked and told something by the tool's server while it works on the call.
+    /// Sets the handle on the caller, for requests of the tool's server during the call.
     #[must_use]
-    pub fn on_behalf_of(mut self, requester: Arc<dyn Requester>) -> Self {
-        self.requester = Behind(Some(requester));
+    pub fn on_behalf_of(mut self, caller_handle: Arc<dyn CallerHandle>) -> Self {
+        self.caller_handle = CallerRef(Some(caller_handle));
         self
     }
 
-    /// Tells the call's execution id as soon as there is one, before anything else happens. From
-    /// then on [`Runtime::cancel`](crate::Runtime::cancel) knows it. `listener` must return at once.
+    /// Calls `listener` with the execution id as soon as it exists, before anything else. From then
+    /// on [`Runtime::cancel`](crate::Runtime::cancel) accepts it. `listener` must return at once.
+    ///
+    /// ```
+    /// # use haft::ToolCall;
+    /// let call = ToolCall::new("slow", &serde_json::json!({})).on_start(|id| println!("execution {id}"));
+    /// ```
     #[must_use]
     pub fn on_start(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.listeners.start = Some(Arc::new(listener));
         self
     }
 
-    /// Tells how far the call is, as often as its tool says so: in order, and never after the call
+    /// Calls `listener` for each progress report of the tool: in order, and never after the call
     /// has ended. `listener` must return at once.
     #[must_use]
     pub fn on_progress(mut self, listener: impl Fn(Progress) + Send + Sync + 'static) -> Self {

@@ -1,6 +1,7 @@
-//! The calls under way: who runs, who waits, and how one of them is ended from outside.
+//! The calls in flight: running, waiting, and their cancellation.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,25 +12,25 @@ use uuid::Uuid;
 
 use super::ToolCall;
 
-/// One call under way.
+/// One call in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunningCall {
     /// The id that its answer and its log entry will carry.
     pub execution_id: String,
-    /// The tool that was asked for.
+    /// The requested tool.
     pub tool: String,
-    /// Who asked.
+    /// The caller's name.
     pub caller: Option<String>,
     /// The session or run it belongs to.
     pub session: Option<String>,
-    /// When it was asked for.
+    /// The time of the request.
     #[serde(with = "crate::record::rfc3339")]
     pub started: Timestamp,
-    /// Whether it has its turn.
+    /// Waiting or running.
     pub state: CallState,
 }
 
-/// How far a call is.
+/// The state of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallState {
@@ -39,9 +40,27 @@ pub enum CallState {
     Running,
 }
 
-/// Every call under way, by its id.
+/// Every call in flight, by its id.
 #[derive(Debug, Default)]
-pub(crate) struct RunningCalls(Mutex<HashMap<Uuid, Arc<Call>>>);
+pub(crate) struct RunningCalls(Mutex<CallsById>);
+
+type CallsById = HashMap<Uuid, Arc<Call>, BuildHasherDefault<IdHasher>>;
+
+/// Takes the last bytes of an id for its hash. Haft makes the ids itself, and these bytes are random.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last_chunk() {
+            self.0 = u64::from_ne_bytes(*last);
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Call {
@@ -53,7 +72,12 @@ struct Call {
 
 impl RunningCalls {
     /// Lists a call for as long as the guard lives.
-    pub(super) fn enter(&self, id: Uuid, call: &Arc<ToolCall>, started: Timestamp) -> Underway<'_> {
+    pub(super) fn enter(
+        &self,
+        id: Uuid,
+        call: &Arc<ToolCall>,
+        started: Timestamp,
+    ) -> RunningCallGuard<'_> {
         let cancel = call.cancel.as_ref().map(CancellationToken::child_token);
         let entry = Arc::new(Call {
             asked: Arc::clone(call),
@@ -62,7 +86,7 @@ impl RunningCalls {
             cancel: cancel.unwrap_or_default(),
         });
         self.calls().insert(id, Arc::clone(&entry));
-        Underway { calls: self, id, entry }
+        RunningCallGuard { calls: self, id, entry }
     }
 
     pub(crate) fn list(&self) -> Vec<RunningCall> {
@@ -75,12 +99,12 @@ impl RunningCalls {
 
     pub(crate) fn cancel(&self, execution_id: &str) -> bool {
         let Ok(id) = Uuid::try_parse(execution_id) else { return false };
-        // Not under the lock: whoever hears of it may look at the list.
+        // Outside the lock, because a listener may read the list.
         let call = self.calls().get(&id).cloned();
         call.inspect(|call| call.cancel.cancel()).is_some()
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Call>>> {
+    fn calls(&self) -> MutexGuard<'_, CallsById> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,25 +126,25 @@ impl Call {
 
 /// A call's place in the list, left when dropped.
 #[derive(Debug)]
-pub(crate) struct Underway<'a> {
+pub(crate) struct RunningCallGuard<'a> {
     calls: &'a RunningCalls,
     id: Uuid,
     entry: Arc<Call>,
 }
 
-impl Underway<'_> {
+impl RunningCallGuard<'_> {
     /// The call has its turn.
     pub(super) fn admitted(&self) {
         self.entry.is_admitted.store(true, Ordering::Relaxed);
     }
 
-    /// Fires when the call is to end, whoever wants that.
+    /// Fires when the call is cancelled from any side.
     pub(super) fn cancel(&self) -> CancellationToken {
         self.entry.cancel.clone()
     }
 }
 
-impl Drop for Underway<'_> {
+impl Drop for RunningCallGuard<'_> {
     fn drop(&mut self) {
         self.calls.calls().remove(&self.id);
     }

@@ -1,14 +1,15 @@
-//! What a call sees of the toolbox: one consistent whole, replaced as a whole.
+//! A consistent view of the toolbox for calls, replaced as a whole.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::config::{Config, nearest};
+use crate::config::Config;
 use crate::error::CallError;
 use crate::policy::Policy;
 use crate::record::ExecutionLog;
 use crate::registry::ActiveTool;
-use crate::sight::Sight;
+use crate::tool_filter::ToolFilter;
+use haft_text::nearest;
 
 /// The tools in use, their limits and their log.
 pub(crate) struct Toolbox {
@@ -59,8 +60,8 @@ impl Toolbox {
     }
 
     /// The name most like `name` among the tools that the caller may see.
-    pub(super) fn nearest(&self, name: &str, sight: &Sight) -> Option<String> {
-        let shown = |tool: &&Arc<ActiveTool>| sight.shows_tool(tool);
+    pub(super) fn nearest(&self, name: &str, tool_filter: &ToolFilter) -> Option<String> {
+        let shown = |tool: &&Arc<ActiveTool>| tool_filter.shows_tool(tool);
         let near = nearest(name, self.order.iter().filter(shown).map(|tool| tool.name()));
         near.map(ToOwned::to_owned)
     }

@@ -1,7 +1,7 @@
-//! A stronger sense of meaning by setting: an OpenAI-compatible service of embeddings. What it said of the tools is
-//! kept on disk; while it fails, the table in the binary does its work.
+//! Optional embeddings from an OpenAI-compatible service. The embeddings of tools are cached on
+//! disk; while the service fails, the table in the binary is used.
 
-mod kept;
+mod cache;
 mod service;
 
 use std::collections::HashMap;
@@ -12,31 +12,30 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::config::select::EmbeddingsConfig;
-use crate::error::human;
 use crate::select::{CHARS_MAX, Direction, Meanings, ToolText};
-use crate::text::beginning;
-use kept::{Kept, TextHash, hash};
+use cache::{EmbeddingCache, TextHash, hash};
+use haft_text::{beginning, human};
 use service::{Refusal, Service};
 
-/// How long a service that failed is left alone: nobody waits for its timeout at every request.
+/// Pause after a failure, so that requests do not wait for its timeout each time.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How many texts one request holds. Some services take no more.
+/// Maximum number of inputs per request. Some services accept no more.
 const BATCH_TEXTS_MAX: usize = 32;
-/// What is sent of a text that the service does not take whole.
+/// Length to which an input is shortened if the service rejects it.
 const SHORT_CHARS_MAX: usize = 300;
 
-/// A service of embeddings, and what it said.
+/// An embedding service and its cache.
 pub(crate) struct Embeddings {
     config: EmbeddingsConfig,
     service: Service,
-    /// One at a time, so that two requests do not ask for the same texts.
-    kept: tokio::sync::Mutex<Option<Kept>>,
+    /// Locked by one request at a time, so that two requests do not fetch the same embeddings.
+    cache: tokio::sync::Mutex<Option<EmbeddingCache>>,
     state_dir: Arc<Path>,
-    /// Since when the service fails.
+    /// The time of the first failure of an outage.
     failed: Mutex<Option<Instant>>,
 }
 
-/// There are no embeddings now. Why was logged.
+/// No embeddings are available now. The reason was logged.
 #[derive(Debug)]
 pub(crate) struct Without;
 
@@ -65,30 +64,31 @@ impl Embeddings {
         Some(Arc::new(Self {
             config: config.clone(),
             service,
-            kept: tokio::sync::Mutex::default(),
+            cache: tokio::sync::Mutex::default(),
             state_dir: state_dir.into(),
             failed: Mutex::default(),
         }))
     }
 
-    /// Forgets what is known of tools: it cannot be compared with what the service says now.
+    /// Clears the embeddings of tools, because they cannot be compared with those of the current
+    /// model.
     pub(crate) async fn forget(&self) {
         tracing::warn!(
             "the vectors from {} have another length than before: the tools are asked about again",
             self.service.shown
         );
-        if let Some(kept) = &mut *self.kept.lock().await {
-            kept.forget();
+        if let Some(cache) = &mut *self.cache.lock().await {
+            cache.forget();
         }
     }
 
-    /// What the service says of a request and its parts.
+    /// Returns the embeddings of a request and its parts.
     pub(crate) async fn request(
         &self,
         texts: Vec<String>,
     ) -> Result<Vec<(String, Direction)>, Without> {
         let sent: Vec<&str> = texts.iter().map(|text| beginning(text, CHARS_MAX)).collect();
-        // What one person wrote is no reason to do without the service for all others.
+        // A rejected request of one user does not disable the service for others.
         let directions = self.ask_each(&sent).await?.map_err(|problem| {
             tracing::debug!("{problem}; this request is compared by the table");
             Without
@@ -96,23 +96,23 @@ impl Embeddings {
         Ok(texts.into_iter().zip(directions).collect())
     }
 
-    /// What the service says of tools. Only what it was never asked about is asked for. A toolbox that takes longer than
-    /// the setting allows for one request is gone through over several.
+    /// Returns the embeddings of tools. Only missing ones are fetched. A toolbox that takes longer
+    /// than the time limit of one request is completed over several.
     pub(crate) async fn tools(&self, tools: &[ToolText]) -> Result<Meanings, Without> {
-        let texts: Vec<Vec<String>> = tools.iter().map(Meanings::texts).collect();
+        let texts: Vec<Vec<String>> = tools.iter().map(Meanings::embedding_inputs).collect();
         let (started, limit) = (Instant::now(), self.config.timeout.value);
-        // Somebody else who asks about the tools says what comes of it.
-        let locked = tokio::time::timeout(limit, self.kept.lock()).await;
+        // The request that holds the lock reports the failure.
+        let locked = tokio::time::timeout(limit, self.cache.lock()).await;
         let mut guard = locked.map_err(|_| Without)?;
         if guard.is_none() {
-            *guard = Some(Kept::load(self.file()).await);
+            *guard = Some(EmbeddingCache::load(self.file()).await);
         }
-        let Some(kept) = &mut *guard else { return Err(Without) };
+        let Some(cache) = &mut *guard else { return Err(Without) };
         let missing: HashMap<TextHash, &str> = texts
             .iter()
             .flatten()
             .map(|text| (hash(text), text.as_str()))
-            .filter(|(hash, _)| !kept.has(hash))
+            .filter(|(hash, _)| !cache.has(hash))
             .collect();
         let missing: Vec<(TextHash, &str)> = missing.into_iter().collect();
         for (at, batch) in missing.chunks(BATCH_TEXTS_MAX).enumerate() {
@@ -128,23 +128,23 @@ impl Embeddings {
             let asked: Vec<&str> = batch.iter().map(|(_, text)| *text).collect();
             let directions = self.ask_each(&asked).await?;
             let directions = directions.map_err(|problem| self.fails(&problem))?;
-            kept.add(batch.iter().map(|(hash, _)| *hash).zip(directions));
-            // At once, so that it is not asked for again whatever comes.
-            if let Err(error) = kept.save(texts.iter().flatten().map(|text| hash(text))).await {
+            cache.add(batch.iter().map(|(hash, _)| *hash).zip(directions));
+            // Saved at once, so that it is not fetched again after a failure.
+            if let Err(error) = cache.save(texts.iter().flatten().map(|text| hash(text))).await {
                 let file = self.file();
                 tracing::warn!("embeddings cannot be kept in `{}`: {error}", file.display());
             }
         }
-        let meanings = kept.meanings(&texts);
+        let meanings = cache.meanings(&texts);
         meanings.ok_or_else(|| self.fails("its vectors do not all have one length"))
     }
 
-    /// Asks for texts at once; where the service does not take one of them, for each alone, and of that one for its
-    /// beginning. The inner error is that it does not take that either.
+    /// Fetches a batch; if the service rejects an input, fetches each alone, and shortens the
+    /// rejected one. The inner error is a rejection of the shortened input.
     async fn ask_each(&self, texts: &[&str]) -> Result<Result<Vec<Direction>, String>, Without> {
         match self.ask(texts).await? {
             Ok(directions) => return Ok(Ok(directions)),
-            Err(problem) => tracing::debug!("{problem}; the texts are sent one by one"),
+            Err(problem) => tracing::debug!("{problem}; the inputs are sent one by one"),
         }
         let mut directions = Vec::with_capacity(texts.len());
         for text in texts {
@@ -160,7 +160,7 @@ impl Embeddings {
         Ok(Ok(directions))
     }
 
-    /// Asks once. The inner error is one of the texts, and not of the service.
+    /// Sends one request. The inner error concerns an input, and not the service.
     async fn ask(&self, texts: &[&str]) -> Result<Result<Vec<Direction>, String>, Without> {
         self.may_ask()?;
         match self.service.ask(texts).await {
@@ -173,7 +173,7 @@ impl Embeddings {
         }
     }
 
-    /// After a pause one request finds out whether the service is back; nobody else waits for that.
+    /// After a pause one request probes the service; others do not wait for it.
     fn may_ask(&self) -> Result<(), Without> {
         let mut failed = self.failed();
         match *failed {
@@ -192,7 +192,7 @@ impl Embeddings {
         }
     }
 
-    /// Says so once for each outage.
+    /// Logs once per outage.
     fn fails(&self, problem: &str) -> Without {
         let before = self.failed().replace(Instant::now());
         if before.is_none() {
@@ -209,6 +209,6 @@ impl Embeddings {
     }
 
     fn file(&self) -> std::path::PathBuf {
-        kept::file(&self.state_dir, &self.service.shown, &self.config.model.value)
+        cache::file(&self.state_dir, &self.service.shown, &self.config.model.value)
     }
 }

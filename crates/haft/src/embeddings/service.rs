@@ -7,22 +7,21 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::config::select::EmbeddingsConfig;
-use crate::error::innermost;
-use crate::redact::Redactor;
 use crate::select::Direction;
-use crate::text::printable;
+use haft_config::redact::Redactor;
+use haft_text::{innermost, printable};
 
-/// How much of an answer is read: 32 vectors of 8,192 numbers of 25 characters, and some more.
+/// Maximum size of a response: 32 vectors of 8,192 numbers of 25 characters, and some more.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// How much of an error's text is shown.
+/// Maximum number of characters shown of an error.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// Why there was no answer.
+/// Reasons why a request failed.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The service cannot be used now.
     Down(String),
-    /// It does not take these texts: one of them is too long, or says what it must not.
+    /// The service rejects these inputs: one is too long, or not permitted.
     Text(String),
 }
 
@@ -133,7 +132,7 @@ fn address(base: &Url) -> Url {
 
 fn in_order(data: Vec<Embedding>, count: usize) -> Result<Vec<Direction>, String> {
     if data.len() != count {
-        return Err(format!("it gave {} vectors for {count} texts", data.len()));
+        return Err(format!("it gave {} vectors for {count} inputs", data.len()));
     }
     let length = data.first().map_or(0, |it| it.embedding.len());
     if data.iter().any(|it| it.embedding.len() != length) {

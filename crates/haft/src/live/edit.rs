@@ -1,93 +1,94 @@
-//! One change of the registry: what is asked for, and why it may be refused.
+//! Edits of the registry, and the reasons why they are refused.
 
 use haft_bounds::parse_error::describe;
 use serde_json::value::RawValue;
 
-use super::document::{Document, Entries, entry_tag, with_disabled};
+use super::document::{Entries, RegistryDocument, entry_tag, with_disabled};
 use super::store::{Documents, Revision, StoreError};
-use crate::config::{ConfigError, nearest};
+use crate::config::ConfigError;
 use crate::runtime::StartError;
+use haft_text::nearest;
 
 /// A change of one entry of the registry.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    /// Which document.
-    pub document: Document,
+    /// The document.
+    pub document: RegistryDocument,
     /// The entry's name.
     pub name: String,
-    /// What to do with it.
+    /// The action.
     pub action: Action,
-    /// Under which condition.
+    /// The precondition.
     pub condition: Condition,
 }
 
-/// What to do with an entry.
+/// An action on an entry.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Add it; it must not be there yet.
+    /// Add it; it must not exist.
     Add(Box<RawValue>),
     /// Replace it, or add it.
     Put(Box<RawValue>),
-    /// Take it out.
+    /// Remove it.
     Remove,
-    /// Leave a server out without removing it, or take it back in.
+    /// Disable or enable a server without removing it.
     SetDisabled(bool),
 }
 
-/// Under which condition an edit is made.
+/// The precondition of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// In any case.
+    /// None.
     Always,
-    /// Only while the entry says what it said under this tag.
+    /// The entry still has this tag.
     EntryIs(String),
-    /// Only while the whole registry is at this revision.
+    /// The whole registry is still at this revision.
     RegistryIs(Revision),
 }
 
-/// What an edit did.
+/// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edited {
-    /// What happened to the entry.
-    pub what: Happened,
-    /// The registry's revision with the edit, and with those that were made in the same step.
+pub struct EditOutcome {
+    /// The effect on the entry.
+    pub what: EditEffect,
+    /// The registry's revision with this edit and those of the same batch.
     pub revision: Revision,
-    /// Names what the entry says now; nothing for one that is gone.
+    /// The tag of the entry's new content; `None` if it was removed.
     pub tag: Option<String>,
 }
 
-/// What happened to an entry.
+/// The effect of an edit on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
+pub enum EditEffect {
     /// It was added.
     Added,
     /// It was replaced.
     Replaced,
-    /// It was taken out.
+    /// It was removed.
     Removed,
 }
 
-/// Why an edit was refused. Nothing has changed then, except where [`StoreError::Write`] says so.
+/// Reasons why an edit is refused. Nothing has changed, except as [`StoreError::Write`] describes.
 #[derive(Debug, thiserror::Error)]
-pub enum EditError {
-    /// There is nowhere to write to.
+pub enum RegistryEditError {
+    /// No registry is configured.
     #[error("there is no registry to write to")]
     NoRegistry,
-    /// The entry is there already.
+    /// The entry already exists.
     #[error("`{name}` is there already")]
     Exists {
         /// Its name.
         name: String,
     },
-    /// The entry is not there.
+    /// The entry does not exist.
     #[error("the registry has no entry `{name}`")]
     Missing {
         /// Its name.
         name: String,
-        /// The most similar name there is.
+        /// The most similar existing name.
         nearest: Option<String>,
     },
-    /// The name belongs to a file that only people write to.
+    /// The name belongs to a file that only people edit.
     #[error("`{name}` is configured in `{file}`, which Haft does not write to")]
     ReadOnly {
         /// Its name.
@@ -95,32 +96,32 @@ pub enum EditError {
         /// The file.
         file: String,
     },
-    /// The entry, or the registry, says something else than the condition wants.
+    /// The entry or the registry does not meet the precondition.
     #[error("`{name}` was changed in the meantime")]
     Changed {
         /// Its name.
         name: String,
     },
-    /// The configuration would not be valid.
+    /// The resulting configuration is invalid.
     #[error("{0}")]
     Invalid(ConfigError),
-    /// The toolbox would refuse to run like that.
+    /// The toolbox cannot start with the result.
     #[error("{0}")]
     Refused(#[from] StartError),
-    /// The operator does not allow it.
+    /// The operator's policy does not allow it.
     #[error("{problem}")]
     NotAllowed {
-        /// What is not allowed.
+        /// The part that is not allowed.
         problem: String,
-        /// What to do next.
+        /// The remedy.
         remedy: String,
     },
-    /// The files are broken, and nothing is written over them before they are mended.
+    /// The files are invalid, and are not overwritten until they are fixed.
     #[error("`{file}` is broken and is not written over: {problem}")]
     Broken {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The problem of the file.
         problem: String,
     },
     /// The registry cannot be read or written.
@@ -134,8 +135,8 @@ pub enum EditError {
     Stopping,
 }
 
-impl EditError {
-    /// What to do next.
+impl RegistryEditError {
+    /// The remedy.
     pub fn remedy(&self) -> String {
         match self {
             Self::NoRegistry => {
@@ -146,7 +147,7 @@ impl EditError {
             Self::Missing { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
             Self::Missing { nearest: None, .. } => "list what there is".to_owned(),
             Self::ReadOnly { file, .. } => format!("change it in `{file}`, or choose another name"),
-            Self::Changed { .. } => "read it again and decide anew".to_owned(),
+            Self::Changed { .. } => "read it again and retry".to_owned(),
             Self::Invalid(ConfigError { problems }) => {
                 problems.first().map(|problem| problem.remedy.clone()).unwrap_or_default()
             }
@@ -154,29 +155,29 @@ impl EditError {
                 .remedy()
                 .unwrap_or_else(|| "add what is missing to the tool's settings first".to_owned()),
             Self::NotAllowed { remedy, .. } => remedy.clone(),
-            Self::Broken { file, .. } => format!("mend `{file}` by hand first"),
+            Self::Broken { file, .. } => format!("fix `{file}` by hand first"),
             Self::Store(error) => error.remedy().to_owned(),
-            Self::Busy => "try again in a moment".to_owned(),
+            Self::Busy => "try again shortly".to_owned(),
             Self::Stopping => "try again when it is back".to_owned(),
         }
     }
 }
 
 impl Edit {
-    /// Makes the change in `documents`, which are at `revision` if that has a name already. They
-    /// stay as they are if it is refused.
+    /// Applies the edit to `documents`, which are at `revision` if known. A refused edit leaves
+    /// them unchanged.
     pub(super) fn make(
         &self,
         documents: &mut Documents,
         revision: Option<&Revision>,
         nodes_max: usize,
-    ) -> Result<Made, EditError> {
+    ) -> Result<AppliedEdit, RegistryEditError> {
         let text = match self.document {
-            Document::Tools => &mut documents.tools,
-            Document::Servers => &mut documents.servers,
+            RegistryDocument::Tools => &mut documents.tools,
+            RegistryDocument::Servers => &mut documents.servers,
         };
         let mut entries = Entries::parse(self.document, text, nodes_max).map_err(|problem| {
-            EditError::Broken { file: self.document.file_name().to_owned(), problem }
+            RegistryEditError::Broken { file: self.document.file_name().to_owned(), problem }
         })?;
         let tag = entries.get(&self.name).map(entry_tag);
         match &self.condition {
@@ -185,12 +186,12 @@ impl Edit {
             Condition::RegistryIs(wanted) if Some(wanted) == revision => {}
             Condition::EntryIs(_) if tag.is_none() => return Err(self.missing(&entries)),
             Condition::EntryIs(_) | Condition::RegistryIs(_) => {
-                return Err(EditError::Changed { name: self.name.clone() });
+                return Err(RegistryEditError::Changed { name: self.name.clone() });
             }
         }
         let new = match &self.action {
             Action::Add(_) if tag.is_some() => {
-                return Err(EditError::Exists { name: self.name.clone() });
+                return Err(RegistryEditError::Exists { name: self.name.clone() });
             }
             Action::Add(entry) | Action::Put(entry) => Some(entry.clone()),
             Action::Remove if tag.is_none() => return Err(self.missing(&entries)),
@@ -200,21 +201,21 @@ impl Edit {
                 Some(with_disabled(entry, *is_disabled).map_err(|error| self.unreadable(&error))?)
             }
         };
-        // What is permitted is looked up by name, so an entry has no other name than its edit.
+        // The policy looks entries up by name, so an entry must have the name of its edit.
         let name = match &new {
             Some(entry) => self.document.name_in(entry).map_err(|error| self.unreadable(&error))?,
             None => None,
         };
         if name.is_some_and(|name| name != self.name) {
-            return Err(EditError::NotAllowed {
+            return Err(RegistryEditError::NotAllowed {
                 problem: format!("the entry for `{}` has another name", self.name),
                 remedy: format!("name it `{}`", self.name),
             });
         }
         let what = match (&tag, &new) {
-            (None, _) => Happened::Added,
-            (Some(_), Some(_)) => Happened::Replaced,
-            (Some(_), None) => Happened::Removed,
+            (None, _) => EditEffect::Added,
+            (Some(_), Some(_)) => EditEffect::Replaced,
+            (Some(_), None) => EditEffect::Removed,
         };
         let tag = new.as_deref().map(entry_tag);
         match new {
@@ -224,24 +225,24 @@ impl Edit {
             None => drop(entries.remove(&self.name)),
         }
         *text = entries.render();
-        Ok(Made { what, tag })
+        Ok(AppliedEdit { what, tag })
     }
 
-    fn missing(&self, entries: &Entries) -> EditError {
+    fn missing(&self, entries: &Entries) -> RegistryEditError {
         let nearest = nearest(&self.name, entries.names()).map(ToOwned::to_owned);
-        EditError::Missing { name: self.name.clone(), nearest }
+        RegistryEditError::Missing { name: self.name.clone(), nearest }
     }
 
-    fn unreadable(&self, error: &serde_json::Error) -> EditError {
-        EditError::NotAllowed {
+    fn unreadable(&self, error: &serde_json::Error) -> RegistryEditError {
+        RegistryEditError::NotAllowed {
             problem: format!("the entry `{}` cannot be read: {}", self.name, describe(error)),
             remedy: "send a JSON object".to_owned(),
         }
     }
 }
 
-/// What an edit did to the documents.
-pub(super) struct Made {
-    pub(super) what: Happened,
+/// The effect of an edit on the documents.
+pub(super) struct AppliedEdit {
+    pub(super) what: EditEffect,
     pub(super) tag: Option<String>,
 }

@@ -1,8 +1,8 @@
 //! A registry in a folder: `tools.json` and `mcp.json`, each replaced as a whole.
 //!
-//! The order that makes a change durable: the new text goes into a file beside the old one, which
-//! is flushed to the disk, then takes the old one's name, then the folder is flushed too. A crash
-//! leaves the old or the new file, never half of one. A change of both files goes through a journal
+//! A change becomes durable in this order: the new text is written to a file beside the old one and
+//! flushed, the file is renamed over the old one, and the folder is flushed. A crash leaves the old
+//! or the new file, never half of one. A change of both files goes through a journal
 //! (`config/registry_files.rs`), so that a crash leaves both old or both new.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use std::time::{Duration, Instant};
 
-use super::stamp::{LOOK_EVERY, Watched};
+use super::fingerprint::{POLL_INTERVAL, WatchedFiles};
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
 use crate::config::{
     JOURNAL_FILE, Journal, RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry,
@@ -22,34 +22,35 @@ use crate::tool::BoxFuture;
 
 /// Held while a file is replaced, so that two processes do not undo each other's changes.
 const LOCK_FILE: &str = ".haft.lock";
-/// Files that Haft creates are its user's own: entries may hold secrets.
+/// Files that Haft creates are readable by its user only: entries may hold secrets.
 const FILE_MODE: u32 = 0o600;
 
-/// How long another process may hold it.
+/// Time to wait for the lock of another process.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const LOCK_LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A folder with a registry's files.
+/// A folder with the files of a registry.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     dir: Arc<Path>,
-    watched: Arc<Mutex<Watched>>,
-    /// What was last read or written, so that what did not change is not hashed again.
+    watched: Arc<Mutex<WatchedFiles>>,
+    /// The last state read or written, so that unchanged documents are not hashed again.
     last: Arc<Mutex<Option<Stored>>>,
 }
 
 impl FolderStore {
-    /// The registry in `dir`.
+    /// Opens the registry in `dir`.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let dir: PathBuf = dir.into();
         let files = [TOOLS_FILE, SERVERS_FILE].map(|name| (dir.join(name), None));
-        let watched = Arc::new(Mutex::new(Watched::new(files)));
+        let watched = Arc::new(Mutex::new(WatchedFiles::new(files)));
         Self { dir: dir.into(), watched, last: Arc::default() }
     }
 
     fn read(&self) -> Result<Stored, StoreError> {
         if self.dir.join(JOURNAL_FILE).exists() {
-            // Another process may be at it, or the folder may be read-only. The texts hold all the same.
+            // Another process may hold the lock, or the folder may be read-only. The contents are
+            // valid either way.
             if let Err(error) = self.lock().and_then(|_lock| self.complete()) {
                 tracing::warn!(
                     "an interrupted change of the registry is not completed yet: {error}"
@@ -105,7 +106,7 @@ impl FolderStore {
         let placed = drafts.into_iter().try_for_each(Draft::put_in_place);
         match placed.and_then(|()| if is_of_both { self.remove_journal() } else { Ok(()) }) {
             Ok(()) => {}
-            // The journal has it: every reader sees the change, and the next one completes it.
+            // The journal holds the change: every reader sees it, and the next writer completes it.
             Err(error) if is_of_both => {
                 tracing::warn!("a change of the registry is not completed yet: {error}");
             }
@@ -115,7 +116,7 @@ impl FolderStore {
         Ok(self.revision_of(new))
     }
 
-    /// Writes the journal of a change of both files. From then on the change holds.
+    /// Writes the journal for a change of both files. From then on the change is durable.
     fn announce(&self, old: &Documents, new: &Documents) -> io::Result<()> {
         let journal = Journal::new((&old.tools, &new.tools), (&old.servers, &new.servers));
         let text = serde_json::to_string(&journal)?;
@@ -176,7 +177,7 @@ impl FolderStore {
     }
 }
 
-/// A new text beside the file that it will replace. Dropped before, it leaves nothing.
+/// A new file beside the one it will replace. Dropped early, it is removed.
 struct Draft {
     draft: PathBuf,
     path: PathBuf,
@@ -194,12 +195,12 @@ impl Draft {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.strip_prefix('.').unwrap_or(&name);
         let draft = path.with_file_name(format!(".{name}.new"));
-        // A draft that is there was left by a crash.
+        // An existing draft was left by a crash.
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        // No other user may read it before it has the permissions of the file it replaces.
+        // No other user may read it before it has the permissions of the replaced file.
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&draft)?;
         let this = Self { draft, path };
@@ -209,7 +210,7 @@ impl Draft {
         Ok(this)
     }
 
-    /// Replaces the file, for good.
+    /// Replaces the file durably.
     fn put_in_place(self) -> io::Result<()> {
         fs::rename(&self.draft, &self.path)?;
         let folder = self.path.parent().unwrap_or(Path::new("/"));
@@ -219,7 +220,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Gone already if it is in place. One that stays is removed by the next change.
+        // Absent if the rename succeeded. A leftover is removed by the next change.
         let _ = fs::remove_file(&self.draft);
     }
 }
@@ -239,13 +240,13 @@ impl RegistryStore for FolderStore {
         Box::pin(async move { blocking(move || store.write(&expected, &new)).await })
     }
 
-    /// Looks at the files every now and then: unlike notices of the system that works on every file
-    /// system, and when the folder itself is replaced. What they said at an earlier look does not matter:
-    /// whoever is told compares with what is in use, which may have been read after that look.
+    /// Polls the files: unlike file system events, polling works on every file system and when the
+    /// folder itself is replaced. Earlier contents do not matter, because the receiver compares
+    /// with the state in use.
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             while !self.watched.lock().unwrap_or_else(PoisonError::into_inner).may_have_changed() {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         })
     }

@@ -1,14 +1,14 @@
-//! A toolbox that changes while it runs: its files are followed, and its registry can be edited.
+//! A runtime that follows its files and accepts edits of its registry.
 //!
-//! Every change passes one queue, one after the other: the whole new configuration is checked, the
-//! new state is built beside the old one, the registry is written, and then the new state takes the
-//! old one's place in one step. Whatever fails on the way leaves everything as it was.
+//! Every change passes one queue: the whole new configuration is checked, the new state is built
+//! beside the old one, the registry is written, and the new state replaces the old one in one step.
+//! A failure at any step leaves everything unchanged.
 
 mod document;
 mod edit;
+mod fingerprint;
 mod folder;
 mod permit;
-mod stamp;
 mod store;
 mod watch;
 mod worker;
@@ -29,27 +29,27 @@ use crate::config::{
 };
 use crate::runtime::{Runtime, StartError};
 use document::Entries;
-use worker::Order;
+use worker::WorkItem;
 
-pub use document::{Document, entry_tag};
-pub use edit::{Action, Condition, Edit, EditError, Edited, Happened};
+pub use document::{RegistryDocument, entry_tag};
+pub use edit::{Action, Condition, Edit, EditEffect, EditOutcome, RegistryEditError};
 pub use folder::FolderStore;
 pub(crate) use permit::dry_run;
 pub use store::{Documents, RegistryStore, Revision, StoreError, Stored};
 
-/// How many changes may wait for their turn.
+/// Maximum number of queued changes.
 pub const WAITING_MAX: usize = 1024;
 
-/// A toolbox that follows its files and its registry. Clones share it.
+/// A runtime that follows its files and its registry. Clones share it.
 #[derive(Clone)]
 pub struct Live {
     shared: Arc<Shared>,
-    orders: mpsc::Sender<Order>,
+    queue: mpsc::Sender<WorkItem>,
 }
 
 struct Shared {
     runtime: Runtime,
-    /// What the toolbox was started with.
+    /// The configuration at the start.
     at_start: Arc<Config>,
     options: LoadOptions<'static>,
     store: Option<Arc<dyn RegistryStore>>,
@@ -58,37 +58,37 @@ struct Shared {
     tasks: TaskTracker,
 }
 
-/// How following the files goes.
+/// The status of following the files.
 #[derive(Debug, Clone)]
 pub struct LiveStatus {
-    /// The registry's revision in use; nothing without a registry.
+    /// The registry's revision in use; `None` without a registry.
     pub revision: Option<Revision>,
-    /// Since when the state in use is in use.
+    /// The time at which the current state was published.
     pub since: Timestamp,
-    /// Why the files as they are now are not in use.
+    /// The reason why the current files are not in use.
     pub problem: Option<LoadProblem>,
-    /// Settings that were changed and take effect at the next start only.
+    /// Changed settings that take effect at the next start only.
     pub waiting_for_restart: Vec<String>,
 }
 
-/// Why the files as they are now are not in use.
+/// The reason why the current files are not in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadProblem {
-    /// Since when.
+    /// The time of the first failure.
     pub since: Timestamp,
-    /// What is wrong, in one text.
+    /// The problem, in one text.
     pub text: String,
-    /// What is wrong with the files, one by one, where it is that.
+    /// The problems of the files, if the files are invalid.
     pub problems: Vec<Problem>,
 }
 
-/// Why a reload was refused. The state before is still in use.
+/// Reasons why a reload is refused. The previous state stays in use.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReloadError {
-    /// The files cannot be used.
+    /// The files are invalid.
     #[error("{0}")]
     Invalid(ConfigError),
-    /// The toolbox would refuse to run like that.
+    /// The toolbox cannot start with them.
     #[error("{0}")]
     Refused(Arc<StartError>),
     /// The registry cannot be read.
@@ -100,23 +100,23 @@ pub enum ReloadError {
 }
 
 impl Live {
-    /// Follows the files that `runtime` was started with. A registry's folder, where one is
-    /// configured, can then be edited. Nobody is asked for inputs any more: give what was answered
-    /// as [`LoadOptions::inputs`].
+    /// Follows the files that `runtime` was started with, and accepts edits of the registry folder,
+    /// if configured. Inputs are no longer prompted for: pass the answers as
+    /// [`LoadOptions::inputs`].
     pub fn follow(runtime: Runtime, options: LoadOptions<'static>) -> Self {
         let folder = runtime.config().registry_dir.clone();
         let store = folder.map(|dir| Arc::new(FolderStore::new(dir.value)) as Arc<_>);
         Self::with_store(runtime, options, store)
     }
 
-    /// Follows the files, with a registry that is kept anywhere. `runtime` was started with what
-    /// the store says, as [`LoadOptions::registry`].
+    /// Follows the files, with a registry in any store. `runtime` was started with the contents of
+    /// the store, as [`LoadOptions::registry`].
     pub fn with_store(
         runtime: Runtime,
         options: LoadOptions<'static>,
         store: Option<Arc<dyn RegistryStore>>,
     ) -> Self {
-        let (orders, waiting) = mpsc::channel(WAITING_MAX);
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let status = LiveStatus {
             revision: None,
             since: Timestamp::now(),
@@ -133,77 +133,76 @@ impl Live {
             tasks: TaskTracker::new(),
         });
         shared.tasks.spawn(worker::run(Arc::clone(&shared), waiting));
-        shared.tasks.spawn(watch::run(Arc::clone(&shared), orders.clone()));
-        Self { shared, orders }
+        shared.tasks.spawn(watch::run(Arc::clone(&shared), queue.clone()));
+        Self { shared, queue }
     }
 
-    /// The toolbox itself.
+    /// The runtime.
     pub fn runtime(&self) -> &Runtime {
         &self.shared.runtime
     }
 
-    /// How following the files goes.
+    /// The status of following the files.
     pub fn status(&self) -> LiveStatus {
         self.shared.status().clone()
     }
 
-    /// Changes one entry of the registry. When this answers, the change is durable and in use.
-    pub async fn edit(&self, edit: Edit) -> Result<Edited, EditError> {
+    /// Changes one entry of the registry. On success the change is durable and in use.
+    pub async fn edit(&self, edit: Edit) -> Result<EditOutcome, RegistryEditError> {
         let (answer, answered) = oneshot::channel();
-        let order = Order::Edit(edit, answer);
-        self.orders.try_send(order).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => EditError::Busy,
-            mpsc::error::TrySendError::Closed(_) => EditError::Stopping,
+        let item = WorkItem::Edit(edit, answer);
+        self.queue.try_send(item).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => RegistryEditError::Busy,
+            mpsc::error::TrySendError::Closed(_) => RegistryEditError::Stopping,
         })?;
-        answered.await.unwrap_or(Err(EditError::Stopping))
+        answered.await.unwrap_or(Err(RegistryEditError::Stopping))
     }
 
-    /// What an entry of the registry says, with its tag. It may hold secrets.
+    /// The text of a registry entry, with its tag. It may hold secrets.
     pub async fn entry(
         &self,
-        document: Document,
+        document: RegistryDocument,
         name: &str,
-    ) -> Result<Option<(Box<RawValue>, String)>, EditError> {
+    ) -> Result<Option<(Box<RawValue>, String)>, RegistryEditError> {
         let Some(store) = &self.shared.store else { return Ok(None) };
         let Documents { tools, servers } = store.load().await?.documents;
         let text = match document {
-            Document::Tools => tools,
-            Document::Servers => servers,
+            RegistryDocument::Tools => tools,
+            RegistryDocument::Servers => servers,
         };
         let nodes_max = self.shared.runtime.config().limits.nodes_max();
         let parse = || Entries::parse(document, &text, nodes_max);
-        let entries = heavy::in_place(text.len(), parse).map_err(|problem| EditError::Broken {
-            file: document.file_name().to_owned(),
-            problem,
+        let entries = heavy::in_place(text.len(), parse).map_err(|problem| {
+            RegistryEditError::Broken { file: document.file_name().to_owned(), problem }
         })?;
         Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
     }
 
-    /// Whether an entry in use comes from the registry, so that it can be edited.
-    pub fn is_in_registry(&self, document: Document, name: &str) -> bool {
+    /// Returns true if an entry in use comes from the registry and can be edited.
+    pub fn is_in_registry(&self, document: RegistryDocument, name: &str) -> bool {
         let config = self.shared.runtime.config();
         let is_its = |place: &Place| config.is_registry_file(&place.file);
         self.shared.store.is_some()
             && match document {
-                Document::Tools => {
+                RegistryDocument::Tools => {
                     config.local.iter().any(|it| it.definition.name == name && is_its(&it.place))
                 }
-                Document::Servers => {
+                RegistryDocument::Servers => {
                     config.servers.iter().any(|it| it.name == name && is_its(&it.place))
                 }
             }
     }
 
-    /// Loads the files again, whether they changed or not.
+    /// Reloads the files, changed or not.
     pub async fn reload(&self) -> Result<(), ReloadError> {
         let (answer, answered) = oneshot::channel();
-        if self.orders.send(Order::Reload(answer)).await.is_err() {
+        if self.queue.send(WorkItem::Reload(answer)).await.is_err() {
             return Err(ReloadError::Stopping);
         }
         answered.await.unwrap_or(Err(ReloadError::Stopping))
     }
 
-    /// Stops following, when the change under way is done. The toolbox goes on.
+    /// Stops following, after the current change. The runtime keeps running.
     pub async fn stop(&self) {
         self.shared.stop.cancel();
         self.shared.tasks.close();
@@ -216,13 +215,13 @@ impl Shared {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a state is in use. Nothing is wrong with the files then.
+    /// Records that a state is in use, so the files have no problem.
     fn in_use(&self, revision: Option<Revision>) {
         let mut status = self.status();
         (status.revision, status.since, status.problem) = (revision, Timestamp::now(), None);
     }
 
-    /// Notes which settings wait for the next start.
+    /// Records the settings that wait for the next start.
     fn note_waiting(&self, paths: Vec<String>) {
         let mut status = self.status();
         if !paths.is_empty() && status.waiting_for_restart != paths {
@@ -231,7 +230,7 @@ impl Shared {
         status.waiting_for_restart = paths;
     }
 
-    /// Notes why the files are not in use. True if that is news.
+    /// Records why the files are not in use. Returns true if the reason is new.
     fn not_in_use(&self, text: String, problems: Vec<Problem>) -> bool {
         let mut status = self.status();
         let is_news = status.problem.as_ref().is_none_or(|problem| problem.text != text);
@@ -241,7 +240,7 @@ impl Shared {
         is_news
     }
 
-    /// The configuration with what the registry says.
+    /// Loads the configuration with the given registry documents.
     async fn load(&self, documents: Option<Documents>) -> Result<Config, ConfigError> {
         let dir = self.runtime.config().registry_dir.clone();
         let registry = documents.zip(dir).map(|(documents, dir)| RegistryTexts {
@@ -259,7 +258,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// A registry that is somewhere else now: changes would go to the folder of the start.
+    /// Detects a moved registry: changes would go to the folder of the start.
     fn moved(&self, new: &Config) -> Option<Problem> {
         let dir = |config: &Config| config.registry_dir.as_ref().map(|dir| dir.value.clone());
         if dir(&self.at_start) == dir(new) {
@@ -274,13 +273,13 @@ impl Shared {
             severity: Severity::Error,
             place: place.unwrap_or_else(|| Place::whole(file)),
             problem: "the registry is another than at the start".to_owned(),
-            remedy: "put `registry.dir` back, or start Haft anew".to_owned(),
+            remedy: "put `registry.dir` back, or restart Haft".to_owned(),
         })
     }
 }
 
-/// Files that said something and are empty now. Whoever writes a file anew begins with an empty one, and a full
-/// disk ends with one: nobody means that everything is to go.
+/// Detects files that became empty. An editor truncates a file before it writes, and a full disk
+/// leaves an empty one, so an empty file does not mean that everything was removed.
 fn emptied(old: &Config, new: &Config) -> Vec<Problem> {
     let nothing: [u8; 32] = Sha256::digest(b"").into();
     let had_text = |file: &&ConfigFile| {
@@ -291,7 +290,7 @@ fn emptied(old: &Config, new: &Config) -> Vec<Problem> {
         severity: Severity::Error,
         place: Place::whole(Arc::clone(&file.name)),
         problem: "the file is empty, and it was not when it was last used".to_owned(),
-        remedy: "put its content back; to begin with nothing, start Haft anew".to_owned(),
+        remedy: "put its content back; to begin with nothing, restart Haft".to_owned(),
     };
     is_emptied.map(problem).collect()
 }

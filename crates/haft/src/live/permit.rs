@@ -7,8 +7,8 @@
 
 use std::path::{Component, Path};
 
-use super::document::Document;
-use super::edit::{Action, Edit, EditError};
+use super::document::RegistryDocument;
+use super::edit::{Action, Edit, RegistryEditError};
 use super::store::Documents;
 use crate::config::choices::InheritEnv;
 use crate::config::model::{Endpoint, LocalProgram, LocalTool, ServerConfig, StdioEndpoint};
@@ -19,8 +19,8 @@ use haft_bounds::json::NODES_MAX;
 const FOREIGN_FOLDERS: [&str; 4] =
     ["site-packages", "dist-packages", "node_modules", "__pycache__"];
 
-/// Decides whether the entry that `edit` leaves in `config` is allowed.
-pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), EditError> {
+/// Decides if the entry that `edit` leaves in `config` is allowed.
+pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), RegistryEditError> {
     match &edit.action {
         Action::Add(_) | Action::Put(_) => {}
         // The entry was permitted before, or the operator wrote it.
@@ -30,7 +30,7 @@ pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), EditError> {
     let is_registrys = |place: &Place| config.is_registry_file(&place.file);
     let mut is_found = false;
     match edit.document {
-        Document::Tools => {
+        RegistryDocument::Tools => {
             // A local tool and the settings of a server's tool may share the name.
             let settings = config.tools.iter().filter(|it| it.name == *name);
             for entry in settings.filter(|it| is_registrys(&it.place)) {
@@ -44,7 +44,7 @@ pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), EditError> {
                 permit_tool(name, tool, config)?;
             }
         }
-        Document::Servers => {
+        RegistryDocument::Servers => {
             let servers = config.servers.iter().filter(|it| it.name == *name);
             for server in servers.filter(|it| is_registrys(&it.place)) {
                 is_found = true;
@@ -56,16 +56,16 @@ pub(super) fn permit(edit: &Edit, config: &Config) -> Result<(), EditError> {
     if is_found {
         return Ok(());
     }
-    // A check that found nothing to look at has checked nothing.
-    Err(EditError::NotAllowed {
+    // A check that found no entry has checked nothing.
+    Err(RegistryEditError::NotAllowed {
         problem: format!("the configuration has no entry `{name}` after this change"),
         remedy: "send an entry with this name, and nothing else".to_owned(),
     })
 }
 
-/// Makes `edit` in an empty registry and returns the configuration that it leads to, if it is permitted.
-/// Nothing is written. `options` name the registry's folder as their only file.
-pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, EditError> {
+/// Applies `edit` to an empty registry and returns the resulting configuration, if it is permitted.
+/// Writes nothing. `options` name the registry's folder as their only file.
+pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, RegistryEditError> {
     let mut new = Documents {
         tools: "{\"tools\": []}".to_owned(),
         servers: "{\"mcp_servers\": {}}".to_owned(),
@@ -75,11 +75,11 @@ pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, 
     let dir = options.files.first().cloned().unwrap_or_default();
     let registry = Some(RegistryTexts { dir, tools, servers });
     let options = LoadOptions { registry, ..options.clone() };
-    let config = Config::load(&options).map_err(EditError::Invalid)?;
+    let config = Config::load(&options).map_err(RegistryEditError::Invalid)?;
     permit(edit, &config).map(|()| config)
 }
 
-fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), EditError> {
+fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), RegistryEditError> {
     match &tool.program {
         LocalProgram::Python { script_path, .. } => permit_script(name, script_path),
         LocalProgram::Command { command, script_path, args } => {
@@ -98,7 +98,7 @@ fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), Edit
 }
 
 /// Refuses scripts that a package manager or an editor put into the registry's folder.
-fn permit_script(name: &str, script_path: &str) -> Result<(), EditError> {
+fn permit_script(name: &str, script_path: &str) -> Result<(), RegistryEditError> {
     let is_foreign = |component: Component<'_>| match component {
         Component::Normal(part) => {
             let part = part.to_string_lossy();
@@ -110,7 +110,7 @@ fn permit_script(name: &str, script_path: &str) -> Result<(), EditError> {
     if !Path::new(script_path).components().any(is_foreign) {
         return Ok(());
     }
-    Err(EditError::NotAllowed {
+    Err(RegistryEditError::NotAllowed {
         problem: format!(
             "`{name}` may not run `{}`: scripts in hidden folders and in folders of installed packages \
              are not tools",
@@ -121,7 +121,7 @@ fn permit_script(name: &str, script_path: &str) -> Result<(), EditError> {
     })
 }
 
-fn permit_server(server: &ServerConfig, config: &Config) -> Result<(), EditError> {
+fn permit_server(server: &ServerConfig, config: &Config) -> Result<(), RegistryEditError> {
     match &server.endpoint {
         Endpoint::Stdio(stdio) => permit_process(server, stdio, config),
         Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => Ok(()),
@@ -132,11 +132,11 @@ fn permit_process(
     server: &ServerConfig,
     stdio: &StdioEndpoint,
     config: &Config,
-) -> Result<(), EditError> {
+) -> Result<(), RegistryEditError> {
     let name = &server.name;
     permit_command(name, [&stdio.command].into_iter().chain(&stdio.args), config)?;
-    // Files can change after the check, and a working directory decides what a relative name means. A
-    // value from a variable is the operator's: `permit_variables` allowed that variable.
+    // Files can change after the check, and the working directory decides the meaning of a relative
+    // name. A value from a variable is the operator's: `permit_variables` allowed that variable.
     let is_operators =
         |key: &str| server.place_of(key).is_some_and(|place| place.file.starts_with('$'));
     let set = [
@@ -145,7 +145,7 @@ fn permit_process(
         ("inherit_env: all", stdio.inherit_env.value == InheritEnv::All),
     ];
     if let Some((what, _)) = set.into_iter().find(|(_, is_set)| *is_set) {
-        return Err(EditError::NotAllowed {
+        return Err(RegistryEditError::NotAllowed {
             problem: format!("`{name}` may not set `{what}`, which can decide what a program runs"),
             remedy: "leave it out, or let the operator configure the server in a file".to_owned(),
         });
@@ -154,7 +154,7 @@ fn permit_process(
     let is_allowed = |variable: &str| allowed.iter().any(|pattern| pattern.fits(variable));
     match stdio.env.iter().find(|(variable, _)| !is_allowed(variable)) {
         None => Ok(()),
-        Some((variable, _)) => Err(EditError::NotAllowed {
+        Some((variable, _)) => Err(RegistryEditError::NotAllowed {
             problem: format!("`{name}` may not set the environment variable `{variable}`"),
             remedy: format!(
                 "leave it out, or let the operator add `{variable}` to `policy.allowed_env` in the \
@@ -168,14 +168,14 @@ fn permit_command<'a>(
     name: &str,
     command: impl Iterator<Item = &'a Masked>,
     config: &Config,
-) -> Result<(), EditError> {
+) -> Result<(), RegistryEditError> {
     let words: Vec<&str> = command.map(Masked::expose).collect();
     if config.policy.allowed_commands.value.iter().any(|pattern| pattern.allows(&words)) {
         return Ok(());
     }
     // Only the program: arguments may hold secrets.
     let program = words.first().copied().filter(|it| !it.contains("://")).unwrap_or_default();
-    Err(EditError::NotAllowed {
+    Err(RegistryEditError::NotAllowed {
         problem: format!(
             "no line of `policy.allowed_commands` allows what `{name}` would run: `{program}` with these \
              arguments"
@@ -188,12 +188,12 @@ fn permit_command<'a>(
 }
 
 /// Refuses references to Haft's own environment, whose values an entry could send anywhere.
-fn permit_variables(name: &str, entry: &Place, config: &Config) -> Result<(), EditError> {
+fn permit_variables(name: &str, entry: &Place, config: &Config) -> Result<(), RegistryEditError> {
     let allowed = &config.policy.allowed_variables.value;
     let mut variables = config.variables_of(entry);
     match variables.find(|variable| !allowed.iter().any(|it| it == variable)) {
         None => Ok(()),
-        Some(variable) => Err(EditError::NotAllowed {
+        Some(variable) => Err(RegistryEditError::NotAllowed {
             problem: format!("`{name}` may not use the variable `{variable}`"),
             remedy: "let the operator add it to `policy.allowed_variables` in the configuration; a `$` that \
                      is meant as one is written `$$`"

@@ -1,5 +1,5 @@
-//! Where a registry is kept. Files by default; anything that can tell one state from the next and
-//! refuse a change of a state that is no longer there can take their place.
+//! Storage of a registry. Files by default; any store with revisions and conditional writes can
+//! replace them.
 
 use std::fmt::{self, Write};
 
@@ -7,21 +7,20 @@ use sha2::{Digest, Sha256};
 
 use crate::tool::BoxFuture;
 
-/// Keeps the two documents of a registry.
+/// Stores the two documents of a registry.
 pub trait RegistryStore: Send + Sync + 'static {
-    /// What the registry says now.
+    /// Loads the current documents.
     fn load(&self) -> BoxFuture<'_, Result<Stored, StoreError>>;
 
-    /// Replaces both documents, if the registry still is at `expected`, or neither. When this answers, the
-    /// new state survives whatever happens to the machine; until then, readers see the old one.
+    /// Replaces both documents if the registry is still at `expected`, or neither. On success the
+    /// new state is durable; until then, readers see the old one.
     fn commit<'a>(
         &'a self,
         expected: &'a Revision,
         new: &'a Documents,
     ) -> BoxFuture<'a, Result<Revision, StoreError>>;
 
-    /// Waits until the registry may say something else than when this was last asked. One asks at a
-    /// time.
+    /// Waits until the registry may have changed since the last call. Called by one task at a time.
     fn changed(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -37,23 +36,23 @@ pub struct Documents {
 /// A state of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// What it says.
+    /// Its documents.
     pub documents: Documents,
-    /// Which state that is.
+    /// Its revision.
     pub revision: Revision,
 }
 
-/// Names a state of a registry. Equal revisions mean equal documents.
+/// Identifies a state of a registry. Equal revisions mean equal documents.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(String);
 
 impl Revision {
-    /// A revision as a store names it.
+    /// Creates a revision with the store's own name.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The revision of documents that have no other name: a hash of what they say.
+    /// The revision of documents without another name: a hash of their text.
     pub fn of(documents: &Documents) -> Self {
         Self(hash(&[&documents.tools, &documents.servers]))
     }
@@ -70,7 +69,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// A short hash of several texts.
+/// A short hash of several strings.
 pub(super) fn hash(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -79,38 +78,38 @@ pub(super) fn hash(texts: &[&str]) -> String {
     }
     let mut text = String::new();
     for byte in &hash.finalize()[..16] {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Why a registry cannot be read or changed.
+/// Reasons why a registry cannot be read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else changed it in the meantime. Nothing was written.
-    #[error("the registry was changed by somebody else in the meantime")]
+    /// Another writer changed it in the meantime. Nothing was written.
+    #[error("the registry was changed by another process in the meantime")]
     Conflict,
-    /// It cannot be read.
+    /// Reading failed.
     #[error("`{what}` cannot be read: {cause}")]
     Read {
-        /// The file, or whatever holds it.
+        /// The file or other location.
         what: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// It cannot be written. What it says is what it said before, unless `cause` says otherwise.
+    /// Writing failed. The old content stays, unless `cause` states otherwise.
     #[error("`{what}` cannot be written: {cause}")]
     Write {
-        /// The file, or whatever holds it.
+        /// The file or other location.
         what: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
 }
 
 impl StoreError {
-    /// What to do next.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Conflict => "try again",

@@ -1,4 +1,4 @@
-//! Notices that the files, or the registry, say something else than before.
+//! Watches the files and the registry for changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,61 +6,61 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Shared;
-use super::stamp::{LOOK_EVERY, Watched};
-use super::worker::{News, Order};
+use super::fingerprint::{POLL_INTERVAL, WatchedFiles};
+use super::worker::{ChangeSource, WorkItem};
 use crate::config::model::Endpoint;
 use crate::config::{Config, SERVERS_FILE, TOOLS_FILE};
 
-/// While the files cannot be used they are tried again after this many looks, changed or not: what was wrong
-/// may have passed before anybody looked.
-const LOOKS_PER_RETRY: u32 = 4;
+/// Invalid files are retried after this many polls, changed or not: the cause may be outside the
+/// files.
+const POLLS_PER_RETRY: u32 = 4;
 
-pub(super) async fn run(shared: Arc<Shared>, orders: mpsc::Sender<Order>) {
+pub(super) async fn run(shared: Arc<Shared>, queue: mpsc::Sender<WorkItem>) {
     let stop = shared.stop.clone();
     tokio::select! {
         () = stop.cancelled() => {}
-        () = watch_files(&shared, &orders) => {}
-        () = watch_registry(&shared, &orders) => {}
+        () = watch_files(&shared, &queue) => {}
+        () = watch_registry(&shared, &queue) => {}
     }
 }
 
-async fn watch_files(shared: &Shared, orders: &mpsc::Sender<Order>) {
+async fn watch_files(shared: &Shared, queue: &mpsc::Sender<WorkItem>) {
     let mut looks: u32 = 0;
     loop {
         let config = shared.runtime.config();
-        let mut files = Watched::new(files(shared, &config));
-        // A new configuration may be made from other files.
+        let mut files = WatchedFiles::new(files(shared, &config));
+        // A new configuration may consist of other files.
         while Arc::ptr_eq(&config, &shared.runtime.config()) {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             looks = if shared.status().problem.is_some() { looks.wrapping_add(1) } else { 0 };
-            let is_retry = looks > 0 && looks.is_multiple_of(LOOKS_PER_RETRY);
+            let is_retry = looks > 0 && looks.is_multiple_of(POLLS_PER_RETRY);
             if files.have_changed() || is_retry {
-                tell(News::Files, orders).await;
+                notify(ChangeSource::Files, queue).await;
             }
         }
     }
 }
 
-async fn watch_registry(shared: &Shared, orders: &mpsc::Sender<Order>) {
+async fn watch_registry(shared: &Shared, queue: &mpsc::Sender<WorkItem>) {
     let Some(store) = &shared.store else { return std::future::pending().await };
     loop {
         store.changed().await;
-        tell(News::Registry, orders).await;
-        // What cannot be read counts as changed at every look.
-        tokio::time::sleep(LOOK_EVERY).await;
+        notify(ChangeSource::Registry, queue).await;
+        // An unreadable file counts as changed at every poll.
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Tells the queue, and waits until it has looked: then there is nothing to tell twice.
-async fn tell(news: News, orders: &mpsc::Sender<Order>) {
+/// Notifies the queue and waits until it has checked, so that a change is not reported twice.
+async fn notify(source: ChangeSource, queue: &mpsc::Sender<WorkItem>) {
     let (looked, has_looked) = oneshot::channel();
-    if orders.send(Order::Look(news, looked)).await.is_ok() {
-        // Gone without an answer means that everything is ending.
+    if queue.send(WorkItem::CheckForChanges(source, looked)).await.is_ok() {
+        // A closed channel means shutdown.
         let _ = has_looked.await;
     }
 }
 
-/// The files of a configuration but for its registry's, with what they said.
+/// The files of a configuration except those of its registry, with their digests.
 fn files(shared: &Shared, config: &Config) -> Vec<(PathBuf, Option<[u8; 32]>)> {
     let registry = config.registry_dir.as_ref().filter(|_| shared.store.is_some());
     let is_registrys = |path: &PathBuf| {

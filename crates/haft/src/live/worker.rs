@@ -1,5 +1,5 @@
-//! The queue of changes, worked off one after the other. Edits that wait together are checked and
-//! written together.
+//! Processes the queue of changes in order. Edits that wait together are checked and written
+//! together.
 
 use std::sync::Arc;
 
@@ -7,63 +7,63 @@ use haft_bounds::heavy;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::edit::{Edit, EditError, Edited, Made};
+use super::edit::{AppliedEdit, Edit, EditOutcome, RegistryEditError};
 use super::permit::permit;
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
 use super::{ReloadError, Shared};
 use crate::config::show;
 use crate::config::{Config, ConfigError, Problem, Severity};
 
-/// How many edits are checked and written in one step.
+/// Maximum number of edits in one batch.
 const TOGETHER_MAX: usize = 128;
-/// How often an edit is made anew because somebody else wrote to the registry meanwhile.
+/// Maximum number of attempts at an edit when other processes write to the registry meanwhile.
 const CONFLICTS_MAX: usize = 5;
 
-/// What waits in the queue.
-pub(super) enum Order {
-    Edit(Edit, oneshot::Sender<Result<Edited, EditError>>),
+/// An item of the queue.
+pub(super) enum WorkItem {
+    Edit(Edit, oneshot::Sender<Result<EditOutcome, RegistryEditError>>),
     Reload(oneshot::Sender<Result<(), ReloadError>>),
-    /// Look whether there is something to reload.
-    Look(News, oneshot::Sender<()>),
+    /// Check for changes and reload.
+    CheckForChanges(ChangeSource, oneshot::Sender<()>),
 }
 
-/// What may say something else than before.
+/// The possible source of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ChangeSource {
     Files,
     Registry,
 }
 
-/// An edit and whoever waits for it.
-struct Asked {
+/// An edit and the channel for its result.
+struct PendingEdit {
     edit: Edit,
-    answer: oneshot::Sender<Result<Edited, EditError>>,
+    answer: oneshot::Sender<Result<EditOutcome, RegistryEditError>>,
 }
 
-pub(super) async fn run(shared: Arc<Shared>, mut orders: mpsc::Receiver<Order>) {
+pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<WorkItem>) {
     let mut taken = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = shared.stop.cancelled() => break,
-            count = orders.recv_many(&mut taken, TOGETHER_MAX) => {
+            count = queue.recv_many(&mut taken, TOGETHER_MAX) => {
                 if count == 0 {
                     break;
                 }
             }
         }
         let mut edits = Vec::new();
-        for order in taken.drain(..) {
-            match order {
-                Order::Edit(edit, answer) => edits.push(Asked { edit, answer }),
-                Order::Reload(answer) => {
+        for item in taken.drain(..) {
+            match item {
+                WorkItem::Edit(edit, answer) => edits.push(PendingEdit { edit, answer }),
+                WorkItem::Reload(answer) => {
                     shared.make(std::mem::take(&mut edits)).await;
-                    // Whoever went away wants no answer.
+                    // Fails only if the caller is gone.
                     let _ = answer.send(shared.reload().await);
                 }
-                Order::Look(news, looked) => {
+                WorkItem::CheckForChanges(source, looked) => {
                     shared.make(std::mem::take(&mut edits)).await;
-                    shared.look(news).await;
+                    shared.check_for_changes(source).await;
                     let _ = looked.send(());
                 }
             }
@@ -73,89 +73,93 @@ pub(super) async fn run(shared: Arc<Shared>, mut orders: mpsc::Receiver<Order>) 
 }
 
 impl Shared {
-    /// Makes edits, all of them in one step if they can be.
-    async fn make(&self, asked: Vec<Asked>) {
+    /// Applies edits, in one batch if possible.
+    async fn make(&self, pending: Vec<PendingEdit>) {
         let Some(store) = &self.store else {
-            return answer(asked, || Err(EditError::NoRegistry));
+            return answer(pending, || Err(RegistryEditError::NoRegistry));
         };
-        let mut alone: Vec<Vec<Asked>> = vec![asked];
-        while let Some(asked) = alone.pop().filter(|asked| !asked.is_empty()) {
-            match self.make_together(&**store, asked).await {
+        let mut alone: Vec<Vec<PendingEdit>> = vec![pending];
+        while let Some(pending) = alone.pop().filter(|pending| !pending.is_empty()) {
+            match self.make_together(&**store, pending).await {
                 Ok(()) => {}
-                // One of them spoils it for all: each for itself, in their order.
-                Err(asked) => alone.extend(asked.into_iter().rev().map(|asked| vec![asked])),
+                // One edit fails the whole batch: retry each on its own, in order.
+                Err(pending) => {
+                    alone.extend(pending.into_iter().rev().map(|pending| vec![pending]));
+                }
             }
         }
     }
 
-    /// Makes edits in one step. Hands them back if they cannot be made together.
+    /// Applies edits in one batch. Returns them if the batch fails.
     async fn make_together(
         &self,
         store: &dyn RegistryStore,
-        mut asked: Vec<Asked>,
-    ) -> Result<(), Vec<Asked>> {
+        mut pending: Vec<PendingEdit>,
+    ) -> Result<(), Vec<PendingEdit>> {
         let nodes_max = self.runtime.config().limits.nodes_max();
         for _ in 0..CONFLICTS_MAX {
             let Stored { documents: old, revision } = match store.load().await {
                 Ok(stored) => stored,
                 Err(error) => {
-                    answer(asked, || Err(EditError::Store(error.clone())));
+                    answer(pending, || Err(RegistryEditError::Store(error.clone())));
                     return Ok(());
                 }
             };
             let mut new = old.clone();
             let mut made = Vec::new();
-            for Asked { edit, answer } in asked {
-                // After the first edit the registry is no longer at its revision.
+            for PendingEdit { edit, answer } in pending {
+                // After the first edit the documents differ from the stored revision.
                 let at = made.is_empty().then_some(&revision);
                 let bytes = new.tools.len() + new.servers.len();
                 let edited = || edit.make(&mut new, at, nodes_max);
                 match self.may_touch(&edit).and_then(|()| heavy::in_place(bytes, edited)) {
-                    Ok(it) => made.push((Asked { edit, answer }, it)),
-                    // Whoever went away wants no answer.
+                    Ok(it) => made.push((PendingEdit { edit, answer }, it)),
+                    // Fails only if the caller is gone.
                     Err(error) => drop(answer.send(Err(error))),
                 }
             }
             if made.is_empty() {
                 return Ok(());
             }
-            let edits: Vec<&Edit> = made.iter().map(|(asked, _)| &asked.edit).collect();
+            let edits: Vec<&Edit> = made.iter().map(|(pending, _)| &pending.edit).collect();
             match self.keep(store, &revision, &old, new, &edits).await {
                 Ok(revision) => {
-                    for (Asked { answer, .. }, Made { what, tag }) in made {
-                        let _ = answer.send(Ok(Edited { what, revision: revision.clone(), tag }));
+                    for (PendingEdit { answer, .. }, AppliedEdit { what, tag }) in made {
+                        let _ =
+                            answer.send(Ok(EditOutcome { what, revision: revision.clone(), tag }));
                     }
                     return Ok(());
                 }
-                Err(EditError::Store(StoreError::Conflict)) => {
-                    asked = made.into_iter().map(|(asked, _)| asked).collect();
+                Err(RegistryEditError::Store(StoreError::Conflict)) => {
+                    pending = made.into_iter().map(|(pending, _)| pending).collect();
                 }
                 Err(error) => {
-                    let mut asked: Vec<Asked> = made.into_iter().map(|(asked, _)| asked).collect();
-                    if asked.len() > 1 {
-                        return Err(asked);
+                    let mut pending: Vec<PendingEdit> =
+                        made.into_iter().map(|(pending, _)| pending).collect();
+                    if pending.len() > 1 {
+                        return Err(pending);
                     }
-                    if let Some(Asked { answer, .. }) = asked.pop() {
+                    if let Some(PendingEdit { answer, .. }) = pending.pop() {
                         let _ = answer.send(Err(error));
                     }
                     return Ok(());
                 }
             }
         }
-        answer(asked, || Err(EditError::Store(StoreError::Conflict)));
+        answer(pending, || Err(RegistryEditError::Store(StoreError::Conflict)));
         Ok(())
     }
 
-    /// What a file configures is that file's: an entry of the registry would hide it.
-    fn may_touch(&self, edit: &Edit) -> Result<(), EditError> {
+    /// An entry of the registry would hide a file's entry of the same name, so the edit is refused.
+    fn may_touch(&self, edit: &Edit) -> Result<(), RegistryEditError> {
         let config = self.runtime.config();
         let place = match edit.document {
-            super::Document::Tools => config
+            super::RegistryDocument::Tools => config
                 .local
                 .iter()
                 .find(|tool| tool.definition.name == edit.name)
                 .map(|tool| &tool.place),
-            super::Document::Servers => config
+            super::RegistryDocument::Servers => config
                 .servers
                 .iter()
                 .find(|server| server.name == edit.name)
@@ -165,12 +169,13 @@ impl Shared {
             None => Ok(()),
             Some(place) => {
                 let (name, file) = (edit.name.clone(), place.file.to_string());
-                Err(EditError::ReadOnly { name, file })
+                Err(RegistryEditError::ReadOnly { name, file })
             }
         }
     }
 
-    /// Checks the documents as a whole, builds the new state, makes it durable, puts it in use.
+    /// Validates the documents as a whole, builds the new state, makes it durable, and publishes
+    /// it.
     async fn keep(
         &self,
         store: &dyn RegistryStore,
@@ -178,7 +183,7 @@ impl Shared {
         old: &Documents,
         new: Documents,
         edits: &[&Edit],
-    ) -> Result<Revision, EditError> {
+    ) -> Result<Revision, RegistryEditError> {
         let config = self.load(Some(new.clone())).await.map_err(|error| self.refusal(error))?;
         for edit in edits {
             permit(edit, &config)?;
@@ -191,35 +196,39 @@ impl Shared {
         Ok(revision)
     }
 
-    /// A problem of another file is not the edit's.
-    fn refusal(&self, error: ConfigError) -> EditError {
+    /// A problem in another file is not a problem of the edit.
+    fn refusal(&self, error: ConfigError) -> RegistryEditError {
         let config = self.runtime.config();
         let is_error = |problem: &&Problem| problem.severity == Severity::Error;
         let mut errors = error.problems.iter().filter(is_error);
         match errors.find(|problem| !config.is_registry_file(&problem.place.file)) {
-            None => EditError::Invalid(error),
-            Some(other) => {
-                EditError::Broken { file: other.place.file.to_string(), problem: other.to_string() }
-            }
+            None => RegistryEditError::Invalid(error),
+            Some(other) => RegistryEditError::Broken {
+                file: other.place.file.to_string(),
+                problem: other.to_string(),
+            },
         }
     }
 
-    async fn look(&self, news: News) {
-        if news == News::Registry && self.status().problem.is_none() && self.is_current().await {
+    async fn check_for_changes(&self, source: ChangeSource) {
+        if source == ChangeSource::Registry
+            && self.status().problem.is_none()
+            && self.is_current().await
+        {
             return;
         }
-        // How it went is in the status, and in the log if that is news.
+        // The status holds the result, and the log if it changed.
         let _ = self.reload().await;
     }
 
-    /// Whether the registry is the one in use.
+    /// Returns true if the stored registry is the one in use.
     async fn is_current(&self) -> bool {
         let Some(store) = &self.store else { return true };
         let in_use = self.status().revision.clone();
         store.load().await.is_ok_and(|stored| Some(stored.revision) == in_use)
     }
 
-    /// Loads everything again. What cannot be used changes nothing but the status.
+    /// Reloads everything. An invalid configuration changes only the status.
     async fn reload(&self) -> Result<(), ReloadError> {
         let reloaded = self.try_reload().await;
         match &reloaded {
@@ -263,7 +272,7 @@ impl Shared {
     }
 }
 
-/// Settings that are read only at the start and say something else now.
+/// Changed settings that are read only at the start.
 fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
     let service = |config| show::service_rows(config).into_iter().map(|row| (row.path, row.value));
     let (before, now): (Vec<_>, Vec<_>) = (service(at_start).collect(), service(now).collect());
@@ -276,9 +285,9 @@ fn waiting_for_restart(at_start: &Config, now: &Config) -> Vec<String> {
     paths
 }
 
-fn answer(asked: Vec<Asked>, error: impl Fn() -> Result<Edited, EditError>) {
-    for Asked { answer, .. } in asked {
-        // Whoever went away wants no answer.
+fn answer(pending: Vec<PendingEdit>, error: impl Fn() -> Result<EditOutcome, RegistryEditError>) {
+    for PendingEdit { answer, .. } in pending {
+        // Fails only if the caller is gone.
         let _ = answer.send(error());
     }
 }

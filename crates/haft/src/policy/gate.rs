@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// At most `limit` slots are taken at any time; whoever waits is served in order.
+/// At most `limit` slots are taken at any time; waiting calls get a slot in the order they arrived.
 #[derive(Debug)]
 pub(crate) struct Gate {
     slots: Arc<Semaphore>,
     limit: AtomicU32,
-    /// Slots that a lower limit has cut off while they were taken; they vanish when given back.
+    /// Slots beyond a lowered limit that were in use when the limit changed. They are removed when
+    /// released.
     surplus: Arc<AtomicU32>,
     waiting: AtomicU32,
 }
 
-/// A slot, given back when dropped.
+/// A slot, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     permit: Option<OwnedSemaphorePermit>,
@@ -32,24 +33,24 @@ impl Gate {
         }
     }
 
-    /// The limit in force.
+    /// The current limit.
     pub(crate) fn limit(&self) -> u32 {
         self.limit.load(Ordering::Acquire)
     }
 
-    /// How many slots are taken, those beyond a lowered limit included.
+    /// Returns the number of slots in use, including those beyond a lowered limit.
     pub(crate) fn taken(&self) -> u32 {
         let free = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
         let there = self.limit().saturating_add(self.surplus.load(Ordering::Acquire));
         there.saturating_sub(free)
     }
 
-    /// How many wait for a slot.
+    /// Returns the number of calls that wait for a slot.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Changes the limit. What runs beyond a lower one finishes, and its slots are not given again.
+    /// Changes the limit. Calls beyond a lowered limit finish, and their slots are not reused.
     pub(crate) fn resize(&self, limit: u32) {
         let old = self.limit.swap(limit, Ordering::AcqRel);
         if limit >= old {
@@ -64,13 +65,13 @@ impl Gate {
         }
     }
 
-    /// A slot, if one is free now.
+    /// Returns a slot if one is free now.
     pub(crate) fn try_enter(&self) -> Option<Slot> {
         let permit = self.slots.clone().try_acquire_owned().ok()?;
         Some(Slot { permit: Some(permit), surplus: self.surplus.clone() })
     }
 
-    /// A slot, after waiting for it. Dropping the future leaves the queue.
+    /// Waits for a slot. Dropping the future leaves the queue.
     pub(crate) async fn enter(&self) -> Option<Slot> {
         let _waiting = Waiting::join(&self.waiting);
         let permit = self.slots.clone().acquire_owned().await.ok()?;
@@ -103,10 +104,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Takes as much as there is, at most `wanted`, and says how much that was.
+/// Subtracts at most `wanted` from the count and returns how much was subtracted.
 fn take_up_to(count: &AtomicU32, wanted: u32) -> u32 {
     let mut taken = 0;
-    // The closure never refuses, so the result says nothing.
+    // The closure always returns a value, so the update cannot fail.
     let _ = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |there| {
         taken = there.min(wanted);
         Some(there - taken)

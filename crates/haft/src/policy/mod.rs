@@ -1,4 +1,4 @@
-//! Whether a call may run, and when. Nothing reaches a backend without an [`Admitted`].
+//! Decides whether a call may run, and when. Every call needs an [`Admitted`] to reach a backend.
 
 mod gate;
 
@@ -11,8 +11,9 @@ use gate::Slot;
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::Defaults;
 use crate::context::CallContext;
-use crate::error::{CallError, human};
+use crate::error::CallError;
 use crate::json::Arguments;
+use haft_text::human;
 
 /// A call that passed policy and holds its slots. Only `Policy::admit` can make one, so no path
 /// reaches a backend without passing there.
@@ -27,12 +28,12 @@ pub struct Admitted<'a> {
 }
 
 impl Admitted<'_> {
-    /// The arguments, which fit the tool's input schema.
+    /// The arguments, already validated against the tool's input schema.
     pub fn arguments(&self) -> &Arguments {
         self.arguments
     }
 
-    /// Who calls, under which id.
+    /// The caller and the execution id of the call.
     pub fn context(&self) -> &CallContext {
         self.context
     }
@@ -64,12 +65,12 @@ pub(crate) struct ToolLimits<'a> {
     pub(crate) waits_for_people: bool,
 }
 
-/// What it takes to call a tool.
+/// The approval that a call of a tool still needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// Nothing more.
+    /// None.
     Given,
-    /// That a person agrees, who has to be asked.
+    /// A person must be asked first.
     AskPeople,
 }
 

@@ -1,12 +1,12 @@
-//! Where the log takes the time from, so that a test can turn the day.
+//! The clock of the log, replaceable so that a test can change the day.
 
 use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
@@ -20,7 +20,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when it is told to.
+/// A clock that only moves when it is set.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<Timestamp>);
 
@@ -30,9 +30,9 @@ impl ManualClock {
         Self(Mutex::new(start))
     }
 
-    /// Moves to `moment`, forward or backward.
-    pub fn set(&self, moment: Timestamp) {
-        *super::lock(&self.0) = moment;
+    /// Sets the time, forward or backward.
+    pub fn set(&self, time: Timestamp) {
+        *super::lock(&self.0) = time;
     }
 
     /// Moves by `step`, forward or backward, and stops at the ends of time.

@@ -15,47 +15,47 @@ pub struct Entry<'a> {
     pub execution_id: &'a str,
     /// The record's time. Its date in UTC names the file.
     pub timestamp: Timestamp,
-    /// The tool that was asked for.
+    /// The requested tool.
     pub tool: &'a str,
-    /// What kind of tool it is.
-    pub source: Source,
+    /// The kind of the tool.
+    pub source: RecordSource,
     /// The MCP server that offers it.
     pub server: Option<&'a str>,
-    /// Who asked.
+    /// The caller's name.
     pub caller: Option<&'a str>,
     /// The session or run the call belongs to.
     pub session: Option<&'a str>,
-    /// What a person asked for, where that is kept.
+    /// The user's request, if logged.
     pub request: Option<&'a str>,
     /// The trace it belongs to.
     pub trace_id: Option<&'a str>,
     /// The arguments as they came. Arguments that are not JSON are recorded as a JSON string.
     pub input: &'a RawValue,
-    /// Whether the tool was started. The arguments of a call that was refused before are cut to
-    /// [`REFUSED_FIELD_BYTES_MAX`](super::REFUSED_FIELD_BYTES_MAX) if its entry is long.
+    /// True if the tool was started. The arguments of a call that was refused before are cut to
+    /// `REFUSED_FIELD_BYTES_MAX` if its entry is long.
     pub started: bool,
     /// The structured answer, as the tool wrote it.
     pub data: Option<&'a RawValue>,
-    /// The answer's blocks. Left out of the line where they only repeat `data`.
+    /// The content blocks. Omitted from the line if they only repeat `data`.
     pub content: &'a [Content],
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     pub raw: Option<&'a RawValue>,
-    /// Why the call failed. An answer that was refused is recorded beside it.
+    /// The error, if the call failed. A rejected output is recorded beside it.
     pub error: Option<&'a ErrorBody>,
-    /// How the call ended.
+    /// Success or error.
     pub status: Status,
-    /// How far it came.
+    /// The outcome of each layer.
     pub outcome: Outcomes,
-    /// How long it waited for its turn.
+    /// Time it waited for a slot.
     pub queued_ms: u64,
-    /// How long it took, without the wait for its turn.
+    /// Duration, without the wait for a slot.
     pub duration_ms: u64,
 }
 
-/// What kind of tool ran.
+/// The kind of tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum RecordSource {
     /// A script or command.
     Local,
     /// A tool of an MCP server.
@@ -64,11 +64,11 @@ pub enum Source {
     Builtin,
     /// A Rust function of the embedding program.
     Function,
-    /// The tool was not found, so nobody knows.
+    /// The tool was not found, so its kind is unknown.
     Unknown,
 }
 
-/// How each layer of a call ended, apart: a tool can fail over a healthy connection.
+/// The outcome of each layer of a call: a tool can fail over a healthy connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcomes {
     /// The connection or process.
@@ -81,7 +81,7 @@ pub struct Outcomes {
     pub schema: Outcome,
 }
 
-/// How one layer ended.
+/// The outcome of one layer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -91,7 +91,8 @@ pub enum Outcome {
     Failed,
     /// The call did not come that far, or the tool has no such layer.
     #[default]
-    None,
+    #[serde(rename = "none")]
+    NotReached,
 }
 
 /// One call, read back from the log. Serializes to the same fields as its line.
@@ -102,17 +103,17 @@ pub struct LoggedCall {
     /// The record's time, to the millisecond.
     #[serde(with = "super::line::rfc3339")]
     pub timestamp: Timestamp,
-    /// The tool that was asked for.
+    /// The requested tool.
     pub tool: String,
-    /// What kind of tool it is.
-    pub source: Source,
+    /// The kind of the tool.
+    pub source: RecordSource,
     /// The MCP server that offers it.
     pub server: Option<String>,
-    /// Who asked.
+    /// The caller's name.
     pub caller: Option<String>,
     /// The session or run the call belongs to.
     pub session: Option<String>,
-    /// What a person asked for, where that is kept; redacted.
+    /// The user's request, if logged; redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// The trace it belongs to.
@@ -120,24 +121,24 @@ pub struct LoggedCall {
     pub trace_id: Option<String>,
     /// The arguments, redacted.
     pub input: Box<RawValue>,
-    /// The structured answer, or the answer's blocks where it has no structure.
+    /// The structured output, or the content blocks if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Box<RawValue>>,
-    /// The answer's blocks, where they say more than `output`.
+    /// The content blocks, if they add to `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Box<RawValue>>,
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<RawValue>>,
-    /// Why the call failed.
+    /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
-    /// How the call ended.
+    /// Success or error.
     pub status: Status,
-    /// How far it came.
+    /// The outcome of each layer.
     pub outcome: Outcomes,
-    /// How long it waited for its turn.
+    /// Time it waited for a slot.
     pub queued_ms: u64,
-    /// How long it took, without the wait for its turn.
+    /// Duration, without the wait for a slot.
     pub duration_ms: u64,
 }

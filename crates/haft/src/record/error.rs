@@ -1,13 +1,13 @@
-//! Why the log cannot be written or read.
+//! Errors of writing and reading the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::human;
+use haft_text::human;
 
-/// What went wrong with which file. Cheap to clone, because every call that waits is told.
+/// An error of a log file. Cheap to clone, because every waiting call receives it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LogError {
     /// The file or its directory cannot be created or written.
@@ -15,10 +15,10 @@ pub enum LogError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
-    /// A write has been under way for too long; the disk or the network behind it hangs.
+    /// A write takes too long; the disk or the network behind it hangs.
     #[error("the execution log `{}` took no entry for {}", path.display(), human(*after))]
     Stalled {
         /// The directory.
@@ -35,9 +35,9 @@ pub enum LogError {
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// How much is left.
+        /// The free space.
         free_bytes: u64,
-        /// How much is to be left.
+        /// The space to keep free.
         keep_free_bytes: u64,
     },
     /// The file or its directory cannot be read.
@@ -45,13 +45,13 @@ pub enum LogError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: Arc<io::Error>,
     },
 }
 
 impl LogError {
-    /// What happened and what the operating system says about it, in one line.
+    /// The failure with the error of the operating system, in one line.
     pub fn problem(&self) -> String {
         match self {
             Self::Write { source, .. } | Self::Read { source, .. } => format!("{self}: {source}"),
@@ -59,7 +59,7 @@ impl LogError {
         }
     }
 
-    /// What to do next.
+    /// The remedy.
     pub fn remedy(&self) -> String {
         match self {
             Self::Write { path, .. } => format!(

@@ -76,9 +76,9 @@ pub(super) fn list(dir: &Path) -> Result<Vec<LogFile>, LogError> {
 }
 
 /// Opens a log file for reading. Only a regular file has an end: a pipe or a device of that name
-/// would be waited for, or read, for ever.
+/// would block, or be read, forever.
 pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
-    // A pipe that nobody writes to would already hold up the opening.
+    // A pipe without a writer would already block the opening.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() {
@@ -89,8 +89,8 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
 }
 
 /// Deletes the files whose date is more than `retain_days` before `newest`: an entry is kept for at
-/// least so many whole days. A clock that was put back makes `newest` smaller and so can only keep
-/// more. The files of `newest` itself always stay.
+/// least that many whole days. A clock that was set back makes `newest` smaller and so can only
+/// keep more. The files of `newest` itself always stay.
 pub(super) fn delete_expired(dir: &Path, newest: Date, retain_days: u32) {
     let days_kept = Span::new().try_days(i64::from(retain_days));
     let Ok(oldest_kept) = days_kept.and_then(|days| newest.checked_sub(days)) else {

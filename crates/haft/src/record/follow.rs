@@ -32,15 +32,15 @@ pub struct Follow {
     malformed: u64,
 }
 
-/// How many of the newest days are followed.
+/// The number of newest days that are followed.
 const DAYS_FOLLOWED: usize = 2;
 
-/// How many of the newest parts of a day are followed. Another process may write once more to the one
-/// before the last.
+/// The number of newest parts of a day that are followed. Another process may still write to the
+/// one before the last.
 const PARTS_FOLLOWED: usize = 2;
 
-/// How many calls of one file a poll returns at most; the rest comes with the next one. Whoever reads
-/// slowly must not make all that was written meanwhile wait in memory.
+/// Maximum number of calls of one file per poll; the rest comes with the next one. A slow reader
+/// must not make all entries wait in memory.
 const POLL_CALLS_MAX: usize = 256;
 
 /// A file and how far it was read.
@@ -50,7 +50,7 @@ struct Tail {
     /// Held open, so that the inode's number cannot be given to the file that replaces it.
     file: File,
     offset: u64,
-    /// Whether the last reading came to the end.
+    /// True if the last read reached the end.
     is_read: bool,
 }
 
@@ -75,8 +75,8 @@ impl Follow {
         Ok(follow)
     }
 
-    /// What was appended since the last time. Only complete lines are taken; the rest of a line
-    /// that is being written comes with a later poll.
+    /// Returns the entries appended since the last poll. Only complete lines are read; the rest of
+    /// a line that is being written comes with a later poll.
     pub fn poll(&mut self) -> Result<Vec<LoggedCall>, LogError> {
         let mut calls = Vec::new();
         let listed = self.followed_files()?;
@@ -96,7 +96,7 @@ impl Follow {
         Ok(calls)
     }
 
-    /// How many lines so far were no entries.
+    /// The number of invalid lines so far.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -112,7 +112,7 @@ impl Follow {
         for day in days.into_iter().filter(|day| *day >= self.oldest) {
             let parts = self.tails.range((day, 0)..=(day, u32::MAX)).map(|((_, part), _)| *part);
             let Some(first) = parts.rev().take(PARTS_FOLLOWED).last() else { continue };
-            // What was not read to its end yet is not forgotten.
+            // Unread parts are kept.
             self.tails.retain(|(date, part), tail| *date != day || *part >= first || !tail.is_read);
             self.first_parts.insert(day, first);
         }
@@ -132,7 +132,7 @@ impl Follow {
             // A day whose parts were all deleted begins again with the first one.
             let first = self.first_parts.get(date).filter(|first| newest[date] >= **first);
             let is_new = *date >= self.oldest && first.is_none_or(|first| part >= first);
-            // What cannot be read must not take the place of what can.
+            // An unreadable file must not replace a readable one.
             is_new && open_to_read(path).is_ok()
         });
         let mut days: Vec<Date> = files.iter().map(|file| file.date).collect();
@@ -144,7 +144,7 @@ impl Follow {
     }
 }
 
-/// Whether to go on reading.
+/// Decides if reading continues.
 enum Next {
     Line,
     Later,
@@ -183,7 +183,7 @@ impl Tail {
         self.is_read = true;
         let length = self.file.metadata().map_err(broken)?.len();
         if length < self.offset {
-            self.offset = 0; // Somebody emptied the file.
+            self.offset = 0; // The file was emptied.
         }
         if length == self.offset {
             return Ok(());

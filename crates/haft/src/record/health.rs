@@ -1,34 +1,34 @@
-//! How the log is doing, for health checks and metrics.
+//! The health of the log, for health checks and metrics.
 
 use jiff::Timestamp;
 
 use super::error::LogError;
 
-/// Whether entries reach the disk.
+/// The health of the log.
 #[derive(Debug, Clone)]
 pub enum LogHealth {
     /// The last write worked.
     Working {
-        /// How many entries were lost in earlier trouble, since the log was opened.
+        /// Number of entries lost in earlier failures, since the log was opened.
         entries_lost: u64,
         /// Present if the disk is nearly full.
         low_space: Option<LowSpace>,
     },
     /// The last write failed or hangs.
     Failing {
-        /// When the trouble began.
+        /// The start of the failure.
         since: Timestamp,
-        /// What it is.
+        /// The error.
         problem: LogError,
-        /// How many entries are kept in memory until the disk recovers.
+        /// Number of entries kept in memory until the disk recovers.
         entries_kept: usize,
-        /// How many entries did not fit there, since the log was opened.
+        /// Number of entries that did not fit there, since the log was opened.
         entries_lost: u64,
     },
 }
 
 impl LogHealth {
-    /// Whether the last write worked.
+    /// Returns true if the last write succeeded.
     pub fn is_working(&self) -> bool {
         match self {
             Self::Working { .. } => true,
@@ -40,7 +40,7 @@ impl LogHealth {
 /// A disk that is nearly full: it has less than twice `log.keep_free` left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowSpace {
-    /// How much the disk has left.
+    /// The free space of the disk.
     pub free_bytes: u64,
     /// `log.keep_free`, in bytes.
     pub keep_free_bytes: u64,

@@ -16,8 +16,8 @@ pub(super) enum NextLine {
     Unfinished,
 }
 
-/// Reads the next line into `buffer` and answers with how many bytes of the file it took.
-/// An unfinished line takes none: whoever follows the file starts there again.
+/// Reads the next line into `buffer` and returns its length in the file. An unfinished line counts
+/// as zero, so that a follower reads it again.
 pub(super) fn next_line(
     reader: &mut impl BufRead,
     buffer: &mut Vec<u8>,

@@ -1,17 +1,18 @@
 //! The execution log: one JSON line for each call, in `DIR/tools-YYYY-MM-DD.jsonl`. A day that is too
-//! long for one file goes on in `tools-YYYY-MM-DD.2.jsonl`.
+//! long for one file continues in `tools-YYYY-MM-DD.2.jsonl`.
 //!
 //! # Who writes
-//! A caller serializes and redacts its own entry and puts the line into a queue. If no thread is
-//! writing, it spawns a task that writes the whole queue; entries that arrive meanwhile go out with
-//! the same or the next write. The worker that spawned the task runs it next, so no other thread is
-//! woken. The alternative, a thread that writes for all callers, was measured beside it: waking the
-//! thread and then the caller costs 40 to 100 µs for a write that takes 1 to 2 µs, and the whole path
-//! of a call has 20 µs.
+//! A caller formats and redacts its own entry and appends the line to one buffer. If no thread is
+//! writing, it wakes the flusher, a task that writes the whole buffer; entries that arrive meanwhile go
+//! out with the same or the next write. The worker that wakes the flusher runs it next, so no other
+//! thread is woken. If several calls are in flight, the flusher first lets the tasks run that are ready,
+//! so that their entries share its write. The alternative, a thread that writes for all callers, was
+//! measured beside it: waking the thread and then the caller costs 40 to 100 µs for a write that takes
+//! 1 to 2 µs, and the whole path of a call has 20 µs.
 //!
 //! A disk that hangs holds the worker that writes, and only that one: at most one thread ever
-//! writes, and the call is a task of its own. A watch notices after [`WATCH_EVERY`] and wakes another
-//! worker; after [`STALL_AFTER`] it reports the failure and releases all waiting calls. The only
+//! writes, and the call is a task of its own. A watch notices after `WATCH_EVERY` and wakes another
+//! worker; after `STALL_AFTER` it reports the failure and releases all waiting calls. The only
 //! worker of a runtime never writes: it leaves that to a thread of the log, as do a thread in
 //! `block_on` and callers that need [`Durability::Disk`], for an fsync takes milliseconds.
 //!
@@ -20,19 +21,25 @@
 //!   awaited: dropping the future loses nothing.
 //! - A batch is one `write(2)` of whole lines to a file opened with `O_APPEND`, so several
 //!   processes can share a directory.
-//! - What could not be written is kept, in order and within [`BACKLOG_ENTRIES_MAX`] and
-//!   [`BACKLOG_BYTES_MAX`], and written when the disk recovers. What did not fit is counted.
+//! - A deleted file is noticed before each write, a file that was moved away within `PATH_CHECK_EVERY`:
+//!   its lines are where it was moved to.
+//! - What could not be written is kept, in order and within `BACKLOG_ENTRIES_MAX` and
+//!   `BACKLOG_BYTES_MAX`, and written when the disk recovers. What did not fit is counted.
 
+mod batch;
 mod clock;
 mod compact;
 mod entry;
 mod error;
 mod files;
+mod flusher;
 mod follow;
+mod format;
 mod health;
 mod line;
 mod lines;
 mod notice;
+mod number;
 mod open_file;
 mod query;
 mod queue;
@@ -49,17 +56,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use crate::redact::{MASK, Redactor, SECRET_CHARS_MIN};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use entry::{Entry, LoggedCall, Outcome, Outcomes, Source};
+pub use entry::{Entry, LoggedCall, Outcome, Outcomes, RecordSource};
 pub use error::LogError;
 pub use follow::Follow;
+pub use haft_config::redact::Redactor;
 pub use health::{LogHealth, LowSpace};
-pub(crate) use line::rfc3339;
-pub use query::{Calls, Filter, read};
-pub use space::{
-    KEEP_FREE_BYTES_DEFAULT, KEEP_FREE_PERCENT_DEFAULT, KeepFree, MAX_BYTES_DEFAULT, MAX_BYTES_MIN,
-};
+pub use line::rfc3339;
+pub use query::{CallIter, Filter, read};
+pub use space::KeepFree;
+use space::MAX_BYTES_DEFAULT;
 
 use tokio::sync::oneshot;
 
@@ -71,38 +77,37 @@ use writer::Writer;
 /// Lines up to this size are not counted as memory in flight.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// How many days of files are kept unless the configuration says otherwise.
-pub const RETAIN_DAYS_DEFAULT: u32 = 30;
+/// Default number of days of files to keep.
+pub(crate) const RETAIN_DAYS_DEFAULT: u32 = 30;
 
 /// The largest entry of a call whose tool was not started: refused, unknown, or with invalid arguments.
 pub const REFUSED_ENTRY_BYTES_MAX: usize = 8 << 10;
 
-/// How much is kept of each field of a larger one.
-pub const REFUSED_FIELD_BYTES_MAX: usize = 1 << 10;
+/// Number of bytes kept of each field of a larger one.
+pub(crate) const REFUSED_FIELD_BYTES_MAX: usize = 1 << 10;
 
-/// How often the free space of the disk is looked at while nothing is written.
-pub const SPACE_CHECK_EVERY: Duration = Duration::from_secs(10);
+/// Interval of checks of the free space while nothing is written.
+pub(crate) const SPACE_CHECK_EVERY: Duration = Duration::from_secs(10);
 
-/// How many entries are kept in memory while the log cannot be written.
-pub const BACKLOG_ENTRIES_MAX: usize = 10_000;
+/// Maximum number of entries kept in memory while the log cannot be written.
+pub(crate) const BACKLOG_ENTRIES_MAX: usize = 10_000;
 
-/// How many bytes of entries are kept in memory while the log cannot be written.
-pub const BACKLOG_BYTES_MAX: usize = 16 << 20;
+/// Maximum size of entries kept in memory while the log cannot be written.
+pub(crate) const BACKLOG_BYTES_MAX: usize = 16 << 20;
 
 /// A write that takes longer counts as a failure of the log. Half a second, so that a call ends within
 /// a second of its timeout even if the log hangs.
-pub const STALL_AFTER: Duration = Duration::from_millis(500);
+pub(crate) const STALL_AFTER: Duration = Duration::from_millis(500);
 
-/// How often the watch looks at the write in progress. A runtime lacks the worker that writes for at
-/// most twice as long before another one replaces it.
-pub const WATCH_EVERY: Duration = Duration::from_millis(20);
+/// Interval at which the watch checks the write in progress. A runtime lacks the worker that writes
+/// for at most twice as long before another one replaces it.
+pub(crate) const WATCH_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a log that fails is tried again when no call does so.
-pub const RETRY_EVERY: Duration = Duration::from_secs(1);
+/// Interval of retries of a failing log without calls.
+pub(crate) const RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the log looks whether its file was moved away. A look costs as much as a write; a file
-/// that was deleted is noticed without it.
-pub const PATH_CHECK_EVERY: Duration = Duration::from_millis(100);
+/// Interval of checks for a moved or deleted file. A check costs as much as a write.
+pub(crate) const PATH_CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// The log. Clones share one file; the last one to go lets its threads end.
 #[derive(Debug, Clone)]
@@ -113,7 +118,7 @@ pub struct ExecutionLog {
     memory: Option<MemoryBudget>,
 }
 
-/// Where the log is and how it behaves.
+/// The location and behaviour of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
     /// The directory of the files. It is created if needed.
@@ -121,13 +126,13 @@ pub struct LogOptions {
     /// Files with a date more than this many days before the newest are deleted.
     pub retain_days: u32,
     /// The most that all files may have together. The oldest are deleted first. At least
-    /// [`MAX_BYTES_MIN`].
+    /// 1 MiB.
     pub max_bytes: Option<u64>,
-    /// How much of the disk is left free.
+    /// Disk space to keep free.
     pub keep_free: KeepFree,
-    /// What becomes of calls that cannot be recorded.
-    pub on_failure: OnLogFailure,
-    /// When an entry counts as written.
+    /// The handling of calls that cannot be recorded.
+    pub on_failure: LogFailurePolicy,
+    /// The time at which an entry counts as written.
     pub durability: Durability,
 }
 
@@ -139,15 +144,15 @@ impl LogOptions {
             retain_days: RETAIN_DAYS_DEFAULT,
             max_bytes: Some(MAX_BYTES_DEFAULT),
             keep_free: KeepFree::default(),
-            on_failure: OnLogFailure::default(),
+            on_failure: LogFailurePolicy::default(),
             durability: Durability::default(),
         }
     }
 }
 
-/// What becomes of calls that cannot be recorded.
+/// The handling of calls that cannot be recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnLogFailure {
+pub enum LogFailurePolicy {
     /// They are refused: no tool runs without a record.
     #[default]
     Refuse,
@@ -155,13 +160,13 @@ pub enum OnLogFailure {
     Degrade,
 }
 
-/// When an entry counts as written.
+/// The time at which an entry counts as written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the operating system has it: it survives the end of the process.
+    /// Once the operating system has it: it survives the end of the process.
     #[default]
     Os,
-    /// When the disk has it: it survives a power cut. Each batch then waits for an fsync.
+    /// Once the disk has it: it survives a power cut. Each batch then waits for an fsync.
     Disk,
 }
 
@@ -169,8 +174,8 @@ impl ExecutionLog {
     /// Creates the directory if needed, opens today's file, makes sure that it can take an entry
     /// and deletes expired ones.
     ///
-    /// Fails only with [`OnLogFailure::Refuse`]. With [`OnLogFailure::Degrade`] a log that cannot
-    /// be written says so, keeps what it can and tries again, as it does later on.
+    /// Fails only with [`LogFailurePolicy::Refuse`]. With [`LogFailurePolicy::Degrade`] a failing
+    /// log reports the failure, keeps entries in memory within limits and retries.
     pub fn open(
         options: LogOptions,
         redactor: Redactor,
@@ -208,21 +213,35 @@ impl ExecutionLog {
     /// Records `entry`. The future resolves once the line has reached the operating system, or
     /// the disk with [`Durability::Disk`]; the entry is recorded even if the future is dropped.
     ///
-    /// Fails only with [`OnLogFailure::Refuse`]. The entry is then kept in memory all the same and
+    /// Fails only with [`LogFailurePolicy::Refuse`]. The entry is then kept in memory all the same and
     /// written once the log recovers, so it must not be handed in again.
     pub fn append(
         &self,
         entry: &Entry<'_>,
     ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
-        settled(self.handle.0.submit(self.line(entry)), Arc::clone(&self.handle))
+        self.append_among(entry, 1)
+    }
+
+    /// The same, with the number of calls in flight. If there are several, their entries share a write.
+    pub(crate) fn append_among(
+        &self,
+        entry: &Entry<'_>,
+        calls_in_flight: usize,
+    ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
+        let mut line = self.line(entry);
+        let answer = self.handle.0.submit(&mut line, calls_in_flight);
+        line.recycle();
+        settled(answer, Arc::clone(&self.handle))
     }
 
     /// Records `entry` without waiting and without touching the disk: for a guard's `Drop`.
     pub fn append_detached(&self, entry: &Entry<'_>) {
-        self.handle.0.submit_detached(self.line(entry));
+        let mut line = self.line(entry);
+        self.handle.0.submit_detached(&mut line);
+        line.recycle();
     }
 
-    /// Returns an error if no call may run: with [`OnLogFailure::Refuse`], if the last write failed
+    /// Returns an error if no call may run: with [`LogFailurePolicy::Refuse`], if the last write failed
     /// and another attempt, made now, fails too. Costs one atomic load while the log works.
     pub async fn ready(&self) -> Result<(), LogError> {
         match self.handle.0.retry_if_failing() {
@@ -231,17 +250,17 @@ impl ExecutionLog {
         }
     }
 
-    /// Where the log is and how it behaves.
+    /// The location and behaviour of the log.
     pub fn options(&self) -> &LogOptions {
         self.handle.0.options()
     }
 
-    /// What masks secrets in the log, for texts that go elsewhere.
+    /// The redactor of the log, for other output.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// How the log is doing.
+    /// The health of the log.
     pub fn health(&self) -> LogHealth {
         self.handle.0.health()
     }

@@ -1,4 +1,4 @@
-//! What the operator must hear of: a log that fails is never silent, nor does it repeat itself.
+//! Notices for the operator: each failure of the log is reported once.
 
 use super::error::LogError;
 
@@ -10,7 +10,7 @@ pub(super) enum Notice {
     Recovered { entries_lost: u64 },
 }
 
-/// Says what changed.
+/// Reports the changes.
 pub(super) fn report(notices: Vec<Notice>) {
     for notice in notices {
         match notice {

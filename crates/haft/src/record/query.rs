@@ -15,7 +15,7 @@ use super::files::{list, open_to_read, utc_date};
 use super::lines::{NextLine, next_line};
 use crate::envelope::Status;
 
-/// Which calls to show. An empty filter shows all.
+/// Selects calls. An empty filter selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only the call with this id.
@@ -24,9 +24,9 @@ pub struct Filter {
     pub tool: Option<String>,
     /// Only calls that ended so.
     pub status: Option<Status>,
-    /// Only calls at this moment or later.
+    /// Only calls at this time or later.
     pub since: Option<Timestamp>,
-    /// Only calls before this moment.
+    /// Only calls before this time.
     pub until: Option<Timestamp>,
     /// Only calls of this session.
     pub session: Option<String>,
@@ -34,7 +34,7 @@ pub struct Filter {
     pub server: Option<String>,
     /// Only calls of this caller.
     pub caller: Option<String>,
-    /// Only the newest so many of them.
+    /// Maximum number of calls; the newest ones are kept.
     pub limit: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ pub struct Filter {
 /// The files are read while the iterator is, one line at a time. With a limit, the newest files are
 /// looked through here first, as many as it takes, and only where the calls to show stand is held.
 /// A directory that does not exist is a log without entries.
-pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
+pub fn read(dir: &Path, filter: &Filter) -> Result<CallIter, LogError> {
     let files = match list(dir) {
         Ok(files) => files,
         Err(LogError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => vec![],
@@ -51,17 +51,16 @@ pub fn read(dir: &Path, filter: &Filter) -> Result<Calls, LogError> {
     };
     let paths: VecDeque<PathBuf> =
         files.into_iter().filter(|file| filter.covers(file.date)).map(|file| file.path).collect();
-    let calls = Calls { filter: filter.clone(), ..Calls::default() };
+    let calls = CallIter { filter: filter.clone(), ..CallIter::default() };
     match filter.limit {
-        None => Ok(Calls { paths, ..calls }),
+        None => Ok(CallIter { paths, ..calls }),
         Some(limit) => Ok(newest(paths, limit, calls)),
     }
 }
 
-/// The calls that were asked for. Yields an error for each file that cannot be read, and goes on
-/// with the next one.
+/// The selected calls. Yields an error for each unreadable file, and continues with the next one.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct CallIter {
     filter: Filter,
     found: VecDeque<Found>,
     unreadable: VecDeque<LogError>,
@@ -70,23 +69,23 @@ pub struct Calls {
     malformed: u64,
 }
 
-/// Where a call stands. Calls may be large, and there may be many.
+/// The location of a call. Calls may be large, and there may be many.
 #[derive(Debug)]
 struct Found {
     path: Arc<Path>,
     offset: u64,
 }
 
-impl Calls {
-    /// The same calls, the newest first. Only for those that were asked for with a limit: of the
-    /// others nobody knows the last one yet.
+impl CallIter {
+    /// Reverses the order to newest first. Only for a query with a limit: otherwise the last one is
+    /// not known yet.
     #[must_use]
     pub fn newest_first(mut self) -> Self {
         self.found.make_contiguous().reverse();
         self
     }
 
-    /// How many lines so far were no entries: cut off by a full disk, or written by something else.
+    /// The number of invalid lines so far: cut off by a full disk, or written by another program.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -133,7 +132,7 @@ impl Calls {
     }
 }
 
-impl Iterator for Calls {
+impl Iterator for CallIter {
     type Item = Result<LoggedCall, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -161,7 +160,7 @@ impl Iterator for Calls {
 }
 
 impl Filter {
-    /// Whether `call` is one of those asked for.
+    /// Returns true if `call` is selected.
     pub fn matches(&self, call: &LoggedCall) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -176,7 +175,7 @@ impl Filter {
             && self.until.is_none_or(|until| call.timestamp < until)
     }
 
-    /// Whether the file of `date` can hold such calls.
+    /// Returns true if the file of `date` can hold such calls.
     fn covers(&self, date: Date) -> bool {
         self.since.is_none_or(|since| date >= utc_date(since))
             && self.until.is_none_or(|until| date <= utc_date(until))
@@ -187,7 +186,7 @@ impl Filter {
 struct OpenLog {
     path: Arc<Path>,
     reader: BufReader<File>,
-    /// How far it was read, and where the last line began.
+    /// The current offset, and the start of the last line.
     offset: u64,
     line_starts: u64,
     line: Vec<u8>,
@@ -206,7 +205,7 @@ impl OpenLog {
         }
     }
 
-    /// The call that stands at an offset; nothing where the file says something else by now.
+    /// The call at an offset; `None` if the file has changed since.
     fn line_at(&mut self, offset: u64) -> Result<Option<Box<LoggedCall>>, LogError> {
         let read = self.reader.seek(SeekFrom::Start(offset));
         let read = read.and_then(|_| next_line(&mut self.reader, &mut self.line));
@@ -218,7 +217,7 @@ impl OpenLog {
     }
 }
 
-/// What one line turned out to be.
+/// The content of one line.
 pub(super) enum Parsed {
     Call(Box<LoggedCall>),
     Blank,
@@ -233,7 +232,7 @@ pub(super) fn parse(line: &[u8]) -> Parsed {
 }
 
 /// Fills `calls` with the newest `limit`, going back file by file until there are enough.
-fn newest(paths: VecDeque<PathBuf>, limit: usize, mut calls: Calls) -> Calls {
+fn newest(paths: VecDeque<PathBuf>, limit: usize, mut calls: CallIter) -> CallIter {
     for path in paths.into_iter().rev() {
         let room = limit - calls.found.len();
         if room == 0 {

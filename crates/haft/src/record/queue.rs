@@ -1,59 +1,64 @@
-//! What waits to be written, who waits for it, and how the log is doing. Bookkeeping only: it
-//! writes nothing, and one lock guards it all.
+//! The queue of lines, its waiters, and the health of the log. Bookkeeping only: it writes nothing,
+//! and one lock guards it all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::batch::Batch;
+use super::clock::Clock;
 use super::error::LogError;
 use super::health::{LogHealth, LowSpace};
 use super::line::Line;
 use super::notice::Notice;
 use super::sink::Written;
 use super::space::part_bytes_max;
-use super::{Limits, LogOptions, OnLogFailure};
+use super::{Limits, LogFailurePolicy, LogOptions};
 
 /// The most that goes out in one write, unless a single line is longer. Files with a smaller limit get
 /// smaller batches.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// Somebody who waits for a line or for the whole queue.
+/// A waiter for a line or for the whole queue.
 pub(super) type Waiter = oneshot::Sender<Result<(), LogError>>;
 
 /// Lines in the order they came, and the state of the log.
 #[derive(Debug)]
 pub(super) struct Queue {
-    on_failure: OnLogFailure,
+    on_failure: LogFailurePolicy,
     limits: Limits,
     batch_bytes_max: usize,
     /// Present if the disk is nearly full.
     pub(super) low_space: Option<LowSpace>,
-    pending: VecDeque<(Line, Option<Waiter>)>,
-    pending_bytes: usize,
-    /// Who waits for the lines that are being written.
-    in_flight: Vec<Option<Waiter>>,
-    /// Who waits for the queue to be empty.
+    pending: Batch,
+    /// The waiters of the pending lines, one for each.
+    waiters: VecDeque<Option<Waiter>>,
+    /// The waiters of the lines that are being written.
+    in_flight: VecDeque<Option<Waiter>>,
+    /// An empty batch with its buffer.
+    spare: Batch,
+    /// Waiters for an empty queue.
     flushes: Vec<Waiter>,
-    /// Who waits for the outcome of the next attempt, while the log fails.
+    /// Waiters for the result of the next attempt, while the log fails.
     retries: Vec<Waiter>,
-    trouble: Option<Trouble>,
-    /// Copies whether there is trouble, for those who look without the lock.
+    failure: Option<FailureState>,
+    /// A copy of the failure flag, for readers without the lock.
     failing: Arc<AtomicBool>,
     entries_lost: u64,
     notices: Vec<Notice>,
     /// At most one thread writes at a time.
     pub(super) turn: Turn,
-    claims: u64,
-    /// The runtime whose worker writes.
-    pub(super) runtime: Option<Handle>,
-    /// The writer thread is asked to write.
+    /// The task that writes on a worker of a runtime.
+    pub(super) flusher: Option<Flusher>,
+    /// A request to the writer thread.
     pub(super) wanted: bool,
-    /// The watch thread is awake and looks at `turn`.
+    /// True while the watch thread is awake and checks `turn`.
     pub(super) watched: bool,
     /// The last handle is gone.
     pub(super) stopped: bool,
@@ -64,14 +69,35 @@ pub(super) struct Queue {
 pub(super) enum Turn {
     /// No thread has it.
     Free,
-    /// A task of a runtime has it and has not started to write.
-    Claimed { claim: u64, since: Instant },
+    /// The flusher has it and has not started to write.
+    Claimed { since: Instant },
     /// A thread is writing.
-    Writing { since: Instant },
+    Writing { since: Instant, by: Thread },
+}
+
+/// The kind of thread that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thread {
+    /// A worker of a runtime. The runtime lacks it while the disk hangs.
+    Worker,
+    /// A thread of the log.
+    Own,
+}
+
+/// The task that writes on a worker of a runtime. There is at most one.
+#[derive(Debug)]
+pub(super) struct Flusher {
+    pub(super) runtime: Handle,
+    /// None until the task was polled for the first time. It then looks at the turn unasked.
+    pub(super) waker: Option<Waker>,
+    /// Returns whether other calls are in flight, so that more lines are about to come.
+    pub(super) in_company: bool,
+    /// The task did not start to write in time. The writer thread replaces it until it does.
+    pub(super) is_late: bool,
 }
 
 #[derive(Debug)]
-struct Trouble {
+struct FailureState {
     since: Timestamp,
     error: LogError,
     loss_reported: bool,
@@ -85,45 +111,46 @@ impl Queue {
             limits,
             batch_bytes_max: BATCH_BYTES_MAX.min(part),
             low_space: None,
-            pending: VecDeque::new(),
-            pending_bytes: 0,
-            in_flight: Vec::new(),
+            pending: Batch::default(),
+            waiters: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            spare: Batch::default(),
             flushes: Vec::new(),
             retries: Vec::new(),
-            trouble: None,
+            failure: None,
             failing,
             entries_lost: 0,
             notices: Vec::new(),
             turn: Turn::Free,
-            claims: 0,
-            runtime: None,
+            flusher: None,
             wanted: false,
             watched: false,
             stopped: false,
         }
     }
 
-    /// Adds a line. While the log works there is no limit, because every line is on its way out;
-    /// while it fails the backlog is bounded and the newest line is the one that is lost, so that
-    /// what is kept has no gaps.
-    pub(super) fn push(&mut self, line: Line, waiter: Option<Waiter>) {
-        self.pending_bytes += line.text.len();
-        self.pending.push_back((line, waiter));
-        if self.is_stalled()
-            && let Some(trouble) = &self.trouble
-            && let Some((_, waiter)) = self.pending.back_mut()
-        {
-            // The one who could write is stuck, so there is nothing to wait for.
-            let answer = on_trouble(self.on_failure, &trouble.error);
-            waiter.take().map(|waiter| waiter.send(answer));
-        }
+    /// Adds a line. While the log works there is no limit, because every line is being written;
+    /// while it fails the backlog is bounded and the newest line is dropped, so that the backlog
+    /// has no gaps.
+    pub(super) fn push(&mut self, line: &mut Line, waiter: Option<Waiter>) {
+        self.pending.push(line);
+        let waiter = match &self.failure {
+            // The thread that could write is stuck, so there is nothing to wait for.
+            Some(failure) if self.is_stalled() => {
+                let answer = on_failing_log(self.on_failure, &failure.error);
+                waiter.map(|waiter| waiter.send(answer));
+                None
+            }
+            _ => waiter,
+        };
+        self.waiters.push_back(waiter);
         self.trim();
     }
 
-    /// Asks to be told when everything is written. A log that hangs answers at once.
+    /// Registers a waiter for an empty queue. A hanging log answers at once.
     pub(super) fn flush(&mut self, waiter: Waiter) {
-        match &self.trouble {
-            Some(trouble) if self.is_stalled() => drop(waiter.send(Err(trouble.error.clone()))),
+        match &self.failure {
+            Some(failure) if self.is_stalled() => drop(waiter.send(Err(failure.error.clone()))),
             _ => self.flushes.push(waiter),
         }
     }
@@ -131,106 +158,96 @@ impl Queue {
     /// Registers a waiter for the outcome of the next attempt to write. A log that works, or
     /// hangs, answers at once.
     pub(super) fn retry(&mut self, waiter: Waiter) {
-        match &self.trouble {
+        match &self.failure {
             None => drop(waiter.send(Ok(()))),
-            Some(trouble) if self.is_stalled() => drop(waiter.send(Err(trouble.error.clone()))),
+            Some(failure) if self.is_stalled() => drop(waiter.send(Err(failure.error.clone()))),
             Some(_) => self.retries.push(waiter),
         }
     }
 
-    /// Gives the turn to a task of `runtime`, which [starts](Self::start_writing) it.
-    pub(super) fn claim(&mut self, runtime: Handle) -> u64 {
-        self.claims += 1;
-        self.turn = Turn::Claimed { claim: self.claims, since: Instant::now() };
-        self.runtime = Some(runtime);
-        self.claims
+    /// Gives the turn to the flusher.
+    pub(super) fn claim(&mut self) {
+        self.turn = Turn::Claimed { since: Instant::now() };
     }
 
-    /// Whether the turn still belongs to this claim. The watch takes it from a task that does not
-    /// start.
-    pub(super) fn holds(&self, number: u64) -> bool {
-        matches!(self.turn, Turn::Claimed { claim, .. } if claim == number)
-    }
-
-    /// Marks the start of a write.
-    pub(super) fn start_writing(&mut self) {
-        self.turn = Turn::Writing { since: Instant::now() };
-    }
-
-    /// Takes the turn from a task that has not started, for the writer thread.
+    /// Takes the turn from a flusher that has not started, for the writer thread.
     pub(super) fn revoke_claim(&mut self) {
         self.turn = Turn::Free;
-        self.runtime = None;
         self.wanted = true;
+        if let Some(flusher) = &mut self.flusher {
+            flusher.is_late = true;
+        }
     }
 
-    /// Takes the lines of the next write. Those who wait for them stay here, so that they can be
-    /// answered even if the write hangs.
-    pub(super) fn take_batch(&mut self) -> Vec<Line> {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while let Some((line, _)) = self.pending.front() {
-            bytes += line.text.len();
-            if bytes > self.batch_bytes_max && !batch.is_empty() {
-                break;
-            }
-            if let Some((line, waiter)) = self.pending.pop_front() {
-                self.pending_bytes -= line.text.len();
-                self.in_flight.push(waiter);
-                batch.push(line);
-            }
+    /// Takes the lines of the next write. Their waiters stay here, so that they can be answered even if
+    /// the write hangs.
+    pub(super) fn take_batch(&mut self) -> Batch {
+        let mut batch = std::mem::take(&mut self.spare);
+        self.pending.move_front(&mut batch, self.batch_bytes_max);
+        if self.pending.is_empty() {
+            std::mem::swap(&mut self.in_flight, &mut self.waiters);
+        } else {
+            self.in_flight.extend(self.waiters.drain(..batch.len()));
         }
         batch
     }
 
-    /// Takes note of what became of a batch. Lines that were not stored are kept in their place.
-    pub(super) fn settle(&mut self, batch: Vec<Line>, written: Written, now: Timestamp) {
+    /// Takes note of the outcome of a batch, and returns the answers to send. Lines that were not stored are
+    /// kept in their place. The state changes before any waiter is answered: one that learns of a failure
+    /// and then asks whether the log is ready must not be let through.
+    pub(super) fn settle(
+        &mut self,
+        mut batch: Batch,
+        written: Written,
+        clock: &dyn Clock,
+    ) -> Answers {
         let Written { stored, safe, problem } = written;
         let waiters = std::mem::take(&mut self.in_flight);
-        for line in batch.into_iter().skip(stored).rev() {
-            self.pending_bytes += line.text.len();
-            self.pending.push_front((line, None));
+        if stored < batch.len() {
+            let kept = batch.len() - stored;
+            self.pending.put_back(&mut batch, stored);
+            (0..kept).for_each(|_| self.waiters.push_front(None));
         }
-        // The state changes before anybody is answered: who learns of a failure and then asks
-        // whether the log is ready must not be told that it is.
+        batch.clear();
+        self.spare = batch;
         match &problem {
-            Some(error) => self.fail(error, now),
+            Some(error) => self.fail(error, clock),
             None => self.recover(),
         }
         self.trim();
-        for (index, waiter) in waiters.into_iter().enumerate() {
-            let answer = match &problem {
-                Some(error) if index >= safe => on_trouble(self.on_failure, error),
-                _ => Ok(()),
-            };
-            waiter.map(|waiter| waiter.send(answer));
+        Answers { waiters, safe, problem, on_failure: self.on_failure }
+    }
+
+    /// Takes the empty list of answers back, for the next batch.
+    pub(super) fn keep(&mut self, waiters: VecDeque<Option<Waiter>>) {
+        if self.in_flight.is_empty() {
+            self.in_flight = waiters;
         }
     }
 
-    /// Takes note that the write under way hangs, and lets go everyone who waits.
-    pub(super) fn stall(&mut self, error: &LogError, now: Timestamp) {
-        self.fail(error, now);
-        let pending = self.pending.iter_mut().filter_map(|(_, waiter)| waiter.take());
+    /// Records that the running write hangs, and releases all waiters.
+    pub(super) fn stall(&mut self, error: &LogError, clock: &dyn Clock) {
+        self.fail(error, clock);
+        let pending = self.waiters.iter_mut().filter_map(Option::take);
         let in_flight = self.in_flight.iter_mut().filter_map(Option::take);
         for waiter in pending.chain(in_flight) {
-            let _ = waiter.send(on_trouble(self.on_failure, error));
+            let _ = waiter.send(on_failing_log(self.on_failure, error));
         }
         for waiter in self.flushes.drain(..).chain(self.retries.drain(..)) {
             let _ = waiter.send(Err(error.clone()));
         }
     }
 
-    /// Ends a turn of writing. Whoever waits for an empty queue is told if it is, or if it will
-    /// not be soon.
+    /// Ends a turn of writing. Notifies the waiters for an empty queue if it is empty, or if it
+    /// will not be soon.
     pub(super) fn finish(&mut self) {
         self.turn = Turn::Free;
-        self.runtime = None;
         for waiter in self.retries.drain(..) {
-            let _ = waiter.send(self.trouble.as_ref().map_or(Ok(()), |it| Err(it.error.clone())));
+            let _ = waiter.send(self.failure.as_ref().map_or(Ok(()), |it| Err(it.error.clone())));
         }
-        let answer = match &self.trouble {
+        let answer = match &self.failure {
             _ if self.pending.is_empty() => Ok(()),
-            Some(trouble) => Err(trouble.error.clone()),
+            Some(failure) => Err(failure.error.clone()),
             None => return self.wanted = true,
         };
         for waiter in self.flushes.drain(..) {
@@ -238,35 +255,35 @@ impl Queue {
         }
     }
 
-    /// What there is to report. It is taken under the lock and reported without it, because
-    /// whoever listens may be slow.
+    /// Takes the notices. They are taken under the lock and reported without it, because a
+    /// subscriber may be slow.
     pub(super) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Why the log fails, if it does.
+    /// The error of a failing log.
     pub(super) fn problem(&self) -> Option<&LogError> {
-        self.trouble.as_ref().map(|trouble| &trouble.error)
+        self.failure.as_ref().map(|failure| &failure.error)
     }
 
-    /// Whether everything is written.
+    /// Returns true if everything is written.
     pub(super) fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.turn == Turn::Free
     }
 
-    /// Whether lines wait.
+    /// Returns true if lines are queued.
     pub(super) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// How the log is doing.
+    /// The health of the log.
     pub(super) fn health(&self) -> LogHealth {
         let entries_lost = self.entries_lost;
-        match &self.trouble {
+        match &self.failure {
             None => LogHealth::Working { entries_lost, low_space: self.low_space },
-            Some(trouble) => LogHealth::Failing {
-                since: trouble.since,
-                problem: trouble.error.clone(),
+            Some(failure) => LogHealth::Failing {
+                since: failure.since,
+                problem: failure.error.clone(),
                 entries_kept: self.pending.len() + self.in_flight.len(),
                 entries_lost,
             },
@@ -279,18 +296,19 @@ impl Queue {
     }
 
     /// Takes note that the log cannot be written.
-    pub(super) fn fail(&mut self, error: &LogError, now: Timestamp) {
+    pub(super) fn fail(&mut self, error: &LogError, clock: &dyn Clock) {
         self.failing.store(true, Ordering::Release);
-        if let Some(trouble) = &mut self.trouble {
-            trouble.error = error.clone();
+        if let Some(failure) = &mut self.failure {
+            failure.error = error.clone();
             return;
         }
-        self.trouble = Some(Trouble { since: now, error: error.clone(), loss_reported: false });
+        self.failure =
+            Some(FailureState { since: clock.now(), error: error.clone(), loss_reported: false });
         self.notices.push(Notice::Failing(error.clone()));
     }
 
     fn recover(&mut self) {
-        if self.trouble.take().is_some() {
+        if self.failure.take().is_some() {
             self.failing.store(false, Ordering::Release);
             self.notices.push(Notice::Recovered { entries_lost: self.entries_lost });
         }
@@ -299,49 +317,75 @@ impl Queue {
     /// Drops the newest lines until the backlog is within its limits, if the log fails.
     fn trim(&mut self) {
         let Limits { backlog_entries_max, backlog_bytes_max, .. } = self.limits;
-        let Some(trouble) = &mut self.trouble else {
+        let Some(failure) = &mut self.failure else {
             return;
         };
-        while (self.pending.len() > backlog_entries_max || self.pending_bytes > backlog_bytes_max)
-            && let Some((line, waiter)) = self.pending.pop_back()
+        while (self.pending.len() > backlog_entries_max || self.pending.bytes() > backlog_bytes_max)
+            && self.pending.pop()
         {
-            self.pending_bytes -= line.text.len();
             self.entries_lost += 1;
-            let answer = on_trouble(self.on_failure, &trouble.error);
-            waiter.map(|waiter| waiter.send(answer));
-            if !std::mem::replace(&mut trouble.loss_reported, true) {
+            let answer = on_failing_log(self.on_failure, &failure.error);
+            self.waiters.pop_back().flatten().map(|waiter| waiter.send(answer));
+            if !std::mem::replace(&mut failure.loss_reported, true) {
                 self.notices.push(Notice::Losing { entries_kept: self.pending.len() });
             }
         }
     }
 }
 
-/// What the caller of a line that is not in the file is told.
-fn on_trouble(on_failure: OnLogFailure, error: &LogError) -> Result<(), LogError> {
+/// The answers to those who wait for the lines of a batch. They are sent without the lock, because each
+/// wakes a task.
+#[derive(Debug)]
+pub(super) struct Answers {
+    waiters: VecDeque<Option<Waiter>>,
+    safe: usize,
+    problem: Option<LogError>,
+    on_failure: LogFailurePolicy,
+}
+
+impl Answers {
+    /// Sends them all. Returns the empty list.
+    pub(super) fn send(self) -> VecDeque<Option<Waiter>> {
+        let Self { mut waiters, safe, problem, on_failure } = self;
+        for (index, waiter) in waiters.drain(..).enumerate() {
+            let Some(waiter) = waiter else { continue };
+            let _ = waiter.send(match &problem {
+                Some(error) if index >= safe => on_failing_log(on_failure, error),
+                _ => Ok(()),
+            });
+        }
+        waiters
+    }
+}
+
+/// The result for the caller of a line that is not in the file.
+fn on_failing_log(on_failure: LogFailurePolicy, error: &LogError) -> Result<(), LogError> {
     match on_failure {
-        OnLogFailure::Refuse => Err(error.clone()),
-        OnLogFailure::Degrade => Ok(()),
+        LogFailurePolicy::Refuse => Err(error.clone()),
+        LogFailurePolicy::Degrade => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::SystemClock;
     use super::*;
 
-    /// Trouble, loss and recovery are each reported once, however many entries they meet.
+    /// Failure, loss and recovery are each reported once, whatever the number of entries.
     #[test]
     fn changes_are_reported_once() {
         let limits = Limits { backlog_entries_max: 1, ..Limits::default() };
-        let options = LogOptions { on_failure: OnLogFailure::Degrade, ..LogOptions::new("unused") };
+        let options =
+            LogOptions { on_failure: LogFailurePolicy::Degrade, ..LogOptions::new("unused") };
         let mut queue = Queue::new(&options, limits, Arc::default());
         let error = || LogError::write("log".as_ref(), std::io::ErrorKind::StorageFull.into());
         for full in [true, true, true, false, false] {
             let date = jiff::civil::date(2026, 7, 15);
-            queue.push(Line { date, text: "{}\n".into(), memory: None }, None);
+            queue.push(&mut Line { date, text: "{}\n".into(), memory: None }, None);
             let batch = queue.take_batch();
             let stored = if full { 0 } else { batch.len() };
             let written = Written { stored, safe: stored, problem: full.then(error) };
-            queue.settle(batch, written, Timestamp::UNIX_EPOCH);
+            queue.settle(batch, written, &SystemClock).send();
         }
         let reports = queue.take_notices();
         assert!(

@@ -1,9 +1,9 @@
-//! Whether a file can take an entry, found out without leaving anything in the log.
+//! Checks that a file can take an entry, without changing the log.
 
 use std::fs::File;
 use std::io::{self, Write};
 
-/// What an ordinary entry fits into. Longer ones may still meet a full disk.
+/// The size of an ordinary entry. Longer ones may still meet a full disk.
 pub(super) const ROOM_BYTES: u64 = 4096;
 
 /// Fails where the next entry would. Nothing that a reader could see is written to a regular file,
@@ -38,7 +38,7 @@ fn reserve(file: &File, _: u64) -> io::Result<()> {
 fn count_free(file: &File) -> io::Result<()> {
     let disk = rustix::fs::fstatvfs(file)?;
     let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
-    // A file system that counts no blocks at all says nothing by having none free.
+    // A file system that reports no blocks at all is not full.
     if disk.f_blocks > 0 && free_bytes < ROOM_BYTES {
         return Err(io::ErrorKind::StorageFull.into());
     }

@@ -27,7 +27,7 @@ pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_jso
     serde_json::to_string(&call)
 }
 
-/// The beginning of a text that is too long, with a note of how long it was.
+/// The beginning of a string that is too long, with a note of its length.
 fn beginning(text: &str, kept_bytes: usize) -> Option<String> {
     let kept = text.floor_char_boundary(kept_bytes);
     let gone = text.len() - kept;

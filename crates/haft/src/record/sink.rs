@@ -4,20 +4,20 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
 
+use super::batch::Batch;
 use super::error::LogError;
 use super::files::{LogFile, delete_expired, list};
 use super::health::LowSpace;
-use super::line::Line;
-use super::open_file::{OpenFile, look};
+use super::open_file::OpenFile;
 use super::room::{ROOM_BYTES, prove_room};
 use super::space::{Space, part_bytes_max};
 use super::{Durability, Limits, LogOptions};
 
-/// How often one batch is tried again after a short write or a deleted file, before that counts
+/// Maximum number of attempts at one batch after a short write or a deleted file, before it counts
 /// as a failure.
 const ATTEMPTS_MAX: u32 = 4;
 
@@ -34,17 +34,16 @@ pub(super) struct Sink {
     /// The newest date seen so far. Only a newer one deletes expired files.
     newest: Date,
     open: Option<OpenFile>,
-    buffer: Vec<u8>,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// How many lines, from the first, are in the file and must not be written again.
+    /// Number of lines, from the first, that are in the file and must not be written again.
     pub(super) stored: usize,
-    /// How many of them are as safe as was asked for.
+    /// Number of lines that are as durable as requested.
     pub(super) safe: usize,
-    /// Why it was not all of them.
+    /// The reason why it was not all of them.
     pub(super) problem: Option<LogError>,
 }
 
@@ -60,22 +59,24 @@ impl Sink {
             space: Space::new(options.max_bytes, options.keep_free),
             newest: today,
             open: None,
-            buffer: Vec::new(),
         }
     }
 
     /// Opens the file of the newest date, proves that it takes entries, and deletes expired ones.
     /// The proof is for a process that makes one call: it has no earlier write to judge by.
     pub(super) fn open(&mut self) -> Result<(), LogError> {
-        let open = self.file_of(self.newest)?;
+        let open = self.file_of(self.newest, Instant::now())?;
         prove_room(&open.file).map_err(|error| LogError::write(&open.name.path, error))?;
         delete_expired(&self.dir, self.newest, self.retain_days);
-        self.inspect_space()
+        let space = self.inspect_space();
+        // The first entry may come much later.
+        self.open.iter_mut().for_each(OpenFile::expire_check);
+        space
     }
 
-    /// Looks whether the next entry may be written, and deletes old files if it may not.
+    /// Checks if the next entry may be written, and deletes old files if not.
     pub(super) fn inspect_space(&mut self) -> Result<(), LogError> {
-        self.make_room(self.newest, ROOM_BYTES)
+        self.make_room(self.newest, ROOM_BYTES, Instant::now())
     }
 
     /// Present if the disk is nearly full.
@@ -83,11 +84,16 @@ impl Sink {
         self.space.low
     }
 
-    /// Appends `lines`, each to the file of its date: one write for each run of equal dates.
-    pub(super) fn write(&mut self, lines: &[Line]) -> Written {
+    /// Appends the lines of `batch`, each to the file of its date: one write for each run of equal dates.
+    pub(super) fn write(&mut self, batch: &Batch, now: Instant) -> Written {
         let mut written = Written::default();
-        for run in lines.chunk_by(|a, b| a.date == b.date) {
-            let part = self.write_run(run[0].date, run);
+        let (mut first, mut start) = (0, 0);
+        while let Some(date) = batch.date(first) {
+            let lines = batch.run_of_date(first, date);
+            let bytes: usize = batch.lengths(lines.clone()).sum();
+            let text = batch.text(start..start + bytes);
+            (first, start) = (lines.end, start + bytes);
+            let part = self.write_run(date, text, batch.lengths(lines), now);
             written.stored += part.stored;
             written.safe += part.safe;
             written.problem = part.problem;
@@ -99,29 +105,39 @@ impl Sink {
     }
 
     /// Finds out whether the file can be written, by an empty line, which readers skip.
-    pub(super) fn probe(&mut self) -> Result<(), LogError> {
-        let line = Line { date: self.newest, text: "\n".into(), memory: None };
-        self.write(&[line]).problem.map_or(Ok(()), Err)
+    pub(super) fn probe(&mut self, now: Instant) -> Result<(), LogError> {
+        let written = self.write_run(self.newest, b"\n", std::iter::once(1), now);
+        written.problem.map_or(Ok(()), Err)
     }
 
-    fn write_run(&mut self, date: Date, lines: &[Line]) -> Written {
-        let mut stored = 0;
-        let bytes: usize = lines.iter().map(|line| line.text.len()).sum();
-        let bytes = bytes as u64;
-        if self.space.is_due(bytes)
-            && let Err(problem) = self.make_room(date, bytes)
+    /// Appends lines of one date. `lengths` has the length of each.
+    fn write_run(
+        &mut self,
+        date: Date,
+        mut text: &[u8],
+        mut lengths: impl Iterator<Item = usize> + Clone,
+        now: Instant,
+    ) -> Written {
+        let bytes = text.len() as u64;
+        if self.space.is_due(bytes, now)
+            && let Err(problem) = self.make_room(date, bytes, now)
         {
             return Written { problem: Some(problem), ..Written::default() };
         }
         self.space.count(bytes);
+        let mut stored = 0;
         for _ in 0..ATTEMPTS_MAX {
-            match self.write_once(date, &lines[stored..]) {
-                Ok(count) => stored += count,
+            let count = match self.write_once(date, text, now) {
+                Ok(count) => count,
                 Err(problem) => {
                     return Written { stored, safe: stored, problem: Some(problem) };
                 }
-            }
-            if stored == lines.len() {
+            };
+            let complete = complete_lines(lengths.clone(), count);
+            stored += complete;
+            let bytes: usize = lengths.by_ref().take(complete).sum();
+            text = &text[bytes..];
+            if text.is_empty() {
                 return self.make_safe(stored);
             }
         }
@@ -130,36 +146,32 @@ impl Sink {
         Written { stored, safe: stored, problem: Some(problem) }
     }
 
-    /// One write(2). Answers how many lines the file now holds completely.
-    fn write_once(&mut self, date: Date, lines: &[Line]) -> Result<usize, LogError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let open = self.file_of(date)?;
-        buffer.clear();
-        let mend = usize::from(open.torn);
-        buffer.extend_from_slice(&b"\n"[..mend]);
-        for line in lines {
-            buffer.extend_from_slice(line.text.as_bytes());
-        }
-
-        let outcome = retry_interrupted(|| open.file.write(&buffer))
-            .and_then(|count| Ok((count, look(&open.file)?)));
-        let (count, seen) = match outcome {
-            Ok(outcome) => outcome,
+    /// One write(2). Returns how many bytes of `text` the file now holds.
+    fn write_once(&mut self, date: Date, text: &[u8], now: Instant) -> Result<usize, LogError> {
+        let open = self.file_of(date, now)?;
+        let written = if open.torn {
+            let repaired = [b"\n", text].concat();
+            retry_interrupted(|| open.file.write(&repaired))
+        } else {
+            retry_interrupted(|| open.file.write(text))
+        };
+        let count = match written {
+            Ok(count) => count,
             Err(error) => {
                 let problem = LogError::write(&open.name.path, error);
                 self.open = None; // The next attempt looks at the path afresh.
                 return Err(problem);
             }
         };
-        open.torn = buffer[..count].last().map_or(open.torn, |last| *last != b'\n');
-        open.bytes = seen.bytes;
-        if seen.names == 0 {
-            // Deleted between the look at the path and the write: nobody can read these lines.
-            self.open = None;
-            return Ok(0);
-        }
-        self.buffer = buffer;
-        Ok(complete_lines(lines, count.saturating_sub(mend)))
+        let count = if open.torn && count > 0 {
+            open.torn = false;
+            count - 1
+        } else {
+            count
+        };
+        open.bytes += count as u64;
+        open.torn = text[..count].last().map_or(open.torn, |last| *last != b'\n');
+        Ok(count)
     }
 
     fn make_safe(&mut self, stored: usize) -> Written {
@@ -175,27 +187,32 @@ impl Sink {
         }
     }
 
-    fn make_room(&mut self, date: Date, incoming: u64) -> Result<(), LogError> {
-        let current = self.file_of(date)?.name.clone();
+    fn make_room(&mut self, date: Date, incoming: u64, now: Instant) -> Result<(), LogError> {
+        let current = self.file_of(date, now)?.name.clone();
         self.space.make_room(&self.dir, &current, incoming)
     }
 
     /// The file of `date`, opened again if it is full or the path no longer leads to it.
-    fn file_of(&mut self, date: Date) -> Result<&mut OpenFile, LogError> {
-        let (check_every, bytes_max) = (self.path_check_every, self.part_bytes_max);
-        let kept = self.open.take().and_then(|mut open| {
-            let is_right = open.name.date == date && open.bytes < bytes_max;
-            (is_right && open.is_at_its_path(check_every)).then_some(open)
-        });
-        let open = match kept {
-            Some(open) => open,
-            None => self.open_last_part(date)?,
+    fn file_of(&mut self, date: Date, now: Instant) -> Result<&mut OpenFile, LogError> {
+        self.leave_if_gone(now);
+        let is_right = |open: &OpenFile| open.name.date == date && open.bytes < self.part_bytes_max;
+        let open = match self.open.take() {
+            Some(open) if is_right(&open) => open,
+            Some(_) | None => self.open_last_part(date)?,
         };
         if date > self.newest {
             self.newest = date;
             delete_expired(&self.dir, date, self.retain_days);
         }
         Ok(self.open.insert(open))
+    }
+
+    /// Closes the file if its path no longer leads to it.
+    fn leave_if_gone(&mut self, now: Instant) {
+        let every = self.path_check_every;
+        if self.open.as_mut().is_some_and(|open| !open.is_in_place(every, now)) {
+            self.open = None;
+        }
     }
 
     /// The newest part of a day that is not full. Other processes that share the directory write to it
@@ -247,17 +264,16 @@ fn sync_dir(dir: &Path, durability: Durability) -> io::Result<()> {
     }
 }
 
-/// How many of `lines` the first `count` bytes hold. The last one may lack its newline: the next
-/// write supplies it.
-fn complete_lines(lines: &[Line], count: usize) -> usize {
+/// Number of lines of these lengths within the first `count` bytes. The last one may lack its newline: the
+/// next write supplies it.
+fn complete_lines(lengths: impl Iterator<Item = usize>, count: usize) -> usize {
     if count == 0 {
         return 0;
     }
     let mut end = 0;
-    lines
-        .iter()
-        .take_while(|line| {
-            end += line.text.len();
+    lengths
+        .take_while(|length| {
+            end += length;
             end <= count + 1
         })
         .count()
@@ -274,13 +290,13 @@ fn retry_interrupted<T>(mut step: impl FnMut() -> io::Result<T>) -> io::Result<T
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, complete_lines};
+    use super::complete_lines;
 
     #[test]
     fn a_line_cut_short_is_written_again_unless_only_its_newline_is_missing() {
-        let date = jiff::civil::date(2026, 7, 15);
-        let lines = ["{1}\n", "{22}\n"].map(|text| Line { date, text: text.into(), memory: None });
-        let complete: Vec<usize> = (0..=9).map(|count| complete_lines(&lines, count)).collect();
+        let lines = ["{1}\n", "{22}\n"].map(str::len);
+        let complete: Vec<usize> =
+            (0..=9).map(|count| complete_lines(lines.into_iter(), count)).collect();
         assert_eq!(complete, [0, 0, 0, 1, 1, 1, 1, 1, 2, 2]);
     }
 }

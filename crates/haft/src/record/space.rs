@@ -1,4 +1,4 @@
-//! How much of the disk the log takes. The oldest files go first.
+//! Disk space of the log. The oldest files are deleted first.
 
 use std::fs;
 use std::path::Path;
@@ -8,37 +8,33 @@ use super::error::LogError;
 use super::files::{LogFile, list};
 use super::health::LowSpace;
 
-/// `log.keep_free` unless the configuration says otherwise: so many bytes, or so many percent of the
-/// disk if that is less.
+/// Default of `log.keep_free`: this many bytes, or this percentage of the disk if that is less.
 pub const KEEP_FREE_BYTES_DEFAULT: u64 = 64 << 20;
-/// See [`KEEP_FREE_BYTES_DEFAULT`].
+/// See `KEEP_FREE_BYTES_DEFAULT`.
 pub const KEEP_FREE_PERCENT_DEFAULT: u64 = 1;
 
-/// `log.max_bytes` unless the configuration says otherwise.
+/// Default of `log.max_bytes`.
 pub const MAX_BYTES_DEFAULT: u64 = 10 << 30;
 
-/// The smallest `log.max_bytes`: the newest entries of every call still fit.
-pub const MAX_BYTES_MIN: u64 = 1 << 20;
-
-/// How many parts `log.max_bytes` is divided into. A part is the least that is deleted at once.
+/// Number of parts of `log.max_bytes`. A part is the least that is deleted at once.
 const PARTS: u64 = 4;
 
-/// A log whose disk has less than so many times `log.keep_free` left raises an alarm.
+/// A log whose disk has less than this multiple of `log.keep_free` left raises an alarm.
 const ALARM_FACTOR: u64 = 2;
 
-/// How often the space is looked at while the log is written: after so long, or so many bytes.
+/// Interval of space checks while the log is written: a time, or a number of bytes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_AFTER_BYTES: u64 = 16 << 20;
 
-/// How much of the disk the log leaves free.
+/// Disk space that the log keeps free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KeepFree {
-    /// [`KEEP_FREE_BYTES_DEFAULT`], or [`KEEP_FREE_PERCENT_DEFAULT`] percent of a small disk.
+    /// `KEEP_FREE_BYTES_DEFAULT`, or `KEEP_FREE_PERCENT_DEFAULT` percent of a small disk.
     #[default]
     Auto,
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many percent of the disk.
+    /// A percentage of the disk.
     Percent(u8),
 }
 
@@ -63,7 +59,7 @@ pub(super) fn part_bytes_max(max_bytes: Option<u64>) -> u64 {
 pub(super) struct Space {
     max_bytes: Option<u64>,
     keep_free: KeepFree,
-    /// When the space was last looked at, and how much may be written until the next look.
+    /// The time of the last check, and the bytes that may be written until the next one.
     looked: Option<Instant>,
     allowance: u64,
     pub(super) low: Option<LowSpace>,
@@ -74,9 +70,10 @@ impl Space {
         Self { max_bytes, keep_free, looked: None, allowance: 0, low: None }
     }
 
-    /// Whether the disk is to be looked at before `incoming` bytes are written.
-    pub(super) fn is_due(&self, incoming: u64) -> bool {
-        incoming > self.allowance || self.looked.is_none_or(|it| it.elapsed() >= LOOK_EVERY)
+    /// Returns true if the disk must be checked before `incoming` bytes are written.
+    pub(super) fn is_due(&self, incoming: u64, now: Instant) -> bool {
+        let is_old = |looked| now.saturating_duration_since(looked) >= LOOK_EVERY;
+        incoming > self.allowance || self.looked.is_none_or(is_old)
     }
 
     /// Counts bytes that are about to be written.
@@ -156,7 +153,7 @@ impl Disk {
         })
     }
 
-    /// A file system that counts no blocks at all says nothing by having none free.
+    /// A file system that reports no blocks at all is not full.
     fn is_counted(self) -> bool {
         self.total > 0
     }

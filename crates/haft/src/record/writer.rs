@@ -1,27 +1,34 @@
-//! Who writes, and when. See the [module](super) for why a worker of the runtime writes.
+//! Scheduling of writes. See the [module](super) for why a worker of the runtime writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
+use super::batch::Batch;
 use super::clock::Clock;
 use super::error::LogError;
 use super::files::utc_date;
+use super::flusher::flush_when_claimed;
 use super::health::LogHealth;
 use super::line::Line;
 use super::notice::report;
-use super::queue::{Queue, Turn};
+use super::queue::{Answers, Flusher, Queue, Thread, Turn};
 use super::sink::{Sink, Written};
-use super::{Durability, Limits, LogOptions, OnLogFailure, lock};
+use super::{Durability, Limits, LogFailurePolicy, LogOptions, lock};
 
-/// How many batches a task of the runtime writes before the writer thread takes over.
+/// Number of batches that the flusher writes before the writer thread takes over.
 const ROUNDS_OF_A_TASK_MAX: u32 = 4;
 
-/// What callers, the writer thread and the watch thread share.
+/// The flusher waits for the lines of other calls if at least this many are in flight. Fewer gain nothing from sharing
+/// a write, and their latency is what counts.
+const COMPANY_MIN: usize = 4;
+
+/// State shared by callers, the writer thread and the watch thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     options: LogOptions,
@@ -32,7 +39,7 @@ pub(super) struct Writer {
     sink: Mutex<Sink>,
     /// Writes on workers of a runtime.
     tasks: TaskTracker,
-    /// Whether the queue is in trouble, for the look before each call.
+    /// True while the queue fails, for the check before each call.
     failing: Arc<AtomicBool>,
     /// Wakes the writer thread.
     work: Condvar,
@@ -51,7 +58,7 @@ impl Writer {
         let failing = Arc::<AtomicBool>::default();
         let mut queue = Queue::new(&options, limits, Arc::clone(&failing));
         let sink = Sink::new(&options, limits, utc_date(clock.now()));
-        queue.start_writing();
+        queue.turn = Turn::Writing { since: Instant::now(), by: Thread::Own };
         queue.watched = true;
         let on_failure = options.on_failure;
         let writer = Arc::new(Self {
@@ -75,8 +82,8 @@ impl Writer {
         let outcome = outcome.recv_timeout(stall_after);
         let outcome = outcome.unwrap_or_else(|_| Err(writer.stalled()));
         match (outcome, on_failure) {
-            (Ok(()), _) | (Err(_), OnLogFailure::Degrade) => Ok(writer),
-            (Err(error), OnLogFailure::Refuse) => {
+            (Ok(()), _) | (Err(_), LogFailurePolicy::Degrade) => Ok(writer),
+            (Err(error), LogFailurePolicy::Refuse) => {
                 writer.stop();
                 Err(error)
             }
@@ -91,52 +98,74 @@ impl Writer {
         queue.low_space = sink.low_space();
         drop(sink);
         let problem = opened.as_ref().err().cloned();
-        queue.settle(Vec::new(), Written { problem, ..Written::default() }, self.clock.now());
+        let written = Written { problem, ..Written::default() };
+        queue.settle(Batch::default(), written, &*self.clock);
         queue.finish();
         let notices = match self.options.on_failure {
             // The caller gets the error.
-            OnLogFailure::Refuse if opened.is_err() => Vec::new(),
-            OnLogFailure::Refuse | OnLogFailure::Degrade => queue.take_notices(),
+            LogFailurePolicy::Refuse if opened.is_err() => Vec::new(),
+            LogFailurePolicy::Refuse | LogFailurePolicy::Degrade => queue.take_notices(),
         };
         drop(queue);
         report(notices);
         opened
     }
 
-    /// Queues `line` and, where the runtime can spare a worker, lets a task there write it.
-    pub(super) fn submit(self: &Arc<Self>, line: Line) -> oneshot::Receiver<Result<(), LogError>> {
+    /// Queues `line` and, if the runtime can spare a worker, lets the flusher write it there.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        line: &mut Line,
+        calls_in_flight: usize,
+    ) -> oneshot::Receiver<Result<(), LogError>> {
         let (waiter, answer) = oneshot::channel();
-        let runtime = self.runtime_to_spare();
+        let may_write_here = self.may_write_here();
         let mut queue = lock(&self.queue);
         queue.push(line, Some(waiter));
-        match runtime {
-            Some(runtime) if queue.turn == Turn::Free => {
-                let claim = queue.claim(runtime.clone());
-                self.wake_watch(&mut queue);
-                drop(queue);
-                let writer = Arc::clone(self);
-                self.tasks.spawn_on(async move { writer.write_claimed(claim) }, &runtime);
-            }
-            _ => self.call_writer(queue),
+        if queue.turn != Turn::Free {
+            // The thread that has the turn looks at the queue again before it stops.
+            return answer;
+        }
+        if !may_write_here || queue.flusher.as_ref().is_some_and(|it| it.is_late) {
+            self.call_writer(queue);
+            return answer;
+        }
+        queue.claim();
+        self.wake_watch(&mut queue);
+        let in_company = calls_in_flight >= COMPANY_MIN;
+        if let Some(flusher) = &mut queue.flusher {
+            flusher.in_company = in_company;
+            let waker = flusher.waker.clone();
+            drop(queue);
+            waker.inspect(Waker::wake_by_ref);
+        } else {
+            self.start_flusher(queue, in_company);
         }
         answer
     }
 
+    fn start_flusher(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>, in_company: bool) {
+        let Ok(runtime) = Handle::try_current() else { return self.call_writer(queue) };
+        let flusher = Flusher { runtime: runtime.clone(), waker: None, in_company, is_late: false };
+        queue.flusher = Some(flusher);
+        drop(queue);
+        self.tasks.spawn_on(flush_when_claimed(Arc::clone(self)), &runtime);
+    }
+
     /// Queues `line` for the writer thread.
-    pub(super) fn submit_detached(&self, line: Line) {
+    pub(super) fn submit_detached(&self, line: &mut Line) {
         let mut queue = lock(&self.queue);
         queue.push(line, None);
         self.call_writer(queue);
     }
 
-    /// Whether calls may run: `None` if they may, or what to wait for.
+    /// Returns `None` if calls may run, otherwise the result to wait for.
     pub(super) fn retry_if_failing(&self) -> Option<oneshot::Receiver<Result<(), LogError>>> {
         if !self.failing.load(Ordering::Acquire) {
             return None;
         }
         match self.options.on_failure {
-            OnLogFailure::Degrade => return None,
-            OnLogFailure::Refuse => {}
+            LogFailurePolicy::Degrade => return None,
+            LogFailurePolicy::Refuse => {}
         }
         let (waiter, answer) = oneshot::channel();
         let mut queue = lock(&self.queue);
@@ -166,51 +195,66 @@ impl Writer {
         answer
     }
 
-    /// What a caller is told whose answer never came.
+    /// The error for a caller whose result never came.
     pub(super) fn gone(&self) -> LogError {
         LogError::write(&self.options.dir, std::io::Error::other("the log's writer is gone"))
     }
 
     /// Lets the threads end once the queue is written.
     pub(super) fn stop(&self) {
-        lock(&self.queue).stopped = true;
+        let mut queue = lock(&self.queue);
+        queue.stopped = true;
+        let flusher = queue.flusher.as_mut().and_then(|it| it.waker.take());
+        drop(queue);
+        flusher.inspect(Waker::wake_by_ref);
         self.work.notify_one();
         self.watch.notify_one();
     }
 
-    /// The task that [`submit`](Self::submit) spawns.
-    fn write_claimed(&self, claim: u64) {
+    /// Writes what is queued if the flusher still has the turn: the watch takes it from one that is late.
+    pub(super) fn write_claimed(&self) {
         let queue = lock(&self.queue);
-        if queue.holds(claim) {
-            self.lead(queue, ROUNDS_OF_A_TASK_MAX);
+        if matches!(queue.turn, Turn::Claimed { .. }) {
+            self.lead(queue, ROUNDS_OF_A_TASK_MAX, Thread::Worker);
         }
+    }
+
+    /// The queue, for the flusher.
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
     }
 
     /// Writes what is queued, for at most `rounds_max` batches. The caller has made sure, under
     /// this very lock, that the turn is its own.
-    fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, rounds_max: u32) {
-        queue.start_writing();
+    fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, rounds_max: u32, by: Thread) {
         self.wake_watch(&mut queue);
         let mut sink = lock(&self.sink);
+        let mut failed = None;
         for round in 0..rounds_max {
             let must_probe = round == 0 && queue.problem().is_some();
             if !queue.has_pending() && !must_probe {
                 break;
             }
+            let now = Instant::now();
+            queue.turn = Turn::Writing { since: now, by };
             let batch = queue.take_batch();
             drop(queue);
             let written = if batch.is_empty() {
-                Written { problem: sink.probe().err(), ..Written::default() }
+                Written { problem: sink.probe(now).err(), ..Written::default() }
             } else {
-                sink.write(&batch)
+                sink.write(&batch, now)
             };
             queue = lock(&self.queue);
             queue.low_space = sink.low_space();
-            queue.settle(batch, written, self.clock.now());
-            queue.start_writing();
+            let answers = queue.settle(batch, written, &*self.clock);
             if queue.problem().is_some() {
+                failed = Some(answers);
                 break;
             }
+            drop(queue);
+            let waiters = answers.send();
+            queue = lock(&self.queue);
+            queue.keep(waiters);
         }
         drop(sink);
         queue.finish();
@@ -219,6 +263,9 @@ impl Writer {
         }
         let notices = queue.take_notices();
         drop(queue);
+        // Not before the turn has ended: a caller that receives the failure may ask for another attempt,
+        // and this one must not answer for it.
+        failed.map(Answers::send);
         report(notices);
     }
 
@@ -231,7 +278,7 @@ impl Writer {
     }
 
     fn call_writer(&self, mut queue: MutexGuard<'_, Queue>) {
-        // Whoever is writing looks at the queue again before it stops.
+        // The current writer checks the queue again before it stops.
         if queue.turn == Turn::Free {
             queue.wanted = true;
             self.work.notify_one();
@@ -241,17 +288,17 @@ impl Writer {
         report(notices);
     }
 
-    /// The runtime whose worker may write, if any. The task that a worker spawns runs there next, so
+    /// Returns true if a worker of this runtime may write. The flusher that a worker wakes runs there next, so
     /// no thread is woken, and a disk that hangs holds the worker but not the call, which other
     /// workers continue. The only worker of a runtime is not lent: its timers would stop, and with
     /// them every timeout. Nor does a worker wait for an fsync. A thread in `block_on` is not a
     /// worker.
-    fn runtime_to_spare(&self) -> Option<Handle> {
+    fn may_write_here(&self) -> bool {
         match self.options.durability {
-            Durability::Disk => None,
+            Durability::Disk => false,
             Durability::Os => {
-                tokio::task::try_id()?;
-                Handle::try_current().ok().filter(|runtime| runtime.metrics().num_workers() > 1)
+                tokio::task::try_id().is_some()
+                    && Handle::try_current().is_ok_and(|it| it.metrics().num_workers() > 1)
             }
         }
     }
@@ -262,7 +309,7 @@ impl Writer {
         loop {
             if queue.wanted && queue.turn == Turn::Free {
                 queue.wanted = false;
-                self.lead(queue, u32::MAX);
+                self.lead(queue, u32::MAX, Thread::Own);
                 queue = lock(&self.queue);
             } else if queue.stopped && (queue.is_idle() || queue.problem().is_some()) {
                 return;
@@ -287,9 +334,9 @@ impl Writer {
         }
     }
 
-    /// Looks at the disk while nothing is written, so that an alarm does not wait for a call.
+    /// Checks the disk while nothing is written, so that an alarm does not wait for a call.
     fn inspect_space<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) {
-        queue.start_writing();
+        queue.turn = Turn::Writing { since: Instant::now(), by: Thread::Own };
         self.wake_watch(&mut queue);
         drop(queue);
         let mut sink = lock(&self.sink);
@@ -297,7 +344,8 @@ impl Writer {
         let mut queue = lock(&self.queue);
         queue.low_space = sink.low_space();
         drop(sink);
-        queue.settle(Vec::new(), Written { problem, ..Written::default() }, self.clock.now());
+        let written = Written { problem, ..Written::default() };
+        queue.settle(Batch::default(), written, &*self.clock);
         queue.finish();
         let notices = queue.take_notices();
         drop(queue);
@@ -324,20 +372,22 @@ impl Writer {
                     queue.watched = idle < stall_after;
                     continue;
                 }
-                Turn::Claimed { since, .. } if since.elapsed() >= watch_every => {
+                Turn::Claimed { since } if since.elapsed() >= watch_every => {
                     // The runtime is busy or has ended.
                     queue.revoke_claim();
                     self.work.notify_one();
                 }
-                Turn::Writing { since } if since.elapsed() >= stall_after => {
-                    queue.stall(&self.stalled(), self.clock.now());
+                Turn::Writing { since, .. } if since.elapsed() >= stall_after => {
+                    queue.stall(&self.stalled(), &*self.clock);
                     let notices = queue.take_notices();
                     drop(queue);
                     report(notices);
                     queue = lock(&self.queue);
                 }
-                Turn::Writing { since } if since.elapsed() >= watch_every => {
-                    if let Some(runtime) = queue.runtime.take() {
+                Turn::Writing { since, by: Thread::Worker } if since.elapsed() >= watch_every => {
+                    // Once is enough.
+                    queue.turn = Turn::Writing { since, by: Thread::Own };
+                    if let Some(runtime) = queue.flusher.as_ref().map(|it| it.runtime.clone()) {
                         drop(queue);
                         self.replace_worker(&runtime);
                         queue = lock(&self.queue);

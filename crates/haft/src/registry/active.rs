@@ -1,10 +1,10 @@
-//! A registered tool with what runs it and what limits it.
+//! A registered tool with its backend and its limits.
 
 use std::sync::Arc;
 
 use super::RegisteredTool;
 use crate::policy::{Gate, ToolLimits};
-use crate::record::Source as RecordSource;
+use crate::record::RecordSource;
 use crate::tool::Tool;
 
 /// A tool that can be called.
@@ -13,9 +13,22 @@ pub(crate) struct ActiveTool {
     pub(crate) backend: Arc<dyn Tool>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) kind: RecordSource,
+    /// The arguments that travel as headers too.
+    pub(crate) param_headers: haft_mcp::server::ParamHeaders,
 }
 
 impl ActiveTool {
+    pub(crate) fn new(
+        registered: RegisteredTool,
+        backend: Arc<dyn Tool>,
+        gate: Arc<Gate>,
+        kind: RecordSource,
+    ) -> Self {
+        let param_headers =
+            haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
+        Self { registered, backend, gate, kind, param_headers }
+    }
+
     /// The name under which it is offered.
     pub(crate) fn name(&self) -> &str {
         &self.registered.name

@@ -1,26 +1,26 @@
-//! Two tools, one name: the switch decides, and a WARNING names both and a way out.
+//! Name collisions: `on_name_collision` decides, and a WARNING names both tools and a remedy.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Effective, Level, Record, RegisteredTool, Source};
+use super::{Effective, Level, Record, RegisteredTool, ToolSource};
 use crate::config::choices::{Approval, NameCollision};
 use crate::config::model::Setting;
-use crate::lookalike::{look, odd_characters};
-use crate::name::{distinct, prefixed};
-use crate::text::printable;
+use haft_text::lookalike::{look, odd_characters};
+use haft_text::name::{distinct, prefixed};
+use haft_text::printable;
 
 /// The tools registered so far.
 #[derive(Default)]
 pub(super) struct Names {
     pub(super) tools: Vec<RegisteredTool>,
     pub(super) violations: Vec<String>,
-    /// Every name that a tool is offered under or has of its own, and some that none has any more: a tool
-    /// with none of them does not collide.
+    /// Every name that a tool is offered under or has at its source, and some names that are no
+    /// longer in use. A tool with none of these names does not collide.
     seen: HashSet<String>,
 }
 
 impl Names {
-    /// Adds a tool; if its name is taken, does what the switch says.
+    /// Adds a tool; if its name is taken, applies the collision rule.
     pub(super) fn add(&mut self, new: RegisteredTool, rule: NameCollision, log: &mut Vec<Record>) {
         let Some(at) = self.rival(&new) else {
             self.push(new);
@@ -33,7 +33,8 @@ impl Names {
             origin(known, &new),
             origin(&new, known)
         );
-        // Of two rivals the stricter approval holds, whichever is used: the other's may be why it is there.
+        // The stricter approval of the two applies, whichever tool is used: it may be the reason
+        // for the entry.
         let approval = stricter(&known.effective.approval, &new.effective.approval).clone();
         let way_out = way_out(known, &new);
         match rule {
@@ -60,7 +61,8 @@ impl Names {
                 log.push(Record { level: Level::Error, text: text.clone() });
                 self.violations.push(text);
             }
-            // Listed twice: a call could not tell one from the other, whatever they are named.
+            // The same tool is listed twice: a call could not distinguish the two, whatever their
+            // names.
             NameCollision::Prefix if is_same(known, &new) => {
                 log.push(warning(format!(
                     "{both}: the latter is used (on_name_collision: prefix); {way_out}"
@@ -78,7 +80,8 @@ impl Names {
         self.tools.push(new);
     }
 
-    /// The tool that a new one collides with: itself, listed before, or one of the same name.
+    /// Returns the tool that a new one collides with: the same tool listed before, or one of the
+    /// same name.
     fn rival(&self, new: &RegisteredTool) -> Option<usize> {
         if !self.seen.contains(&new.name) && !self.seen.contains(&new.definition.name) {
             return None;
@@ -87,8 +90,8 @@ impl Names {
         itself.or_else(|| self.tools.iter().position(|known| known.name == new.name))
     }
 
-    /// Offers the later tool as `server__tool`. The first keeps its name, so that a server that comes later
-    /// cannot take it away.
+    /// Offers the later tool as `server__tool`. The first keeps its name, so a server that connects
+    /// later cannot take it over.
     fn tell_apart(
         &mut self,
         at: usize,
@@ -107,18 +110,18 @@ impl Names {
         self.push(new);
     }
 
-    /// `wanted`, or a name made from it that no tool has.
+    /// Returns `wanted`, or a free name derived from it.
     fn free(&self, wanted: String) -> String {
         let mut name = wanted;
-        // Each round gives a name that was not tried before, and only so many are taken.
+        // Each round tries a new name, and the number of taken names is finite.
         while self.tools.iter().any(|tool| tool.name == name) {
             name = distinct(&name);
         }
         name
     }
 
-    /// Flags names that mislead: characters that cannot be seen or look like others, and a name that looks
-    /// like an earlier tool's.
+    /// Flags misleading names: invisible or lookalike characters, and names that look like an
+    /// earlier tool's.
     pub(super) fn flag_misleading(&mut self, log: &mut Vec<Record>) {
         let mut first_by_look: HashMap<String, usize> = HashMap::new();
         for at in 0..self.tools.len() {
@@ -139,8 +142,8 @@ impl Names {
                 printable(own),
                 tool.source.phrase(),
                 match &tool.source {
-                    Source::Local => "rename it".to_owned(),
-                    Source::Mcp { mcp_name, .. } => format!(
+                    ToolSource::Local => "rename it".to_owned(),
+                    ToolSource::Mcp { mcp_name, .. } => format!(
                         "if you do not trust it, leave it out with `tool_denylist` of '{mcp_name}'"
                     ),
                 }
@@ -161,23 +164,23 @@ fn stricter<'a>(one: &'a Setting<Approval>, other: &'a Setting<Approval>) -> &'a
     }
 }
 
-/// `server__tool`, for a tool that has a server.
+/// Returns `server__tool` for a tool of a server.
 fn with_prefix(tool: &RegisteredTool) -> Option<String> {
     match &tool.source {
-        Source::Local => None,
-        Source::Mcp { mcp_name, .. } => Some(prefixed(mcp_name, &tool.definition.name)),
+        ToolSource::Local => None,
+        ToolSource::Mcp { mcp_name, .. } => Some(prefixed(mcp_name, &tool.definition.name)),
     }
 }
 
-/// What the operator can do about two tools with one name.
+/// The remedy for two tools with one name.
 fn way_out(known: &RegisteredTool, new: &RegisteredTool) -> String {
     match (&known.source, &new.source) {
-        (_, Source::Mcp { mcp_name, .. }) if known.source != new.source => format!(
+        (_, ToolSource::Mcp { mcp_name, .. }) if known.source != new.source => format!(
             "to choose the names, set `tool_prefix: server` for '{mcp_name}', or leave one out with \
              `tool_denylist`"
         ),
-        (_, Source::Mcp { .. }) => "leave one out with `tool_denylist`".to_owned(),
-        (_, Source::Local) => "rename one of the two".to_owned(),
+        (_, ToolSource::Mcp { .. }) => "leave one out with `tool_denylist`".to_owned(),
+        (_, ToolSource::Local) => "rename one of the two".to_owned(),
     }
 }
 
@@ -185,7 +188,7 @@ fn warning(text: String) -> Record {
     Record { level: Level::Warning, text }
 }
 
-/// Where a tool comes from; its own name too, where the other one's differs.
+/// Describes where a tool comes from, with its own name if that differs from the other tool's.
 fn origin(tool: &RegisteredTool, other: &RegisteredTool) -> String {
     let place = place(tool);
     if tool.definition.name == other.definition.name {
@@ -197,7 +200,7 @@ fn origin(tool: &RegisteredTool, other: &RegisteredTool) -> String {
 
 fn place(tool: &RegisteredTool) -> String {
     match &tool.source {
-        Source::Local => "a local tool".to_owned(),
-        Source::Mcp { mcp_name, .. } => format!("MCP server '{mcp_name}'"),
+        ToolSource::Local => "a local tool".to_owned(),
+        ToolSource::Mcp { mcp_name, .. } => format!("MCP server '{mcp_name}'"),
     }
 }

@@ -6,43 +6,43 @@ use serde::Serialize;
 
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{Defaults, Origin, ServerConfig, Setting, ToolSettings};
-use crate::error::human;
+use haft_text::human;
 
-/// How many calls of a tool may run at once where nothing says otherwise.
+/// Default number of concurrent calls of one tool.
 const MAX_INSTANCES: u32 = 5;
 
-/// What a tool runs with.
+/// The effective settings of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effective {
-    /// How many calls may run at once.
+    /// Maximum number of concurrent calls.
     pub max_instances: Setting<u32>,
-    /// How long one call may run.
+    /// Time limit of one call.
     pub timeout: Setting<Duration>,
-    /// Whether calls may run at the same time.
+    /// True if calls may run at the same time.
     pub parallel_capable: Setting<bool>,
-    /// Whether a person has to agree.
+    /// The approval that a call needs.
     pub approval: Setting<Approval>,
-    /// What a call does when a limit is reached.
+    /// The reaction of a call to a reached limit.
     pub on_limit: Setting<OnLimit>,
     /// Requests the tool is meant for.
     pub examples: Vec<String>,
-    /// Whether the settings are the tool's own, its server's, or both.
+    /// The origin of the settings: the tool's entry, the server's default, or both.
     pub origin: SettingsOrigin,
 }
 
-/// Whose settings a tool runs with.
+/// The origin of a tool's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsOrigin {
-    /// Its own.
+    /// The tool's own entry.
     Explicit,
-    /// Its server's, or the built-in ones.
+    /// The default of its server, or the built-in defaults.
     Default,
-    /// Its own over its server's.
+    /// The tool's entry merged with its server's default.
     Merged,
 }
 
-/// What holds where neither the tool nor its server's default says anything.
+/// Values for fields that neither the tool's entry nor the server's default sets.
 pub(super) struct Fallback {
     timeout: Setting<Duration>,
     is_parallel: bool,
@@ -58,8 +58,7 @@ impl Fallback {
         }
     }
 
-    /// Of a tool that may run any number of times at once.
-    #[cfg(feature = "agent")]
+    /// Returns the fallback for a tool without a limit on concurrent calls.
     pub(super) fn parallel(defaults: &Defaults) -> Self {
         Self { is_parallel: true, ..Self::local(defaults) }
     }
@@ -73,7 +72,7 @@ impl Fallback {
     }
 }
 
-/// A server's default, whose values say so where they are used.
+/// Returns the server's default with the server as the origin of each value.
 pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
     fn of<T: Clone>(setting: Option<&Setting<T>>, server: &str) -> Option<Setting<T>> {
         setting.cloned().map(|setting| match setting.origin {
@@ -91,7 +90,7 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
         parallel_capable: of(settings.parallel_capable.as_ref(), name),
         approval: of(settings.approval.as_ref(), name),
         on_limit: of(settings.on_limit.as_ref(), name),
-        // Examples are of one tool, so a default has none.
+        // Examples belong to one tool, so a default has none.
         examples: None,
     }
 }
@@ -127,7 +126,7 @@ pub(super) fn effective(
     }
 }
 
-/// More examples never harm, so one place does not take away those of another.
+/// Examples accumulate: an entry does not hide the examples of another place.
 fn examples(first: &ToolSettings, then: &ToolSettings) -> Vec<String> {
     let all = first.examples.iter().chain(&then.examples);
     let mut examples: Vec<String> = Vec::new();
@@ -143,7 +142,7 @@ fn either<T: Clone>(explicit: Option<&T>, default: Option<&T>) -> Option<T> {
     explicit.or(default).cloned()
 }
 
-/// Local tools run one at a time unless someone says that several may run at once.
+/// Local tools run one at a time unless the entry allows more.
 fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> Setting<bool> {
     match max_instances {
         Some(instances) if !is_parallel && instances.value > 1 => {
@@ -153,7 +152,7 @@ fn implied_parallel(max_instances: Option<&Setting<u32>>, is_parallel: bool) -> 
     }
 }
 
-/// `{max_instances: 20, timeout: 60s}`, as far as it is set.
+/// Formats the fields that are set, as `{max_instances: 20, timeout: 60s}`.
 pub(super) fn details(settings: &ToolSettings) -> String {
     let mut parts = Vec::new();
     parts.extend(settings.max_instances.as_ref().map(|it| format!("max_instances: {}", it.value)));
@@ -166,7 +165,7 @@ pub(super) fn details(settings: &ToolSettings) -> String {
 }
 
 impl Effective {
-    /// `{max_instances: 20, timeout: 60s}`.
+    /// Formats the settings, as `{max_instances: 20, timeout: 60s}`.
     pub(super) fn details(&self) -> String {
         format!(
             "{{max_instances: {}, timeout: {}}}",

@@ -1,13 +1,13 @@
-//! Tools of servers that cannot be reached: known from earlier runs, judged by the rules of registration.
+//! Tools of unreachable servers: known from earlier runs and checked by the registration rules.
 
 use super::KnownTools;
 use super::register::{is_complete, speaks_of};
 use crate::config::choices::{Mode, ToolPrefix};
 use crate::config::model::{Config, ServerConfig, ToolEntry};
-use crate::name::{offered, prefixed};
+use haft_text::name::{offered, prefixed};
 
-/// Whether `server` would offer a tool under `name` if it could be reached. A tool that registration would refuse
-/// or that a list leaves out is as unknown as one that does not exist.
+/// Returns true if `server` would offer a tool under `name` once it is reachable. A tool that
+/// registration refuses or a list excludes counts as unknown.
 pub fn would_offer(config: &Config, server: &ServerConfig, known: &KnownTools, name: &str) -> bool {
     if server.disabled.value || !server.load_tools.value {
         return false;
@@ -18,13 +18,13 @@ pub fn would_offer(config: &Config, server: &ServerConfig, known: &KnownTools, n
             ToolPrefix::None => offered(tool),
             ToolPrefix::Server => prefixed(&server.name, tool),
         };
-        // The collision rule may have put the server's name in front.
+        // The collision rule may have added the server's name as a prefix.
         let is_named = plain == name || prefixed(&server.name, tool) == name;
         is_named && is_registered(config, server, tool, &plain)
     })
 }
 
-/// Whether registration takes the tool, by its entry and the server's mode.
+/// Returns true if registration accepts the tool, given its entry and the server's mode.
 fn is_registered(config: &Config, server: &ServerConfig, tool: &str, offered: &str) -> bool {
     let speaks = |entry: &&ToolEntry| speaks_of(entry, Some(&server.name), tool, offered);
     let entries: Vec<&ToolEntry> = config.tools.iter().filter(speaks).collect();

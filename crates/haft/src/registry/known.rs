@@ -1,4 +1,4 @@
-//! What earlier runs saw: tells a new tool from one that merely has no entry.
+//! The tools seen by earlier runs. They tell a new tool from one without an entry.
 
 use haft_bounds::parse_error::describe;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,18 +7,18 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::{offered, prefixed};
+use haft_text::name::{offered, prefixed};
 
 const FILE_NAME: &str = "known-tools.json";
 
-/// The tools each server had when it was last asked.
+/// The tools of each server as of its last listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownTools {
     servers: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl KnownTools {
-    /// What the last run saved; nothing on the first run.
+    /// Loads what the last run saved. Returns `None` on the first run.
     pub fn load(state_dir: &Path) -> io::Result<Option<Self>> {
         let path = state_dir.join(FILE_NAME);
         match std::fs::read(&path) {
@@ -30,7 +30,7 @@ impl KnownTools {
         }
     }
 
-    /// Saves for the next run: a new file put in place of the old one, so a reader sees no half.
+    /// Saves for the next run. The file is replaced atomically, so a reader never sees half of it.
     pub fn save(&self, state_dir: &Path) -> io::Result<()> {
         std::fs::create_dir_all(state_dir)?;
         let draft = state_dir.join(format!("{FILE_NAME}.{}", std::process::id()));
@@ -38,29 +38,29 @@ impl KnownTools {
         std::fs::rename(&draft, state_dir.join(FILE_NAME))
     }
 
-    /// Whether nothing is remembered.
+    /// Returns true if no server is remembered.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
-    /// The tools a server had, if it was ever asked.
+    /// The tools of a server, if it was ever listed.
     pub fn of(&self, server: &str) -> Option<&BTreeSet<String>> {
         self.servers.get(server)
     }
 
-    /// Whether a server had a tool that is offered under `name`.
+    /// Returns true if a server had a tool that is offered under `name`.
     pub fn had(&self, server: &str, name: &str) -> bool {
         let is_it =
             |tool: &String| tool == name || offered(tool) == name || prefixed(server, tool) == name;
         self.of(server).is_some_and(|tools| tools.iter().any(is_it))
     }
 
-    /// Remembers what a server has now.
+    /// Replaces the remembered tools of a server.
     pub fn remember(&mut self, server: &str, tools: impl IntoIterator<Item = String>) {
         self.servers.insert(server.to_owned(), tools.into_iter().collect());
     }
 
-    /// Forgets servers that are no longer configured.
+    /// Removes servers that are no longer configured.
     pub fn retain(&mut self, is_configured: impl Fn(&str) -> bool) {
         self.servers.retain(|server, _| is_configured(server));
     }

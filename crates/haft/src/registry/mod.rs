@@ -1,4 +1,4 @@
-//! Which tools are offered, under which names, with which settings.
+//! The registry: the offered tools with their names and settings.
 //!
 //! Registration is a pure function: the same configuration, the same discovered tools and the same
 //! memory of earlier runs always give the same tools, log lines and violations.
@@ -17,14 +17,13 @@ use serde::Serialize;
 
 use crate::config::choices::Mode;
 use crate::config::model::ToolSettings;
-use crate::definition::ToolDefinition;
-use crate::schema::Schema;
+use haft_config::ToolDefinition;
+use haft_config::schema::Schema;
 
 pub(crate) use active::ActiveTool;
 pub use effective::{Effective, SettingsOrigin};
 pub use expected::would_offer;
 pub use known::KnownTools;
-#[cfg(feature = "agent")]
 pub(crate) use register::inline_tool;
 pub use register::register;
 pub(crate) use texts::skipped;
@@ -37,26 +36,26 @@ pub struct RegisteredTool {
     pub name: String,
     /// The tool as its source defines it, under its own name.
     pub definition: Arc<ToolDefinition>,
-    /// Where it comes from.
-    pub source: Source,
+    /// The origin of the tool.
+    pub source: ToolSource,
     /// Its settings.
     pub effective: Effective,
-    /// Checks its arguments.
+    /// Validates the arguments.
     pub input: Arc<Schema>,
-    /// Checks its structured answer.
+    /// Validates the structured output.
     pub output: Option<Arc<Schema>>,
-    /// Why its name may mislead: characters that are invisible or look like others, or a name that looks
-    /// like another tool's.
+    /// The reason why the name may mislead: invisible or lookalike characters, or similarity to
+    /// another tool's name.
     pub name_warning: Option<String>,
 }
 
-/// Where a tool comes from.
+/// The origin of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "source", rename_all = "lowercase")]
-pub enum Source {
-    /// It runs here.
+pub enum ToolSource {
+    /// A script, command, function or built-in tool of this process.
     Local,
-    /// An MCP server has it.
+    /// A tool of an MCP server.
     Mcp {
         /// The server's name.
         mcp_name: String,
@@ -65,8 +64,8 @@ pub enum Source {
     },
 }
 
-impl Source {
-    /// The server that has it; none for one that runs here.
+impl ToolSource {
+    /// The server of the tool; `None` for a local one.
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::Local => None,
@@ -74,7 +73,7 @@ impl Source {
         }
     }
 
-    /// The part of a sentence after the name of a tool.
+    /// The phrase that follows the tool's name in a message.
     fn phrase(&self) -> String {
         match self {
             Self::Local => " (local tool)".to_owned(),
@@ -83,56 +82,57 @@ impl Source {
     }
 }
 
-/// What was found before registration.
+/// The input of registration.
 #[derive(Debug, Default)]
 pub struct Discovered {
-    /// Tools that run here.
+    /// Local tools.
     pub local: Vec<LocalDiscovery>,
-    /// Tools of servers, by the server's name. A server that could not be asked is not in here.
+    /// Tools of servers, by server name. Servers that did not answer are absent.
     pub servers: Vec<(String, Vec<ToolDefinition>)>,
 }
 
-/// A tool that runs here.
+/// A local tool.
 #[derive(Debug, Clone)]
 pub struct LocalDiscovery {
-    /// What it is.
+    /// The definition of the tool.
     pub definition: Arc<ToolDefinition>,
-    /// Its own entry in `tools.json`, which counts as its configuration; a function has none.
+    /// The tool's own entry in `tools.json`, which counts as its configuration; a function has
+    /// none.
     pub settings: Option<ToolSettings>,
 }
 
-/// What registration yields.
+/// The result of registration.
 #[derive(Debug)]
 pub struct Registration {
     /// The tools that are offered, local ones first.
     pub tools: Vec<RegisteredTool>,
-    /// What to log, in order.
+    /// Log records, in order.
     pub records: Vec<Record>,
-    /// What must stop the start.
+    /// Violations that prevent the start.
     pub violations: Vec<String>,
-    /// What to remember for the next run.
+    /// The tools to remember for the next run.
     pub known: KnownTools,
 }
 
-/// One log line, possibly of several lines of text.
+/// One log record, possibly with several lines of text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// The text, exact.
+    /// The exact text.
     pub text: String,
 }
 
-/// The levels the texts speak of.
+/// The severities of the required messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// For those who look closely.
+    /// Details for debugging.
     Debug,
-    /// Worth knowing.
+    /// Normal operation.
     Info,
-    /// Something may be wrong.
+    /// A possible problem.
     Warning,
-    /// Something is wrong.
+    /// A problem.
     Error,
 }
 

@@ -7,23 +7,21 @@ use std::sync::Arc;
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
-    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration, Source,
-    texts,
+    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
+    ToolSource, texts,
 };
 use crate::config::choices::{Mode, NameCollision, ToolPrefix};
-#[cfg(feature = "agent")]
 use crate::config::model::Defaults;
 use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
-use crate::lookalike::is_blank;
-use crate::name::{offered, prefixed};
-use crate::redact::Redactor;
-#[cfg(feature = "agent")]
-use crate::schema::Schema;
-use crate::schema::SchemaBudget;
-use crate::text::printable;
 use crate::tool::ToolDefinition;
+use haft_config::redact::Redactor;
+use haft_config::schema::Schema;
+use haft_config::schema::SchemaBudget;
+use haft_text::lookalike::is_blank;
+use haft_text::name::{offered, prefixed};
+use haft_text::printable;
 
-/// Registers what was found. `known` is what the last run remembered, if there was one.
+/// Registers the discovered tools. `known` is the memory of the last run, if there was one.
 pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>) -> Registration {
     let mut run = Run {
         config,
@@ -53,9 +51,8 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
     Registration { tools: names.tools, records: log, violations: names.violations, known: next }
 }
 
-/// A tool that comes with its call: a local one without an entry of its own. Nothing where its schema is not
-/// usable.
-#[cfg(feature = "agent")]
+/// Registers a tool that comes with its call, as a local tool without an entry. Returns `None` if
+/// its schema is not usable.
 pub(crate) fn inline_tool(
     definition: ToolDefinition,
     defaults: &Defaults,
@@ -66,7 +63,7 @@ pub(crate) fn inline_tool(
         input: Schema::shared(&definition.input_schema).ok()?,
         output: None,
         definition: Arc::new(definition),
-        source: Source::Local,
+        source: ToolSource::Local,
         effective: effective(None, None, fallback, SettingsOrigin::Default),
         name_warning: None,
     })
@@ -77,11 +74,11 @@ struct Run<'a> {
     known: Option<&'a KnownTools>,
     names: Names,
     log: Vec<Record>,
-    /// Entries of `tools` that some tool answered to.
+    /// Entries of `tools` that matched a tool.
     used: Vec<&'a ToolEntry>,
     /// The budget for the schemas of the source that is being registered.
     schemas: SchemaBudget,
-    /// Masks known secrets in what entries declare, if any declares something.
+    /// Masks known secrets in declared metadata. Built on first use.
     redactor: OnceCell<Redactor>,
 }
 
@@ -109,7 +106,7 @@ impl<'a> Run<'a> {
         self.add(
             offered(&definition.name),
             self.declared(definition, entry),
-            Source::Local,
+            ToolSource::Local,
             settings,
             vec![(Level::Debug, text)],
             self.config.defaults.on_name_collision.value,
@@ -194,14 +191,14 @@ impl<'a> Run<'a> {
                 (settings, lines.map(|text| (Level::Info, text)).collect())
             }
         };
-        let source = Source::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
+        let source = ToolSource::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
         let rule = self.collision_rule(server);
         let definition = self.declared(&Arc::new(tool.clone()), entry);
         self.add(name, definition, source, settings, lines, rule);
     }
 
-    /// A tool's definition, with what its entry declares in place of its own metadata. A file may have put a
-    /// known secret there, as it may in a description.
+    /// Returns a tool's definition with the metadata that its entry declares. A file may contain a
+    /// known secret there, so it is redacted like a description.
     fn declared(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -216,8 +213,8 @@ impl<'a> Run<'a> {
         Arc::new(declared.masked(self.redactor.get_or_init(redactor)))
     }
 
-    /// A default of a format holds for the servers of that format: the toolbox's document lets a later
-    /// server replace tools, and files of other formats do not ask for that.
+    /// The default of a format applies to the servers of that format only: the toolbox format lets
+    /// a later server replace tools, other formats do not.
     fn collision_rule(&self, server: &ServerConfig) -> NameCollision {
         let rule = &self.config.defaults.on_name_collision;
         match rule.origin {
@@ -226,13 +223,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds a tool whose arguments can be checked. The lines that say how it is registered are said
-    /// only then.
+    /// Adds a tool whose schemas compile. Its registration records are emitted only then.
     fn add(
         &mut self,
         name: String,
         definition: Arc<ToolDefinition>,
-        source: Source,
+        source: ToolSource,
         effective: super::Effective,
         lines: Vec<(Level, String)>,
         rule: NameCollision,
@@ -271,18 +267,18 @@ impl<'a> Run<'a> {
         self.names.add(tool, rule, &mut self.log);
     }
 
-    /// The entry that speaks of a tool: one that names its server before one that does not.
+    /// Returns the entry for a tool. An entry that names the server has precedence.
     fn entry(&mut self, server: Option<&str>, own: &str, offered: &str) -> Option<&'a ToolEntry> {
         let config = self.config;
         let speaks = |entry: &&ToolEntry| speaks_of(entry, server, own, offered);
         let entries: Vec<_> = config.tools.iter().filter(speaks).collect();
-        // The one that is overruled speaks of this tool too, so it is not reported as gone.
+        // An overruled entry matches this tool too, so it is not reported as gone.
         self.used.extend(&entries);
         let exact = entries.iter().rev().find(|entry| entry.mcp.is_some());
         exact.or(entries.last()).copied()
     }
 
-    /// Entries that no tool answered to: gone from their server.
+    /// Reports entries without a matching tool: the tool is gone from its server.
     fn report_gone(&mut self, found: &Discovered) {
         let unused: Vec<&ToolEntry> = self
             .config
@@ -306,7 +302,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Servers that may have tools but could not be asked.
+    /// Servers that may have tools but did not answer.
     fn unasked(&self, found: &Discovered) -> impl Iterator<Item = &'a str> {
         let has_tools = |server: &&ServerConfig| !server.disabled.value && server.load_tools.value;
         let is_asked = |name: &str| found.servers.iter().any(|(asked, _)| asked == name);
@@ -314,9 +310,9 @@ impl<'a> Run<'a> {
         servers.map(|server| server.name.as_str()).filter(move |name| !is_asked(name))
     }
 
-    /// The servers a missing tool was taken from: the one its entry names, otherwise those that had it in an
-    /// earlier run, otherwise the only server there is, which the entry can mean alone. A server that never had
-    /// the tool did not lose it. None, if it was a server's that could not be asked: it may well have it still.
+    /// Returns the servers that a missing tool may have belonged to: the one its entry names,
+    /// otherwise those that had it in an earlier run, otherwise the only configured server. Empty
+    /// if one of them did not answer, because it may still have the tool.
     fn candidates<'f>(&self, entry: &ToolEntry, found: &'f Discovered) -> Vec<&'f str> {
         let asked = || found.servers.iter().map(|(name, _)| name.as_str());
         if let Some(mcp) = &entry.mcp {
@@ -331,7 +327,7 @@ impl<'a> Run<'a> {
         if remembered.is_empty() && servers == 1 { asked().collect() } else { remembered }
     }
 
-    /// "New" means: there is a memory of this server, and the tool is not in it.
+    /// A tool is new if the server is remembered and the tool is not.
     fn is_new(&self, server: &ServerConfig, tool: &ToolDefinition) -> bool {
         let known = self.known.and_then(|known| known.of(&server.name));
         known.is_some_and(|tools| !tools.contains(&tool.name))
@@ -361,7 +357,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether an entry is about the tool `own` of `server`, which is offered as `offered`.
+/// Returns true if an entry is about the tool `own` of `server`, which is offered as `offered`.
 pub(super) fn speaks_of(entry: &ToolEntry, server: Option<&str>, own: &str, offered: &str) -> bool {
     let mcp = entry.mcp.as_deref();
     (entry.name == own || entry.name == offered) && (mcp.is_none() || mcp == server)

@@ -1,11 +1,12 @@
-//! The exact texts of the toolbox. Names come from servers, so they are made printable first.
+//! The exact messages of registration. Names come from servers, so they are made printable
+//! first.
 
 use super::{Level, Record};
 use std::fmt::Display;
 
-use crate::text::printable;
+use haft_text::printable;
 
-/// T1: a strict server has a tool that nobody configured.
+/// T1: a strict server has an unconfigured tool.
 pub(super) fn unconfigured(tool: &str, server: &str, configured: &[&str]) -> String {
     let (tool, configured) = (printable(tool), list(configured));
     format!(
@@ -18,7 +19,7 @@ pub(super) fn unconfigured(tool: &str, server: &str, configured: &[&str]) -> Str
     )
 }
 
-/// T1 for a tool that runs here: local tools are always strict.
+/// T1 for a local tool: local tools are always strict.
 pub(super) fn unconfigured_local(tool: &str, configured: &[&str]) -> String {
     let (tool, configured) = (printable(tool), list(configured));
     format!(

@@ -1,48 +1,40 @@
-//! What a toolbox is started with.
+//! Builder for a [`Runtime`].
 
-#[cfg(feature = "mcp")]
 use std::collections::HashMap;
 use std::sync::Arc;
 
-#[cfg(feature = "mcp")]
 use haft_mcp::oauth::Authorizer;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "mcp")]
 use super::ListCache;
 use super::{Inner, Parts, Purpose, Runtime, StartError, start};
-#[cfg(feature = "mcp")]
 use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::{CallSummary, Observer};
 use crate::config::Config;
-use crate::inbox::Inbox;
+use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::record::{Clock, SystemClock};
 use crate::tool::Tool;
 
-/// Collects what a runtime needs beside its configuration.
+/// Collects the parts of a runtime besides its configuration.
 pub struct RuntimeBuilder {
     config: Config,
     functions: Vec<Arc<dyn Tool>>,
     clock: Arc<dyn Clock>,
-    inbox: Inbox,
+    inbox: HumanInbox,
     observer: Option<Observer>,
     purpose: Purpose,
-    #[cfg(feature = "mcp")]
     list_cache: ListCache,
     wanted: Option<String>,
     waits_for_all: bool,
     is_served: bool,
     asks_before_code: bool,
     cancel: CancellationToken,
-    #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
-    #[cfg(feature = "mcp")]
     authorizers: HashMap<String, Arc<dyn Authorizer>>,
-    #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
 }
 
@@ -52,26 +44,39 @@ impl RuntimeBuilder {
             config,
             functions: Vec::new(),
             clock: Arc::new(SystemClock),
-            inbox: Inbox::default(),
+            inbox: HumanInbox::default(),
             observer: None,
             purpose: Purpose::Call,
-            #[cfg(feature = "mcp")]
             list_cache: ListCache::ReadOnly,
             wanted: None,
             waits_for_all: true,
             is_served: false,
             asks_before_code: false,
             cancel: CancellationToken::new(),
-            #[cfg(feature = "mcp")]
             server_handler: Arc::new(RefuseServers),
-            #[cfg(feature = "mcp")]
             authorizers: HashMap::new(),
-            #[cfg(feature = "mcp")]
             watch: None,
         }
     }
 
-    /// Adds a tool written in Rust. It is a local tool: it needs an entry in `tools`.
+    /// Adds a tool written in Rust. It needs limits of its own ([`Tool::settings`]) or an entry in `tools`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// use haft::{ConfigBuilder, FunctionTool, Runtime, ToolOutput};
+    /// use serde_json::json;
+    ///
+    /// let ping = FunctionTool::new("ping", "Answers pong.", json!({"type": "object"}), |_, _| async {
+    ///     Ok(ToolOutput::from_text("pong"))
+    /// });
+    /// let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// let runtime = Runtime::builder(config).tool(ping.with_default_limits()).start().await?;
+    /// assert_eq!(runtime.tools().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.functions.push(Arc::new(tool));
@@ -85,86 +90,82 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Asks people in this inbox, which somebody may have before the toolbox starts.
+    /// Uses this inbox for questions to people. The caller may share it before the runtime starts.
     #[must_use]
-    pub fn inbox(mut self, inbox: Inbox) -> Self {
+    pub fn inbox(mut self, inbox: HumanInbox) -> Self {
         self.inbox = inbox;
         self
     }
 
-    /// Hears of every call that is over, exactly once, as its entry goes to the log: also of one
-    /// whose future was dropped. `observer` must return at once, for the call's answer comes after it.
+    /// Calls `observer` exactly once for every finished call when its record is logged, including
+    /// calls whose future was dropped. The answer waits for `observer`, so it must return at once.
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&CallSummary<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Only to see what the toolbox would offer: writes no file and refuses every call.
+    /// Lists the offered tools only: writes no file and refuses every call.
     #[must_use]
-    pub fn look_only(mut self) -> Self {
-        self.purpose = Purpose::Look;
+    pub fn dry_run(mut self) -> Self {
+        self.purpose = Purpose::DryRun;
         self
     }
 
-    /// Only to see what is wrong: like [`look_only`](Self::look_only), but connects every server, also
-    /// those that start late, and starts whatever comes of it. What would have stopped the start is in
-    /// [`Runtime::servers`] and [`Runtime::registration`] instead of the log.
+    /// Diagnoses the configuration: like [`dry_run`](Self::dry_run), but connects every server,
+    /// including lazy ones, and starts despite failures. Problems that would prevent a start appear
+    /// in [`Runtime::servers`] and [`Runtime::registration`] instead of the log.
     #[must_use]
     pub fn inspect(mut self) -> Self {
         self.purpose = Purpose::Inspect;
         self
     }
 
-    /// Keeps the lists of servers that start late for the next run, also in a toolbox that is only inspected.
-    #[cfg(feature = "mcp")]
+    /// Caches the lists of lazy servers for the next run, also when the runtime only inspects.
     #[must_use]
     pub fn keep_lists(mut self) -> Self {
         self.list_cache = ListCache::Write;
         self
     }
 
-    /// Lets `cancel` end the start, which then leaves no process behind.
+    /// Cancels the start through `cancel`. A cancelled start leaves no process behind.
     #[must_use]
     pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Answers what servers ask of their client, and hears what they tell.
-    #[cfg(feature = "mcp")]
+    /// Answers requests from servers and receives their notifications.
     #[must_use]
     pub fn server_handler(mut self, handler: impl ServerHandler) -> Self {
         self.server_handler = Arc::new(handler);
         self
     }
 
-    /// Gives the requests to one server their token, instead of what `haft login` stored.
-    #[cfg(feature = "mcp")]
+    /// Provides the tokens for requests to one server, instead of those that `haft login` stored.
     #[must_use]
     pub fn authorizer(mut self, server: impl Into<String>, authorizer: impl Authorizer) -> Self {
         self.authorizers.insert(server.into(), Arc::new(authorizer));
         self
     }
 
-    /// Hears of every change of a server's state, also while the toolbox starts.
-    #[cfg(feature = "mcp")]
+    /// Calls `watch` on every state change of a server, including during the start.
     #[must_use]
     pub fn watch_servers(mut self, watch: impl Fn(&str, &Health) + Send + Sync + 'static) -> Self {
         self.watch = Some(Arc::new(watch));
         self
     }
 
-    /// Waits at the start only for servers that can stop it: those that must be there, and strict ones,
-    /// whose tools may not be configured. The others are connected while the toolbox works already.
+    /// Waits at the start only for servers that can prevent it: required servers, and strict ones,
+    /// whose tools may be unconfigured. The others connect in the background.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.waits_for_all = false;
         self
     }
 
-    /// Says that others than the person who starts it can call tools, over a network. `code_execution` is
-    /// then there only where a file asks for built-in tools.
+    /// Declares that callers other than the operator can reach the runtime over a network.
+    /// `code_execution` is then available only if a file enables it.
     #[must_use]
     pub fn served(mut self) -> Self {
         self.is_served = true;
@@ -179,15 +180,15 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Says that only one tool will be called, so that the start waits for no server that is known
-    /// not to have it. The others are connected all the same.
+    /// Restricts the start to one tool: it does not wait for servers that are known not to have the
+    /// tool. They connect in the background.
     #[must_use]
     pub fn for_tool(mut self, tool: impl Into<String>) -> Self {
         self.wanted = Some(tool.into());
         self
     }
 
-    /// Starts the toolbox.
+    /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
         let parts = Parts {
@@ -198,10 +199,9 @@ impl RuntimeBuilder {
             inbox: self.inbox,
             observer: self.observer,
             purpose: self.purpose,
-            #[cfg(feature = "mcp")]
             list_cache: match self.purpose {
                 Purpose::Call => ListCache::Write,
-                Purpose::Look | Purpose::Inspect => self.list_cache,
+                Purpose::DryRun | Purpose::Inspect => self.list_cache,
             },
             _stop_with_us: stop_servers.clone().drop_guard(),
             stop_servers,
@@ -210,21 +210,18 @@ impl RuntimeBuilder {
             is_served: self.is_served,
             asks_before_code: self.asks_before_code,
             changed: Arc::new(Notify::new()),
-            #[cfg(feature = "mcp")]
             server_handler: self.server_handler,
-            #[cfg(feature = "mcp")]
             authorizers: Arc::new(self.authorizers),
-            #[cfg(feature = "mcp")]
             watch: self.watch,
         };
-        // A configuration is large, and so is what is made of it.
+        // Boxed because a configuration and the state built from it are large.
         let building = Box::pin(start::build(self.config, &parts, None));
         let snapshot = tokio::select! {
             biased;
             built = building => built?,
             () = self.cancel.cancelled() => {
                 parts.stop_servers.cancel();
-                kill_all_remaining(parts.warm.household()).await;
+                kill_all_remaining(parts.warm.scope()).await;
                 return Err(StartError::Cancelled);
             }
         };

@@ -1,4 +1,4 @@
-//! The tools that Haft brings itself, as the configuration has them.
+//! The built-in tools as configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,34 +7,33 @@ use super::Parts;
 use super::snapshot::Snapshot;
 use crate::backend::builtin::code::{CodeSettings, CodeTool, Confinement};
 use crate::backend::builtin::human::HumanInput;
-#[cfg(feature = "mcp")]
 use crate::backend::builtin::search::SearchTool;
 use crate::config::Config;
 use crate::config::agent::CodeExecutionConfig;
 use crate::config::choices::{Approval, Sandbox};
 use crate::config::model::{Origin, Setting, ToolSettings};
-use crate::record::Source as RecordSource;
+use crate::record::RecordSource;
 use crate::tool::Tool;
 
 const CODE_TIMEOUT: Duration = Duration::from_mins(1);
-/// Above the default of `request_timeout`, which says more.
-#[cfg(feature = "mcp")]
+/// Above the default of `request_timeout`, whose error is more specific.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 const INSTANCES_MAX: u32 = 4;
-/// How many questions of the tool may wait for people at once: as many as the inbox takes, which has a limit for
-/// each caller too.
+/// Maximum number of open questions of the tool. Equal to the capacity of the inbox, which also
+/// limits each caller.
 const QUESTIONS_MAX: u32 = 1000;
-/// How much longer a question's call may take than the question waits.
+/// Extra time for the call beyond the timeout of its question, so that the inbox reports the
+/// expiry.
 const INBOX_FIRST: Duration = Duration::from_secs(10);
 
-/// A built-in tool and the settings it has where nobody sets others.
+/// A built-in tool and its default settings.
 pub(super) struct Builtin {
     pub(super) tool: Arc<dyn Tool>,
     pub(super) settings: ToolSettings,
 }
 
-/// The built-in tools of a configuration. One whose settings did not change stays what it is, with what
-/// it remembers. A tool of one's own with the name of a built-in one takes its place.
+/// Returns the built-in tools of a configuration. A tool with unchanged settings is reused with its
+/// state. A user's tool of the same name replaces a built-in one.
 pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -> Vec<Builtin> {
     if old.is_none() && is_withheld(config, parts) {
         tracing::info!(
@@ -61,7 +60,7 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
     builtins
 }
 
-/// Makes the tools. Nothing is started before the first call.
+/// Creates the tools. They start no process before the first call.
 fn made(config: &Config, parts: &Parts) -> Vec<Builtin> {
     let tools = [code_execution(config, parts), web_search(config), human_input(config, parts)];
     tools.into_iter().flatten().collect()
@@ -79,8 +78,8 @@ fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
             Sandbox::Bubblewrap => Confinement::Bubblewrap { network: network.value },
         },
     };
-    let tool = CodeTool::new(&settings, parts.warm.household());
-    // A file that names the tool, and so one that sets its sandbox, has decided that it runs.
+    let tool = CodeTool::new(&settings, parts.warm.scope());
+    // A file that mentions the tool, for example to set its sandbox, enables it.
     let is_configured = enabled.origin != Origin::Default;
     let asks = parts.asks_before_code && !is_configured;
     let settings = ToolSettings {
@@ -90,26 +89,19 @@ fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
     Some(Builtin { tool: Arc::new(tool), settings })
 }
 
-/// Whoever reaches a service over a network may run code on its machine only where somebody wrote that they may.
+/// Callers over a network may execute code only if a file enables it.
 fn is_withheld(config: &Config, parts: &Parts) -> bool {
     let enabled = &config.builtin.code_execution.enabled;
     parts.is_served && enabled.value && enabled.origin == Origin::Default
 }
 
-#[cfg(feature = "mcp")]
 fn web_search(config: &Config) -> Option<Builtin> {
     let search = &config.builtin.web_search;
     let tool = search.enabled.value.then(|| SearchTool::new(search))?;
     Some(Builtin { tool: Arc::new(tool), settings: several_at_once(SEARCH_TIMEOUT) })
 }
 
-/// There is no HTTP client without `mcp`.
-#[cfg(not(feature = "mcp"))]
-fn web_search(_config: &Config) -> Option<Builtin> {
-    None
-}
-
-/// What holds where nobody sets anything else.
+/// Default settings of a built-in tool.
 fn several_at_once(timeout: Duration) -> ToolSettings {
     ToolSettings {
         max_instances: Some(Setting::default(INSTANCES_MAX)),
@@ -125,7 +117,7 @@ fn human_input(config: &Config, parts: &Parts) -> Option<Builtin> {
         tool: Arc::new(HumanInput::new(parts.inbox.clone())),
         settings: ToolSettings {
             max_instances: Some(Setting::default(QUESTIONS_MAX)),
-            // The inbox says itself that nobody answered, and comes first.
+            // The inbox reports the expiry itself, so its timeout must come first.
             ..several_at_once(config.inbox.timeout.value.saturating_add(INBOX_FIRST))
         },
     })

@@ -1,5 +1,5 @@
-//! A change of the configuration in two steps: built beside the old state, then put in its place.
-//! Between the two the caller makes it durable.
+//! Applies a configuration in two steps: prepare it beside the current state, then publish it. The
+//! caller makes the change durable between the two.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use super::start;
 use super::{Inner, Runtime, ServerInfo, StartError};
 use crate::config::Config;
 
-/// A changed toolbox that nobody uses yet. Dropped, it leaves nothing behind.
+/// A prepared state that is not published yet. Dropping it discards the change.
 pub(crate) struct Change {
     inner: Arc<Inner>,
     old: Arc<Snapshot>,
     new: Option<Snapshot>,
-    /// One configuration is applied at a time.
+    /// Serializes configuration changes.
     _one_at_a_time: OwnedMutexGuard<()>,
 }
 
 impl Runtime {
-    /// Builds what a configuration means beside the state in use. Connects and starts nothing.
+    /// Builds the state of a configuration beside the current one. Connects and starts nothing.
     pub(crate) async fn prepare(&self, config: Config) -> Result<Change, StartError> {
         let inner = Arc::clone(&self.inner);
         let one_at_a_time = Arc::clone(&inner.applying).lock_owned().await;
         let old = inner.snapshot.load_full();
-        // Rare, and large: the future of a prepared change need not carry it.
+        // Boxed because it is rare and large.
         let new = Box::pin(start::rebuild(config, &inner.parts, &old)).await?;
-        // What the old state had to bear, the new one may have too.
+        // Violations of the old state do not block the new one.
         let is_new = |it: &&String| !old.violations.contains(it);
         let texts: Vec<String> = new.violations.iter().filter(is_new).cloned().collect();
         let change = Change { inner, old, new: Some(new), _one_at_a_time: one_at_a_time };
@@ -39,22 +39,22 @@ impl Runtime {
         Arc::clone(self.inner.snapshot.load().config())
     }
 
-    /// Waits until a server that is being connected has answered or failed once, and takes over its
-    /// tools. Nothing for a server that is not configured.
+    /// Waits until a connecting server has answered or failed once, and registers its tools.
+    /// Returns `None` for a server that is not configured.
     pub async fn settled(&self, server: &str) -> Option<ServerInfo> {
-        self.inner.snapshot.load_full().fleet.first_attempt(server).await;
+        self.inner.snapshot.load_full().server_pool.first_attempt(server).await;
         self.inner.refresh().await;
         self.servers().into_iter().find(|info| info.name == server)
     }
 }
 
 impl Change {
-    /// Puts the new state in place of the old one in one step, then connects what is new.
+    /// Replaces the old state in one step, then connects new servers.
     pub(crate) async fn publish(mut self) {
         let Some(new) = self.new.take() else { return };
-        start::tell_news(&self.old, &new);
+        start::log_new_records(&self.old, &new);
         start::remember(&new, &self.inner.parts, Some(&self.old.known)).await;
-        new.fleet.begin(&self.old.fleet);
+        new.server_pool.begin(&self.old.server_pool);
         self.inner.publish(new, Arc::clone(&self.old));
     }
 }
@@ -63,6 +63,6 @@ impl Drop for Change {
     fn drop(&mut self) {
         let Some(new) = self.new.take() else { return };
         let old = Arc::clone(&self.old);
-        self.inner.background.spawn(async move { new.fleet.retire(&old.fleet).await });
+        self.inner.background.spawn(async move { new.server_pool.retire(&old.server_pool).await });
     }
 }

@@ -1,65 +1,57 @@
-//! Choosing tools of a running toolbox: the index belongs to one state, and begins with that of the state before.
+//! Tool selection in a running toolbox. The index belongs to one snapshot and reuses entries of the
+//! previous one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-#[cfg(feature = "mcp")]
 use arc_swap::ArcSwapOption;
 
 use super::Runtime;
 use super::snapshot::Snapshot;
 use crate::config::Config;
-#[cfg(feature = "mcp")]
 use crate::embeddings::{Embeddings, Without};
 use crate::registry::ActiveTool;
 use crate::select::{Choices, Decision, Direction, Meanings, Proposal, Ranked, Selector, ToolText};
 
-/// How many indexes of parts are kept.
+/// Maximum number of cached partial indexes.
 const PARTS_MAX: usize = 64;
 
-/// The index of one state, made when it is first asked for.
+/// The index of one snapshot, built on first use.
 pub(crate) struct Choice {
     selector: OnceLock<Arc<Selector>>,
     before: Option<Arc<Selector>>,
-    /// Indexes of parts, by the places of their tools.
+    /// Partial indexes, by the positions of their tools.
     parts: Mutex<HashMap<Vec<usize>, Arc<Selector>>>,
-    #[cfg(feature = "mcp")]
     embeddings: Option<Arc<Embeddings>>,
-    /// What the service of embeddings says of the tools.
-    #[cfg(feature = "mcp")]
+    /// Embeddings of the tools, from the embedding service.
     meanings: ArcSwapOption<Meanings>,
 }
 
 impl Choice {
-    /// The index of the state after another one. What was computed for tools that stay is used again.
+    /// Creates the index of a new snapshot. Entries of unchanged tools are reused.
     pub(super) fn new(config: &Config, old: Option<&Self>) -> Self {
         let before = old.and_then(|old| old.selector.get().or(old.before.as_ref()).cloned());
-        #[cfg(not(feature = "mcp"))]
-        if config.select.embeddings.is_some() && old.is_none() {
-            tracing::warn!("`select.embeddings` has no effect: this Haft was built without HTTP");
-        }
         Self {
             selector: OnceLock::new(),
             before,
             parts: Mutex::default(),
-            #[cfg(feature = "mcp")]
             embeddings: Embeddings::new(
                 config.select.embeddings.as_ref(),
                 &config.state_dir.value,
                 old.and_then(|old| old.embeddings.as_ref()),
             ),
-            #[cfg(feature = "mcp")]
             meanings: ArcSwapOption::empty(),
         }
     }
 }
 
-/// What a service says of the tools and of a request.
+/// The embeddings of the tools and of a request.
 type Answers = (Arc<Meanings>, Vec<(String, Direction)>);
 
 impl Runtime {
-    /// The best `count` tools for a request in plain words, best first, and what each rests on. Needs no model, and
-    /// no network unless the configuration names a service of embeddings.
+    /// Returns the best `count` tools for a request in natural language, best first, with the
+    /// reasons of each score. Needs no model, and no network unless an embedding service is
+    /// configured.
     pub async fn select(&self, request: &str, count: usize) -> Vec<Ranked> {
         let snapshot = self.inner.snapshot.load_full();
         let positions = for_models(&snapshot, |_, _| true);
@@ -70,7 +62,7 @@ impl Runtime {
         }
     }
 
-    /// Whether a request calls for one of the tools, for none, or for asking back.
+    /// Decides if a request needs a tool, no tool, or a clarifying question.
     pub async fn decide(&self, request: &str, count: usize) -> Decision {
         let snapshot = self.inner.snapshot.load_full();
         let positions = for_models(&snapshot, |_, _| true);
@@ -81,8 +73,8 @@ impl Runtime {
         }
     }
 
-    /// The best `count` tools for a request among some of them, as if there were no others; `is_meant` gets a tool's
-    /// server (none for a local one) and its name.
+    /// Returns the best `count` tools for a request among a subset, as if there were no others.
+    /// `is_meant` receives a tool's server (`None` for a local one) and its name.
     pub async fn choose_among(
         &self,
         request: &str,
@@ -105,13 +97,13 @@ impl Runtime {
         }
     }
 
-    /// Proposes examples for tools, from requests in plain words and the tools that served them.
+    /// Proposes examples for tools, from requests and the tools that served them.
     pub async fn propose_examples(&self, served: &[(&str, &str)]) -> Vec<Proposal> {
         selector(&self.inner.snapshot.load_full()).await.propose(served)
     }
 }
 
-/// The positions of the tools that models may call and that are meant, by their servers and names.
+/// The positions of the selected tools that models may call, by server and name.
 fn for_models(snapshot: &Snapshot, is_meant: impl Fn(Option<&str>, &str) -> bool) -> Vec<usize> {
     let tools = snapshot.toolbox.tools().enumerate();
     let chosen = tools.filter(|(_, tool)| {
@@ -120,19 +112,20 @@ fn for_models(snapshot: &Snapshot, is_meant: impl Fn(Option<&str>, &str) -> bool
     chosen.map(|(position, _)| position).collect()
 }
 
-/// The index of a state. Thousands of new tools take a while, in which nobody else may be kept waiting.
+/// Returns the index of a snapshot. Indexing thousands of new tools takes a while, so it runs on a
+/// blocking thread.
 async fn selector(snapshot: &Arc<Snapshot>) -> Arc<Selector> {
     if let Some(selector) = snapshot.choice.selector.get() {
         return Arc::clone(selector);
     }
     let owned = Arc::clone(snapshot);
     let made = tokio::task::spawn_blocking(move || make_selector(&owned)).await;
-    // A runtime that is ending makes no more threads.
+    // A runtime that shuts down starts no more threads.
     made.unwrap_or_else(|_| make_selector(snapshot))
 }
 
-/// The index of the tools at these places. How rare a word is, and what "no tool" looks like, depends on which tools
-/// there are, so it is one of its own; who asks for a part once does so again.
+/// Returns the index of a subset. Word rarity and the calibration of "no tool" depend on the set of
+/// tools, so each subset has its own index. Subsets repeat, so it is cached.
 async fn part(snapshot: &Arc<Snapshot>, positions: &[usize]) -> Arc<Selector> {
     let whole = selector(snapshot).await;
     if positions.len() == snapshot.toolbox.tools().count() {
@@ -149,7 +142,7 @@ async fn part(snapshot: &Arc<Snapshot>, positions: &[usize]) -> Arc<Selector> {
         let (whole, tools) = (Arc::clone(&whole), tools.clone());
         move || whole.updated(&tools)
     });
-    // A runtime that is ending makes no more threads.
+    // A runtime that shuts down starts no more threads.
     let part = Arc::new(made.await.unwrap_or_else(|_| whole.updated(&tools)));
     let mut known = known();
     if known.len() >= PARTS_MAX {
@@ -171,14 +164,14 @@ fn make_selector(snapshot: &Snapshot) -> Arc<Selector> {
     Arc::clone(selector)
 }
 
-/// What the service of embeddings says, where there is one and it answers. That it does not is logged there.
-#[cfg(feature = "mcp")]
+/// Returns the embeddings if a service is configured and answers. The embeddings module logs
+/// failures.
 async fn meanings(snapshot: &Snapshot, selector: &Selector, request: &str) -> Option<Answers> {
     let embeddings = snapshot.choice.embeddings.as_ref();
     let embeddings = embeddings.filter(|_| !request.trim().is_empty())?;
     let answers = async {
         let tools = tools_meaning(snapshot, embeddings).await?;
-        let request = embeddings.request(selector.texts(request)).await?;
+        let request = embeddings.request(selector.embedding_inputs(request)).await?;
         if tools.fits(&request) {
             return Ok((tools, request));
         }
@@ -190,7 +183,6 @@ async fn meanings(snapshot: &Snapshot, selector: &Selector, request: &str) -> Op
     answers.await.ok()
 }
 
-#[cfg(feature = "mcp")]
 async fn tools_meaning(
     snapshot: &Snapshot,
     embeddings: &Embeddings,
@@ -202,11 +194,6 @@ async fn tools_meaning(
     let meanings = Arc::new(embeddings.tools(&texts(snapshot)).await?);
     known.store(Some(Arc::clone(&meanings)));
     Ok(meanings)
-}
-
-#[cfg(not(feature = "mcp"))]
-async fn meanings(_: &Snapshot, _: &Selector, _: &str) -> Option<Answers> {
-    None
 }
 
 fn texts(snapshot: &Snapshot) -> Vec<ToolText> {

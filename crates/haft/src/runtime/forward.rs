@@ -1,10 +1,11 @@
-//! What a gateway hands on between servers and its own clients, as the servers wrote it.
+//! Requests and lists that a gateway forwards unmodified between servers and its own clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::error::INVALID_PARAMS;
+use haft_mcp::server::ParamHeaders;
 use haft_mcp::{PromptDescription, RpcError, ToolDescription};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -13,72 +14,72 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Runtime;
-use crate::backend::mcp::{Connection, Resources, Watched};
-use crate::error::human;
+use crate::backend::mcp::{Connection, ResourceSubscription, Resources};
+use crate::caller_handle::CallerHandle;
 use crate::registry::ActiveTool;
-use crate::registry::{SettingsOrigin, Source};
-use crate::requester::Requester;
+use crate::registry::{SettingsOrigin, ToolSource};
 use crate::tool::ToolDefinition;
+use haft_text::human;
 
-/// How long servers may take to say what resources they have. Whoever is slower is left out.
+/// Time limit for listing the resources of all servers. Slower servers are omitted.
 const RESOURCES_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Something of a server, or of the toolbox itself.
+/// An item of a server, or of the toolbox itself.
 #[derive(Debug, Clone)]
 pub struct Offer<T> {
-    /// The server; none for a local tool.
+    /// The server; `None` for a local tool.
     pub server: Option<String>,
-    /// What it is.
+    /// The item.
     pub item: T,
 }
 
-/// How a tool is registered, in short.
+/// A summary of a tool's registration.
 #[derive(Debug, Clone, Serialize)]
-pub struct Registration {
+pub struct RegistrationInfo {
     /// `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
     #[serde(flatten)]
-    pub source: Source,
-    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    pub source: ToolSource,
+    /// The origin of its settings: `explicit`, `default` or `merged`.
     pub config_origin: SettingsOrigin,
-    /// How many calls of it run at once.
+    /// Maximum number of concurrent calls.
     pub max_instances: Value,
-    /// How long one may take.
+    /// Time limit of one call.
     pub timeout: String,
 }
 
-/// A tool with how it is registered.
+/// A tool with its registration.
 #[derive(Debug, Clone)]
 pub struct ToolOffer {
-    /// As its server describes it, under the name it has here.
+    /// The server's description of the tool, under the offered name.
     pub description: ToolDescription,
-    /// How it is registered.
-    pub registration: Registration,
-    /// Whether only user interfaces call it; models do not see it.
+    /// The tool's registration.
+    pub registration: RegistrationInfo,
+    /// True if only user interfaces call it; models do not see it.
     pub app_only: bool,
 }
 
 impl ToolOffer {
-    /// Where the server keeps the user interface of the tool (MCP Apps).
+    /// The URI of the tool's user interface on the server (MCP Apps).
     pub fn ui_resource(&self) -> Option<&str> {
         let meta = self.description.rest.get("_meta")?;
         let uri = meta.get("ui").and_then(|ui| ui.get("resourceUri"));
-        // The older spelling.
+        // The older key.
         uri.or_else(|| meta.get("ui/resourceUri"))?.as_str()
     }
 
-    /// The server; none for a local tool.
+    /// The server; `None` for a local tool.
     pub fn server(&self) -> Option<&str> {
         self.registration.source.server()
     }
 }
 
 impl Runtime {
-    /// The tools that are offered, in their fixed order, as `tools/list` shows them: under the names
-    /// they have here, with everything else their servers say about them.
+    /// Returns the offered tools in their fixed order, as `tools/list` shows them: under the
+    /// offered names, with all other fields of their servers.
     pub fn tool_offers(&self) -> Vec<ToolOffer> {
         let snapshot = self.inner.snapshot.load();
         let lists: HashMap<&str, _> = snapshot
-            .fleet
+            .server_pool
             .all()
             .iter()
             .filter_map(|server| Some((server.name(), server.lists()?)))
@@ -105,7 +106,7 @@ impl Runtime {
                 ),
             };
             let effective = &registered.effective;
-            let registration = Registration {
+            let registration = RegistrationInfo {
                 source: registered.source.clone(),
                 config_origin: effective.origin,
                 max_instances: json!(effective.max_instances.value),
@@ -116,14 +117,14 @@ impl Runtime {
         snapshot.toolbox.tools().map(describe).collect()
     }
 
-    /// Whether only user interfaces call a tool of this name.
+    /// Returns true if only user interfaces call the tool of this name.
     pub fn is_app_only(&self, name: &str) -> bool {
         let snapshot = self.inner.snapshot.load();
         snapshot.toolbox.resolve(name).is_some_and(|tool| tool.backend.is_app_only())
     }
 
-    /// Shows whose tool this is, and the schema of its arguments, if there is such a tool. Nothing is
-    /// copied: every call of a client comes by here.
+    /// Passes a tool's server and input schema to `read`, if the tool exists. Copies nothing,
+    /// because every call of a client uses it.
     pub fn with_tool<T>(
         &self,
         name: &str,
@@ -135,7 +136,19 @@ impl Runtime {
         Some(look(registered.source.server(), &registered.definition.input_schema))
     }
 
-    /// The prompts of every server that could be asked, as they are listed there.
+    /// The arguments of a tool that travel as headers too. Nothing unless `shows` lets through its server (none for a
+    /// local tool).
+    pub fn param_headers(
+        &self,
+        name: &str,
+        shows: impl FnOnce(Option<&str>) -> bool,
+    ) -> Option<ParamHeaders> {
+        let snapshot = self.inner.snapshot.load();
+        let tool = snapshot.toolbox.resolve(name)?;
+        shows(tool.registered.source.server()).then(|| tool.param_headers.clone())
+    }
+
+    /// The prompts of every listed server, as the server describes them.
     pub fn prompt_descriptions(&self) -> Vec<Offer<PromptDescription>> {
         let snapshot = self.inner.snapshot.load();
         let of = |server: &Arc<Connection>| {
@@ -143,10 +156,10 @@ impl Runtime {
             let prompts = server.lists().map(|lists| lists.prompts.clone()).unwrap_or_default();
             prompts.into_iter().map(move |item| Offer { server: Some(name.clone()), item })
         };
-        snapshot.fleet.all().iter().flat_map(of).collect()
+        snapshot.server_pool.all().iter().flat_map(of).collect()
     }
 
-    /// The resources of these servers, in the order of the configuration, all asked at the same time.
+    /// Lists the resources of these servers concurrently, in the order of the configuration.
     pub async fn all_resources(
         &self,
         is_wanted: impl Fn(&str) -> bool,
@@ -178,8 +191,7 @@ impl Runtime {
         listed.into_iter().map(|(_, server, resources)| (server, resources)).collect()
     }
 
-    /// The same as they were last seen, without asking anybody. Servers that were never asked are not in
-    /// there.
+    /// Returns the cached resources without a request. Servers that were never listed are absent.
     pub fn known_resources(
         &self,
         is_wanted: impl Fn(&str) -> bool,
@@ -188,44 +200,48 @@ impl Runtime {
         self.with_resources(is_wanted).into_iter().filter_map(known).collect()
     }
 
-    /// The names of connected servers that have a capability, such as `resources`.
+    /// The names of connected servers with a capability, such as `resources`.
     pub fn servers_with(&self, capability: &str) -> Vec<String> {
         let snapshot = self.inner.snapshot.load();
-        let having = snapshot.fleet.all().iter().filter(|it| it.has(capability));
+        let having = snapshot.server_pool.all().iter().filter(|it| it.has(capability));
         having.map(|it| it.name().to_owned()).collect()
     }
 
-    /// Hands a request (`prompts/get`, `resources/read`, `completion/complete`) on to a server. `params`
-    /// is a JSON object without `_meta`, `name` what the method is about.
+    /// Forwards a request (`prompts/get`, `resources/read`, `completion/complete`) to a server.
+    /// `params` is a JSON object without `_meta`; `name` is the subject of the method.
     pub async fn forward(
         &self,
         server: &str,
         method: &str,
         name: Option<&str>,
         params: &RawValue,
-        requester: &Arc<dyn Requester>,
+        caller_handle: &Arc<dyn CallerHandle>,
     ) -> Result<Box<RawValue>, RpcError> {
-        self.server_to_ask(server)?.forward(method, name, params, requester).await
+        self.server_to_ask(server)?.forward(method, name, params, caller_handle).await
     }
 
-    /// Hears of updates of a resource, through the handler's notifications, while the guard lives.
-    pub async fn watch_resource(&self, server: &str, uri: &str) -> Result<Watched, RpcError> {
-        self.server_to_ask(server)?.watch(uri).await
+    /// Subscribes to updates of a resource while the guard lives. The handler is notified.
+    pub async fn watch_resource(
+        &self,
+        server: &str,
+        uri: &str,
+    ) -> Result<ResourceSubscription, RpcError> {
+        self.server_to_ask(server)?.subscribe(uri).await
     }
 
     fn server_to_ask(&self, server: &str) -> Result<Arc<Connection>, RpcError> {
         let unknown = || RpcError::new(INVALID_PARAMS, format!("no server is named `{server}`"));
-        self.inner.snapshot.load().fleet.find(server).cloned().ok_or_else(unknown)
+        self.inner.snapshot.load().server_pool.find(server).cloned().ok_or_else(unknown)
     }
 
     fn with_resources(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Arc<Connection>> {
         let snapshot = self.inner.snapshot.load();
-        let all = snapshot.fleet.all().iter();
+        let all = snapshot.server_pool.all().iter();
         all.filter(|it| it.has("resources") && is_wanted(it.name())).cloned().collect()
     }
 }
 
-/// What a server says about its tool beside its schemas, with the metadata it is registered with.
+/// Returns the server's extra fields of a tool with the registered metadata.
 fn with_metadata(mut rest: Map<String, Value>, definition: &ToolDefinition) -> Map<String, Value> {
     if let Some(annotations) = &definition.annotations {
         rest.insert("annotations".to_owned(), json!(annotations));

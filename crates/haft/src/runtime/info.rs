@@ -1,60 +1,60 @@
-//! A tool as programs and people are shown it.
+//! A tool as shown to programs and people.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
-use crate::error::human;
-use crate::record::Source as RecordSource;
+use crate::record::RecordSource;
 use crate::registry::ActiveTool;
-use crate::registry::{SettingsOrigin, Source};
-use crate::tool_metadata::{Icon, ToolAnnotations};
+use crate::registry::{SettingsOrigin, ToolSource};
+use haft_config::tool_metadata::{Icon, ToolAnnotations};
+use haft_text::human;
 
-/// A tool, its settings and where each of them came from.
+/// A tool, its settings and the origin of each.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToolInfo {
     /// The name under which it is called.
     pub name: String,
-    /// The name its source gave it, where that differs.
+    /// The name at its source, if different.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_name: Option<String>,
-    /// Why its name may mislead: characters that are invisible or look like others, or a name that looks
-    /// like another tool's.
+    /// The reason why the name may mislead: invisible or lookalike characters, or similarity to
+    /// another tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_warning: Option<String>,
-    /// A name for people.
+    /// A display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// The description for models and people.
     pub description: String,
-    /// Hints about its behaviour, as MCP defines them. Those of a server are its own claims.
+    /// Hints about its behaviour, as MCP defines them. A server's hints are unverified claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Its icons, as MCP defines them. Those of a server are not checked.
+    /// Its icons, as MCP defines them. A server's icons are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
-    /// Where it comes from: `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
+    /// The origin of the tool: `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
     #[serde(flatten)]
-    pub source: Source,
-    /// What runs it: `local`, `mcp`, `builtin` or `function`.
+    pub source: ToolSource,
+    /// The kind of its backend: `local`, `mcp`, `builtin` or `function`.
     pub kind: RecordSource,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
-    /// JSON Schema of the structured answer.
+    /// JSON Schema of the structured output.
     pub output_schema: Option<Value>,
-    /// Whose settings it runs with: `explicit`, `default` or `merged`.
+    /// The origin of its settings: `explicit`, `default` or `merged`.
     pub config_origin: SettingsOrigin,
     /// The settings it runs with.
     pub config: Vec<EffectiveValue>,
-    /// Whether only user interfaces call it; models do not see it.
+    /// True if only user interfaces call it; models do not see it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
-    /// What runs it, for a script or command.
+    /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
 }
 
-/// One setting and where it came from.
+/// One setting and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EffectiveValue {
     /// The setting.
@@ -63,7 +63,7 @@ pub struct EffectiveValue {
     pub value: Value,
     /// `explicit` or `default`.
     pub origin: &'static str,
-    /// Which file and line, which variable, which default.
+    /// The file and line, the variable, or the default that set it.
     pub from: String,
 }
 

@@ -1,14 +1,14 @@
-//! How servers want to be used, put together for models. The texts come from the servers: they are bounded, cleaned and
-//! labelled, and never mixed with the words of Haft or the operator.
+//! The instructions of servers, combined for models. The strings come from the servers: they are
+//! bounded, cleaned and labelled, and never mixed with the text of Haft or the operator.
 
 use super::Runtime;
-use crate::text::is_deceptive;
+use haft_text::is_deceptive;
 
-/// How much of one server's instructions is passed on.
+/// Maximum size of one server's instructions.
 const SERVER_BYTES_MAX: usize = 4 * 1024;
-/// How much of the instructions of all servers together is passed on.
+/// Maximum size of the combined instructions of all servers.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
-/// Stands where a text was cut.
+/// Marks truncated text.
 const CUT: &str = "[cut]";
 
 impl Runtime {
@@ -36,13 +36,14 @@ impl Runtime {
         (!all.is_empty()).then_some(all)
     }
 
-    /// Waits until each server that starts with the toolbox was tried once, so that what it says of itself is known.
+    /// Waits until each eager server was tried once, so that its instructions are known.
     pub async fn wait_for_servers(&self) {
         let snapshot = self.inner.snapshot.load_full();
         let names = snapshot.config().servers.iter().map(|server| server.name.as_str());
-        // They are being connected already: waiting for one after the other takes as long as the slowest.
+        // All servers are connecting already, so waiting for them in sequence takes as long as the
+        // slowest.
         for name in names {
-            snapshot.fleet.first_attempt(name).await;
+            snapshot.server_pool.first_attempt(name).await;
         }
     }
 }
@@ -55,7 +56,7 @@ fn section(server: &str, text: &str) -> Option<String> {
     }
     let kept = &text[..text.floor_char_boundary(SERVER_BYTES_MAX)];
     let mut section = format!("Instructions of the server `{server}`:\n");
-    // Quoted line by line, so that no server can write a label of another.
+    // Each line is quoted, so that a server cannot forge the label of another.
     let cut = (kept.len() < text.len()).then_some(CUT);
     for line in kept.lines().chain(cut) {
         section.push_str("> ");

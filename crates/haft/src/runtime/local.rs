@@ -11,7 +11,7 @@ use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
 
-/// A script or command together with what it was made from.
+/// A script or command with the configuration it was made from.
 pub(super) struct Script {
     definition: Arc<ToolDefinition>,
     runner: Runner,
@@ -23,7 +23,7 @@ enum Runner {
 }
 
 impl Script {
-    /// Nothing is started before the first call.
+    /// Starts nothing before the first call.
     pub(super) fn new(
         tool: &LocalTool,
         python: &str,
@@ -57,7 +57,7 @@ impl Script {
                     args: exposed(args),
                     background,
                 };
-                Runner::Command(CommandTool::new(settings, warm.household()))
+                Runner::Command(CommandTool::new(settings, warm.scope()))
             }
         };
         Self { definition: Arc::clone(&tool.definition), runner }

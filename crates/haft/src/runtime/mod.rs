@@ -4,69 +4,80 @@ mod builder;
 mod builtin;
 mod change;
 mod choice;
-mod figures;
-#[cfg_attr(not(feature = "mcp"), path = "fleet_without_mcp.rs")]
-mod fleet;
-#[cfg(feature = "mcp")]
 mod forward;
 mod info;
 mod instructions;
+mod load_stats;
 mod local;
 mod reconnect;
-#[cfg(feature = "mcp")]
 mod remote;
+mod server_pool;
 mod servers;
 mod snapshot;
 mod start;
 
-#[cfg(feature = "mcp")]
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-#[cfg(feature = "mcp")]
 use haft_mcp::oauth::Authorizer;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-#[cfg(feature = "mcp")]
 use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::error::{ToolFailure, human};
-use crate::inbox::Inbox;
+use crate::error::ToolFailure;
+use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::record::{Clock, ExecutionLog, LogHealth};
 use crate::registry::Record;
-use crate::sight::Sight;
 use crate::tool::{BoxFuture, Tool};
+use crate::tool_filter::ToolFilter;
+use haft_text::human;
 
 pub use builder::RuntimeBuilder;
-pub use figures::{Figures, ToolFigures};
-#[cfg(feature = "mcp")]
-pub use forward::{Offer, Registration, ToolOffer};
+pub use forward::{Offer, RegistrationInfo, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
 pub use instructions::INSTRUCTIONS_BYTES_MAX;
+pub use load_stats::{LoadStats, ToolLoadStats};
 pub use reconnect::ReconnectError;
-#[cfg(feature = "mcp")]
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo};
 pub(crate) use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
-/// How long calls that were cancelled at shutdown may take to end.
+/// Time limit for calls to end after the shutdown cancelled them.
 const CUT_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How long the shutdown waits for the log if the grace period is over.
+/// Minimum time for flushing the log after the grace period.
 const LOG_WAIT_MIN: Duration = Duration::from_secs(1);
 
-/// A running toolbox. Clones share it.
+/// A running toolbox. Clones share its state.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+/// # use serde_json::json;
+/// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+/// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+/// #     Ok(ToolOutput::from_text(args.to_string()))
+/// # });
+/// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+/// let envelope = runtime.call(ToolCall::new("echo", &json!({"a": 1}))).await;
+/// assert_eq!(envelope.model_text(), r#"{"a":1}"#);
+/// assert!(runtime.running().is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -76,16 +87,16 @@ pub(crate) struct Inner {
     snapshot: ArcSwap<Snapshot>,
     calls: Arc<Calls>,
     parts: Parts,
-    /// What goes on beside the calls.
+    /// Tasks besides the calls.
     background: TaskTracker,
-    /// One configuration is applied at a time.
+    /// Serializes configuration changes.
     applying: Arc<tokio::sync::Mutex<()>>,
-    /// How often the snapshot was replaced.
+    /// Counts replacements of the snapshot.
     changes: watch::Sender<u64>,
 }
 
 impl Inner {
-    /// A toolbox that follows its servers.
+    /// Creates a runtime that follows changes of its servers.
     fn new(snapshot: Snapshot, parts: Parts) -> Arc<Self> {
         let config = snapshot.config();
         parts.inbox.configure(&config.inbox, config.secrets());
@@ -105,22 +116,22 @@ impl Inner {
         inner
     }
 
-    /// Puts a new state in place of the old one.
+    /// Replaces the old snapshot.
     fn publish(self: &Arc<Self>, new: Snapshot, old: Arc<Snapshot>) {
         self.replace(new);
-        // Calls under way may still use what the new configuration has dropped.
+        // Calls in flight may still use connections that the new configuration drops.
         let inner = Arc::clone(self);
         self.background.spawn(async move {
             let new = inner.snapshot.load_full();
-            old.fleet.retire(&new.fleet).await;
+            old.server_pool.retire(&new.server_pool).await;
         });
     }
 
-    /// Takes over what the servers offer now, if that is something else than before.
+    /// Registers the current tools of the servers, if they changed.
     pub(crate) async fn refresh(&self) {
         let _one_at_a_time = self.applying.lock().await;
         let old = self.snapshot.load_full();
-        if !old.fleet.is_current() {
+        if !old.server_pool.is_current() {
             let new = start::refresh(&self.parts, &old).await;
             self.replace(new);
         }
@@ -135,16 +146,16 @@ impl Inner {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Asks the servers that start late and were never asked. True if the toolbox may have grown.
+    /// Lists lazy servers that were never listed. Returns true if the toolbox may have grown.
     async fn discover_unlisted(&self) -> bool {
-        let has_answers = self.snapshot.load_full().fleet.ask_unlisted().await;
+        let has_answers = self.snapshot.load_full().server_pool.ask_unlisted().await;
         self.take_over(has_answers).await
     }
 
-    /// True if the toolbox may have grown.
+    /// Returns true if the toolbox may have grown.
     async fn take_over(&self, has_answers: bool) -> bool {
-        // A server that was listed a moment ago may not be in use yet.
-        let has_news = has_answers || !self.snapshot.load().fleet.is_current();
+        // A server that was just listed may not be in the snapshot yet.
+        let has_news = has_answers || !self.snapshot.load().server_pool.is_current();
         if has_news {
             self.refresh().await;
         }
@@ -167,12 +178,12 @@ impl ToolboxSource for Inner {
         })
     }
 
-    fn unavailable(&self, tool: &str, sight: &Sight) -> Option<ToolFailure> {
-        self.snapshot.load().unavailable(tool, sight)
+    fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {
+        self.snapshot.load().unavailable(tool, tool_filter)
     }
 }
 
-/// Keeps the toolbox up to date with its servers, for as long as somebody has it.
+/// Refreshes the snapshot on server changes until the runtime is dropped.
 async fn follow_changes(inner: Weak<Inner>) {
     let Some((changed, stop)) = inner
         .upgrade()
@@ -191,39 +202,35 @@ async fn follow_changes(inner: Weak<Inner>) {
     }
 }
 
-/// What outlives a change of configuration.
+/// State that survives a change of configuration.
 pub(crate) struct Parts {
-    /// The memory for everything in flight.
+    /// The memory budget for data in flight.
     pub(crate) memory: MemoryBudget,
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
     /// Questions to people.
-    inbox: Inbox,
-    /// Hears of every call that is over.
+    inbox: HumanInbox,
+    /// Receives every finished call.
     observer: Option<Observer>,
     purpose: Purpose,
-    /// Whether the lists of servers that start late are kept for the next run.
-    #[cfg(feature = "mcp")]
+    /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,
-    /// Whether others than the person who started it can call tools.
+    /// True if callers other than the operator can call tools.
     is_served: bool,
-    /// Whether `code_execution` needs approval where no file configures it.
+    /// True if `code_execution` needs approval unless a file configures it.
     asks_before_code: bool,
-    /// Ends every connection; cancelled when the runtime is gone.
+    /// Stops every connection; cancelled when the runtime is dropped.
     stop_servers: CancellationToken,
     _stop_with_us: DropGuard,
-    /// The one tool that is wanted, where it is only one.
+    /// The only tool that will be called, if known.
     wanted: Option<String>,
-    /// Whether the start waits for servers that cannot stop it.
+    /// True if the start waits for servers that cannot prevent it.
     waits_for_all: bool,
-    /// Told when the tools of a server are others than before.
+    /// Notified when the tools of a server change.
     changed: Arc<Notify>,
-    #[cfg(feature = "mcp")]
     server_handler: Arc<dyn ServerHandler>,
-    #[cfg(feature = "mcp")]
     authorizers: Authorizers,
-    #[cfg(feature = "mcp")]
     watch: Option<ServerWatch>,
 }
 
@@ -233,74 +240,107 @@ impl Parts {
     }
 }
 
-/// Who gives requests their token, by server.
-#[cfg(feature = "mcp")]
+/// Token providers, by server.
 type Authorizers = Arc<HashMap<String, Arc<dyn Authorizer>>>;
 
-/// Whether the lists of servers that start late are kept for the next run.
-#[cfg(feature = "mcp")]
+/// Controls if the lists of lazy servers are cached for the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListCache {
     Write,
     ReadOnly,
 }
 
-/// What a toolbox is started for.
+/// The purpose of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To run tools.
+    /// Run tools.
     Call,
-    /// To see what it would offer: nothing is written, no call is taken.
-    Look,
-    /// To see what is wrong: like `Look`, with every server connected and no reason to stop.
+    /// List the offered tools: writes nothing and refuses calls.
+    DryRun,
+    /// Diagnose: like `DryRun`, with every server connected and every failure tolerated.
     Inspect,
 }
 
-/// How a shutdown went.
+/// The result of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Every call had ended by itself.
+    /// Every call ended on its own.
     Clean,
     /// Calls were still running when the grace period ended, and were cancelled.
     Cut,
 }
 
 impl Runtime {
-    /// Starts a toolbox with the tools of a configuration.
+    /// Starts a runtime with the tools of a configuration.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::builder(config).start().await
     }
 
-    /// Starts a toolbox with tools of one's own.
+    /// Returns a builder, for example to add tools written in Rust.
     pub fn builder(config: Config) -> RuntimeBuilder {
         RuntimeBuilder::new(config)
     }
 
-    /// Runs one call. Always answers, and always leaves exactly one log entry. Dropping the future
-    /// cancels the call.
+    /// Runs one call. Always returns an envelope and always writes exactly one log entry. Dropping
+    /// the future cancels the call.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// let envelope = runtime.call(ToolCall::new("echo", &json!({}))).await.into_result()?;
+    /// println!("{} took {} ms", envelope.execution_id, envelope.duration_ms);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn call(&self, call: ToolCall) -> Envelope {
         self.inner.calls.run(&*self.inner, call).await.0
     }
 
-    /// The same, with the whole answer of an MCP server as it wrote it, for those who hand it on
-    /// untouched. Nothing for a tool of another kind, and for an answer that was refused.
+    /// Like [`call`](Self::call), with the unmodified result of an MCP server, for gateways. `None`
+    /// for tools of other kinds and for refused results.
     pub async fn call_raw(&self, call: ToolCall) -> (Envelope, Option<Box<RawValue>>) {
         self.inner.calls.run(&*self.inner, call).await
     }
 
-    /// Counts how often the toolbox became another one: by a new configuration, or because a server
-    /// offers something else.
+    /// Counts changes of the toolbox: new configurations and changed server lists.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
 
-    /// Runs several calls, in parallel only where every tool concerned is `parallel_capable`.
-    /// Answers come in the order of the calls.
+    /// Runs several calls, in parallel only if every tool concerned is `parallel_capable`. Answers
+    /// come in the order of the calls.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// let calls = (0..3).map(|n| ToolCall::new("echo", &json!({"n": n}))).collect();
+    /// let envelopes = runtime.call_batch(calls).await;
+    /// assert_eq!(envelopes[2].model_text(), r#"{"n":2}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn call_batch(&self, calls: Vec<ToolCall>) -> Vec<Envelope> {
         self.call_batch_telling(calls, |_, _| {}).await
     }
 
-    /// The same; `told` hears each answer as soon as it is there, with the place of its call.
+    /// Like [`call_batch`](Self::call_batch); `told` receives each answer as soon as it is
+    /// available, with the index of its call.
     pub async fn call_batch_telling(
         &self,
         calls: Vec<ToolCall>,
@@ -310,78 +350,144 @@ impl Runtime {
         self.inner.calls.run_batch(&source, calls, told).await
     }
 
-    /// The calls in flight, the oldest first: those of one tool that wait are in the order in which
-    /// they came.
+    /// The calls in flight, oldest first. Waiting calls of one tool are in their order of arrival.
     pub fn running(&self) -> Vec<RunningCall> {
         self.inner.calls.running.list()
     }
 
-    /// Ends the call with this id as `Cancelled`, in the same way as [`ToolCall::cancelled_by`]. Returns whether
-    /// such a call was in flight; one that is about to answer may still do so.
+    /// Cancels the call with this id, like [`ToolCall::cancelled_by`]. Returns true if such a call
+    /// was in flight; a call that is about to finish may still succeed.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// assert!(!runtime.cancel("no such call"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn cancel(&self, execution_id: &str) -> bool {
         self.inner.calls.running.cancel(execution_id)
     }
 
     /// The tools that are offered, in a fixed order: local ones first, then by server.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// let names: Vec<String> = runtime.tools().into_iter().map(|tool| tool.name).collect();
+    /// assert_eq!(names, ["echo"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tools(&self) -> Vec<ToolInfo> {
         let snapshot = self.inner.snapshot.load();
         snapshot.toolbox.tools().map(|tool| snapshot.info(tool)).collect()
     }
 
     /// One tool by its name.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// assert!(runtime.tool("echo").is_some() && runtime.tool("other").is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tool(&self, name: &str) -> Option<ToolInfo> {
         let snapshot = self.inner.snapshot.load();
         snapshot.toolbox.resolve(name).map(|tool| snapshot.info(tool))
     }
 
-    /// The configured servers and how each is doing.
+    /// The configured servers and their states.
     pub fn servers(&self) -> Vec<ServerInfo> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.fleet.infos(snapshot.config())
+        snapshot.server_pool.infos(snapshot.config())
     }
 
-    /// What registration had to say about the tools there are now, in its order. What is at
-    /// [`Level::Error`](crate::registry::Level) is a tool that is refused or stops the start.
+    /// The records of the current registration, in order. Those at
+    /// [`Level::Error`](crate::registry::Level) are tools that are refused or prevent the start.
     pub fn registration(&self) -> Vec<Record> {
         self.inner.snapshot.load().said.clone()
     }
 
-    /// Connects the servers with `start: lazy` whose tools are not known yet and reads lists again that are
-    /// too old, so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
+    /// Connects the servers with `start: lazy` whose tools are unknown and refreshes stale lists,
+    /// so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover_unlisted().await;
     }
 
-    /// Reads the lists again that are older than their servers allow (`ttlMs`), or older than a day.
+    /// Refreshes lists that are older than their servers allow (`ttlMs`), or older than a day.
     pub async fn refresh_stale_lists(&self) {
-        self.inner.snapshot.load_full().fleet.refresh_stale().await;
+        self.inner.snapshot.load_full().server_pool.refresh_stale().await;
         self.inner.take_over(false).await;
     }
 
-    /// The same for a model, which can call only what it is told of. A server that does not answer at once is
-    /// tried again while the toolbox works already, and so are those that start with the toolbox.
+    /// Like [`discover`](Self::discover), for a model, which can call listed tools only. Servers
+    /// that do not answer at once are retried in the background, including eager ones.
     pub async fn discover_late(&self) {
-        let has_answers = self.inner.snapshot.load_full().fleet.ask_late().await;
+        let has_answers = self.inner.snapshot.load_full().server_pool.ask_late().await;
         self.inner.take_over(has_answers).await;
     }
 
-    /// How the execution log is doing; nothing for a toolbox that only looks.
+    /// The health of the execution log; `None` for a dry run.
     pub fn log_health(&self) -> Option<LogHealth> {
         self.inner.snapshot.load().toolbox.log.as_ref().map(ExecutionLog::health)
     }
 
-    /// The memory for everything in flight, shared with the readers of requests.
+    /// The memory budget for data in flight, shared with the readers of requests.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.parts.memory
     }
 
-    /// Questions to people, asked by tools and calls.
-    pub fn inbox(&self) -> &Inbox {
+    /// Questions to people from tools and calls.
+    pub fn inbox(&self) -> &HumanInbox {
         &self.inner.parts.inbox
     }
 
-    /// Replaces the configuration in one step. Calls under way keep what they began with; if the
-    /// new one cannot be used, the old one stays.
+    /// Replaces the configuration in one step. Calls in flight keep the snapshot they started with.
+    /// On an error the old configuration stays.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// let config = ConfigBuilder::new().folder(folder.path()).set("defaults.max_concurrent", 50);
+    /// runtime.apply(config.build()?).await?;
+    /// assert_eq!(runtime.config().defaults.max_concurrent.value, 50);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn apply(&self, config: Config) -> Result<(), StartError> {
         let _one_at_a_time = self.inner.applying.lock().await;
         let old = self.inner.snapshot.load_full();
@@ -390,8 +496,25 @@ impl Runtime {
         Ok(())
     }
 
-    /// Stops taking calls, lets those under way finish within `grace`, cancels the rest, and leaves
+    /// Stops accepting calls, waits up to `grace` for calls in flight, cancels the rest, and leaves
     /// no process behind.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # use haft::{ConfigBuilder, FunctionTool, Runtime, Tool, ToolCall, ToolOutput};
+    /// # use serde_json::json;
+    /// # let config = ConfigBuilder::new().folder(folder.path()).build()?;
+    /// # let echo = FunctionTool::new("echo", "Returns its arguments.", json!({"type": "object"}), |args, _| async move {
+    /// #     Ok(ToolOutput::from_text(args.to_string()))
+    /// # });
+    /// # let runtime = Runtime::builder(config).tool(echo.with_default_limits()).start().await?;
+    /// let shutdown = runtime.shutdown(std::time::Duration::from_secs(1)).await;
+    /// assert_eq!(shutdown, haft::Shutdown::Clean);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
         let inner = &self.inner;
         let started = Instant::now();
@@ -399,7 +522,7 @@ impl Runtime {
         let ended = tokio::time::timeout(grace, inner.calls.tasks.wait()).await;
         if ended.is_err() {
             inner.calls.stop.cancel();
-            // A tool that blocks its thread cannot be stopped, and must not stop the shutdown.
+            // A tool that blocks its thread cannot be stopped, and must not block the shutdown.
             if tokio::time::timeout(CUT_WAIT_MAX, inner.calls.tasks.wait()).await.is_err() {
                 tracing::error!("{} calls block and are left behind", inner.calls.tasks.len());
             }
@@ -409,9 +532,9 @@ impl Runtime {
             tool.backend.stop().await;
         }
         inner.parts.stop_servers.cancel();
-        snapshot.fleet.stop().await;
+        snapshot.server_pool.stop().await;
         inner.parts.warm.stop().await;
-        kill_all_remaining(inner.parts.warm.household()).await;
+        kill_all_remaining(inner.parts.warm.scope()).await;
         if let Some(log) = &snapshot.toolbox.log {
             close(log, grace.saturating_sub(started.elapsed()).max(LOG_WAIT_MIN)).await;
         }
@@ -419,7 +542,7 @@ impl Runtime {
     }
 }
 
-/// Writes what the log still holds, for at most `wait_max`: a slow disk must not keep the process.
+/// Flushes the log for at most `wait_max`: a slow disk must not keep the process alive.
 async fn close(log: &ExecutionLog, wait_max: Duration) {
     let problem = match tokio::time::timeout(wait_max, log.close()).await {
         Ok(Ok(())) => return,

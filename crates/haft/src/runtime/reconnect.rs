@@ -1,20 +1,20 @@
-//! Connecting one server anew, because somebody wants it now.
+//! Reconnects one server on demand.
 
 use super::{Runtime, ServerInfo};
-use crate::config::nearest;
+use haft_text::nearest;
 
-/// Why a server cannot be connected anew.
+/// Reasons why a server cannot be reconnected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReconnectError {
     /// No server of that name is configured.
     #[error("no server is named `{server}`")]
     UnknownServer {
-        /// The name that was asked for.
+        /// The requested name.
         server: String,
-        /// The nearest name that exists.
+        /// The nearest existing name.
         nearest: Option<String>,
     },
-    /// The server is configured not to be used.
+    /// The server is disabled in the configuration.
     #[error("the server `{server}` is disabled")]
     Disabled {
         /// The server.
@@ -23,7 +23,7 @@ pub enum ReconnectError {
 }
 
 impl ReconnectError {
-    /// What to do next.
+    /// The remedy for the operator.
     pub fn remedy(&self) -> String {
         match self {
             Self::UnknownServer { nearest: Some(nearest), .. } => {
@@ -40,12 +40,12 @@ impl ReconnectError {
 }
 
 impl Runtime {
-    /// Drops the connection of one server, if there is one, and connects it anew at once, whatever
-    /// pause it would have made. Waits for the first attempt and says how the server is doing then;
-    /// if that attempt failed, others may follow in the background.
+    /// Drops the connection of one server, if present, and reconnects at once, without any backoff.
+    /// Waits for the first attempt and returns the server's state. If that attempt fails, the
+    /// supervisor keeps retrying in the background.
     ///
-    /// A call under way over the old connection is sent again where that is harmless; otherwise it
-    /// fails, because nobody knows whether it took effect. Calls that come meanwhile wait.
+    /// Calls in flight over the old connection are retried if that is safe; otherwise they fail
+    /// with an unknown outcome. New calls wait meanwhile.
     pub async fn reconnect(&self, server: &str) -> Result<ServerInfo, ReconnectError> {
         let snapshot = self.inner.snapshot.load_full();
         let servers = &snapshot.config().servers;
@@ -59,14 +59,13 @@ impl Runtime {
         if config.disabled.value {
             return Err(ReconnectError::Disabled { server: server.to_owned() });
         }
-        #[cfg(feature = "mcp")]
-        if let Some(connection) = snapshot.fleet.find(server) {
+        if let Some(connection) = snapshot.server_pool.find(server) {
             connection.reconnect().await;
-            // Whoever asks for its tools next finds those it has now.
+            // The next caller sees the tools of the new connection.
             self.inner.refresh().await;
             return Ok(ServerInfo::connected(connection));
         }
-        let mut infos = snapshot.fleet.infos(snapshot.config()).into_iter();
+        let mut infos = snapshot.server_pool.infos(snapshot.config()).into_iter();
         Ok(infos.find(|it| it.name == server).unwrap_or_else(|| ServerInfo::configured(config)))
     }
 }

@@ -1,4 +1,4 @@
-//! What servers offer beside tools: prompts and resources.
+//! Prompts and resources of servers.
 
 use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
 use serde::Serialize;
@@ -10,23 +10,23 @@ use crate::content::{Content, Message};
 use crate::error::ToolFailure;
 use std::sync::Arc;
 
-/// A prompt and the server that has it.
+/// A prompt and its server.
 #[derive(Debug, Clone, Serialize)]
 pub struct PromptInfo {
     /// The server.
     pub server: String,
-    /// Its name there.
+    /// Its name on the server.
     pub name: String,
-    /// A name for people.
+    /// A display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// What can be filled in.
+    /// Its arguments.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// A resource, or a family of them, and the server that has it.
+/// A resource or resource template, and its server.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ResourceInfo {
@@ -34,26 +34,26 @@ pub enum ResourceInfo {
     Resource {
         /// The server.
         server: String,
-        /// What it is.
+        /// Its description.
         #[serde(flatten)]
         resource: ResourceDescription,
     },
-    /// A family of resources.
+    /// A resource template.
     Template {
         /// The server.
         server: String,
-        /// What it is.
+        /// Its description.
         #[serde(flatten)]
         template: ResourceTemplate,
     },
 }
 
 impl Runtime {
-    /// The prompts of every server that could be asked.
+    /// The prompts of every listed server.
     pub fn prompts(&self) -> Vec<PromptInfo> {
         let snapshot = self.inner.snapshot.load();
         let mut prompts = Vec::new();
-        for connection in snapshot.fleet.all() {
+        for connection in snapshot.server_pool.all() {
             let Some(lists) = connection.lists() else { continue };
             prompts.extend(lists.prompts.iter().map(|prompt| PromptInfo {
                 server: connection.name().to_owned(),
@@ -66,7 +66,7 @@ impl Runtime {
         prompts
     }
 
-    /// A prompt of a server with its arguments (a JSON object) filled in, as messages of a chat.
+    /// Returns a prompt with its arguments (a JSON object) filled in, as chat messages.
     pub async fn prompt(
         &self,
         server: &str,
@@ -99,14 +99,14 @@ impl Runtime {
         self.connection(server)?.read_resource(uri).await
     }
 
-    /// Asks a server for a sign of life; connects it if need be.
+    /// Pings a server; connects it first if necessary.
     pub async fn ping(&self, server: &str) -> Result<(), ToolFailure> {
         self.connection(server)?.ping().await
     }
 
     fn connection(&self, server: &str) -> Result<Arc<Connection>, ToolFailure> {
         let snapshot = self.inner.snapshot.load();
-        snapshot.fleet.find(server).cloned().ok_or_else(|| ToolFailure::Unavailable {
+        snapshot.server_pool.find(server).cloned().ok_or_else(|| ToolFailure::Unavailable {
             message: format!("no server is named `{server}`, or it is disabled"),
             remedy: Some("`haft servers list` shows every server".into()),
             details: serde_json::Value::Null,

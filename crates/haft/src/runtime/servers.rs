@@ -1,59 +1,58 @@
-//! A configured MCP server as programs and people are shown it.
+//! A configured MCP server as shown to programs and people.
 
 use serde::Serialize;
 
-#[cfg(feature = "mcp")]
 use crate::backend::mcp::Connection;
 use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::config::oauth::{OauthConfig, OauthInfo};
 pub use crate::server_state::ServerState;
 
-/// One configured server and how it is doing.
+/// One configured server and its state.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
-    /// What its unconfigured tools mean.
+    /// The handling of its unconfigured tools.
     pub mode: Mode,
-    /// How it is reached.
+    /// Its transport.
     pub transport: &'static str,
-    /// Its address or command line, secrets masked.
+    /// Its address or command line, with secrets masked.
     pub endpoint: String,
-    /// When it is connected.
+    /// The time at which it connects.
     pub start: Start,
-    /// How its OAuth tokens are got, where a file says so.
+    /// Its OAuth settings, if configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OauthInfo>,
-    /// How it is doing.
+    /// Its connection state.
     pub state: ServerState,
-    /// Why it is in that state, for the operator: with the last line of its standard error.
+    /// The reason of its state, for the operator: with the last line of its standard error.
     pub reason: Option<String>,
-    /// The same without that line, for every caller.
+    /// The reason without that line, for every caller.
     #[serde(skip)]
     pub cause: Option<String>,
-    /// Since when, RFC 3339; nothing for a server that is only configured.
+    /// The time of the last state change, RFC 3339; `None` for a server that is only configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// How often in a row the connection was tried again.
+    /// Number of consecutive reconnection attempts.
     pub retries: u32,
-    /// What the server says about itself, while it is connected.
+    /// The identity the server reported, while it is connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerIdentity>,
-    /// How many tools it has.
+    /// Number of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
-    /// How many prompts it has.
+    /// Number of prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<usize>,
-    /// How many lines it wrote to its output that are not MCP messages.
+    /// Number of lines on its standard output that are not MCP messages.
     pub stray_lines: u64,
-    /// The end of what it wrote to its standard error, for the operator.
+    /// The end of its standard error, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
 }
 
-/// What a server says about itself. It can say anything.
+/// The identity a server reports. It is not verified.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServerIdentity {
     /// Its name.
@@ -62,15 +61,15 @@ pub struct ServerIdentity {
     pub version: Option<String>,
     /// The protocol's version.
     pub protocol_version: String,
-    /// How it wants to be used.
+    /// The server's instructions for its use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// What it can do, as it was sent.
+    /// Its capabilities, unmodified.
     pub capabilities: serde_json::Value,
 }
 
 impl ServerInfo {
-    /// A server as configured, without asking it anything.
+    /// Returns a server as configured, without a connection.
     pub fn configured(server: &ServerConfig) -> Self {
         let state =
             if server.disabled.value { ServerState::Disabled } else { ServerState::Configured };
@@ -94,8 +93,7 @@ impl ServerInfo {
         }
     }
 
-    /// A server with its connection.
-    #[cfg(feature = "mcp")]
+    /// Returns a server with the state of its connection.
     pub(super) fn connected(connection: &Connection) -> Self {
         let health = connection.health();
         let lists = connection.lists();

@@ -1,29 +1,29 @@
-//! One state of the runtime: the toolbox that calls use, with the connections and the choice behind it.
+//! One state of the runtime: the toolbox for calls, its connections and its tool index.
 
 use std::sync::Arc;
 
 use super::choice::Choice;
-use super::fleet::Fleet;
 use super::info::ToolInfo;
+use super::server_pool::ServerPool;
 use crate::call::{Toolbox, ToolboxParts};
 use crate::config::{Config, show};
 use crate::error::ToolFailure;
 use crate::policy::Policy;
-use crate::record::{ExecutionLog, Source as RecordSource};
+use crate::record::{ExecutionLog, RecordSource};
 use crate::registry::{ActiveTool, KnownTools, Record};
-use crate::sight::Sight;
+use crate::tool_filter::ToolFilter;
 
 /// One state of the runtime.
 pub(crate) struct Snapshot {
     pub(super) toolbox: Arc<Toolbox>,
-    pub(super) fleet: Fleet,
-    /// What registration said, so that the next one says only what is new.
+    pub(super) server_pool: ServerPool,
+    /// The records of registration, so that the next registration logs new ones only.
     pub(super) said: Vec<Record>,
-    /// What would have stopped a start.
+    /// Violations that would have prevented a start.
     pub(super) violations: Vec<String>,
-    /// What the servers had.
+    /// The known tools of the servers.
     pub(super) known: KnownTools,
-    /// What tools are chosen with; made when it is first asked for.
+    /// The index for tool selection, built on first use.
     pub(super) choice: Choice,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct SnapshotParts {
     pub(super) config: Arc<Config>,
     pub(super) policy: Policy,
     pub(super) log: Option<ExecutionLog>,
-    pub(super) fleet: Fleet,
+    pub(super) server_pool: ServerPool,
     pub(super) said: Vec<Record>,
     pub(super) violations: Vec<String>,
     pub(super) known: KnownTools,
@@ -41,22 +41,23 @@ pub(super) struct SnapshotParts {
 
 impl Snapshot {
     pub(super) fn new(tools: Vec<ActiveTool>, parts: SnapshotParts) -> Self {
-        let SnapshotParts { config, policy, log, fleet, said, violations, known, choice } = parts;
+        let SnapshotParts { config, policy, log, server_pool, said, violations, known, choice } =
+            parts;
         let toolbox = Arc::new(Toolbox::new(tools, ToolboxParts { policy, log, config }));
-        Self { toolbox, fleet, said, violations, known, choice }
+        Self { toolbox, server_pool, said, violations, known, choice }
     }
 
     pub(super) fn config(&self) -> &Arc<Config> {
         &self.toolbox.config
     }
 
-    /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
-    pub(super) fn unavailable(&self, name: &str, sight: &Sight) -> Option<ToolFailure> {
-        let is_shown = |server: &str| sight.shows(Some(server), name);
-        self.fleet.missing(name, self.config(), &self.known, is_shown)
+    /// Explains the absence of a tool that an earlier run saw: its server is unreachable.
+    pub(super) fn unavailable(&self, name: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {
+        let is_shown = |server: &str| tool_filter.shows(Some(server), name);
+        self.server_pool.missing(name, self.config(), &self.known, is_shown)
     }
 
-    /// A tool as programs and people are shown it.
+    /// Returns a tool as shown to programs and people.
     pub(super) fn info(&self, tool: &ActiveTool) -> ToolInfo {
         let own_name = &tool.registered.definition.name;
         let script = self.config().local.iter().find(|local| local.definition.name == *own_name);

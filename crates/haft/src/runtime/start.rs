@@ -1,46 +1,47 @@
-//! From a configuration to a snapshot: connect, register, refuse to start where the rules say so.
+//! Builds a snapshot from a configuration: connect, register, and refuse to start on violations.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::builtin::{Builtin, builtins};
 use super::choice::Choice;
-use super::fleet::Fleet;
 use super::local::Script;
+use super::server_pool::ServerPool;
 use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
-use crate::config::choices::{LogSync, NameCollision, OnLogFailure as ConfiguredFailure};
+use crate::config::choices::{LogSync, NameCollision, OnLogFailure};
 use crate::config::model::{LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
-    Durability, ExecutionLog, KeepFree, LogError, LogOptions, OnLogFailure, Redactor,
-    Source as RecordSource,
+    Durability, ExecutionLog, KeepFree, LogError, LogFailurePolicy, LogOptions, RecordSource,
+    Redactor,
 };
 use crate::registry::ActiveTool;
 use crate::registry::{
-    Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, Source, register,
+    Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, ToolSource,
+    register,
 };
 use crate::tool::Tool;
 use tokio::task::spawn_blocking;
 
-/// Why a toolbox did not start. The old one, if there is one, keeps running.
+/// Reasons why a toolbox does not start. The old one, if present, keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Servers could not be reached and must not be skipped.
+    /// Required servers are unreachable.
     #[error("{}", failed.iter().map(|it| it.text.as_str()).collect::<Vec<_>>().join("\n\n"))]
     Connect {
         /// The servers, in the order of the configuration.
         failed: Vec<ConnectFailed>,
     },
-    /// A tool is not configured where it must be, or names collide where they must not.
+    /// A tool is unconfigured where an entry is required, or names collide where they must not.
     #[error("{}", texts.join("\n\n"))]
     Strict {
         /// One text for each tool.
         texts: Vec<String>,
     },
-    /// Whoever started it changed their mind.
+    /// The caller cancelled the start.
     #[error("the start was cancelled")]
     Cancelled,
     /// The execution log cannot be written.
@@ -48,17 +49,17 @@ pub enum StartError {
     Log(#[from] LogError),
 }
 
-/// A server that could not be reached.
+/// An unreachable server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectFailed {
     /// The server.
     pub server: String,
-    /// The whole text, cause included.
+    /// The whole message, cause included.
     pub text: String,
 }
 
 impl StartError {
-    /// What to do next, where the text itself does not say.
+    /// The remedy, if the message has none.
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Connect { failed } => {
@@ -76,7 +77,7 @@ impl StartError {
     }
 }
 
-/// What runs each local tool, by the tool's own name.
+/// The backend of each local tool, by the tool's own name.
 type Backends = HashMap<String, (Arc<dyn Tool>, RecordSource)>;
 
 pub(super) async fn build(
@@ -86,14 +87,14 @@ pub(super) async fn build(
 ) -> Result<Snapshot, StartError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, old)?),
-        Purpose::Look | Purpose::Inspect => None,
+        Purpose::DryRun | Purpose::Inspect => None,
     };
-    let nothing = Fleet::default();
-    let before = old.map_or(&nothing, |old| &old.fleet);
-    let fleet = Fleet::new(&config, parts, Some(before));
+    let nothing = ServerPool::default();
+    let before = old.map_or(&nothing, |old| &old.server_pool);
+    let server_pool = ServerPool::new(&config, parts, Some(before));
     let known = load_known(&config);
-    if let Err(error) = fleet.connect(parts, known.as_ref()).await {
-        fleet.retire(before).await;
+    if let Err(error) = server_pool.connect(parts, known.as_ref()).await {
+        server_pool.retire(before).await;
         return Err(error);
     }
     let has_python =
@@ -101,7 +102,7 @@ pub(super) async fn build(
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
-    let lists = fleet.with_current_lists();
+    let lists = server_pool.with_current_lists();
     let snapshot = assemble(Arc::new(config), parts, log, lists, known.as_ref(), old).await;
     if parts.purpose == Purpose::Inspect {
         return Ok(snapshot);
@@ -110,15 +111,15 @@ pub(super) async fn build(
         record.emit();
     }
     if !snapshot.violations.is_empty() {
-        fleet.retire(before).await;
+        server_pool.retire(before).await;
         return Err(StartError::Strict { texts: snapshot.violations });
     }
     remember(&snapshot, parts, known.as_ref()).await;
     Ok(snapshot)
 }
 
-/// A changed toolbox beside the old one. Its new servers are not connected: nothing runs before the
-/// change is kept.
+/// Builds a changed toolbox beside the old one. Its new servers are not connected: nothing starts
+/// before the change is durable.
 pub(super) async fn rebuild(
     config: Config,
     parts: &Parts,
@@ -126,56 +127,65 @@ pub(super) async fn rebuild(
 ) -> Result<Snapshot, LogError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, Some(old))?),
-        Purpose::Look | Purpose::Inspect => None,
+        Purpose::DryRun | Purpose::Inspect => None,
     };
-    let fleet = Fleet::new(&config, parts, Some(&old.fleet)).with_current_lists();
-    Ok(assemble(Arc::new(config), parts, log, fleet, Some(&old.known), Some(old)).await)
+    let server_pool = ServerPool::new(&config, parts, Some(&old.server_pool)).with_current_lists();
+    Ok(assemble(Arc::new(config), parts, log, server_pool, Some(&old.known), Some(old)).await)
 }
 
-/// Says what registration has to say now and did not say before.
-pub(super) fn tell_news(old: &Snapshot, new: &Snapshot) {
+/// Logs the registration records that the old snapshot did not have.
+pub(super) fn log_new_records(old: &Snapshot, new: &Snapshot) {
     let said: HashSet<&Record> = old.said.iter().collect();
     for record in new.said.iter().filter(|record| !said.contains(record)) {
         record.emit();
     }
 }
 
-/// The same toolbox with what its servers offer now. A tool that must not be there is refused, and
-/// everything else goes on.
+/// Rebuilds the toolbox with the current lists of its servers. An unconfigured tool is refused; the
+/// rest stays available.
 pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
-    let fleet = old.fleet.with_current_lists();
+    let server_pool = old.server_pool.with_current_lists();
     let (config, log) = (Arc::clone(old.config()), old.toolbox.log.clone());
-    let snapshot = assemble(config, parts, log, fleet, Some(&old.known), Some(old)).await;
-    tell_news(old, &snapshot);
+    let snapshot = assemble(config, parts, log, server_pool, Some(&old.known), Some(old)).await;
+    log_new_records(old, &snapshot);
     remember(&snapshot, parts, Some(&old.known)).await;
     snapshot
 }
 
-/// Registers what there is.
+/// Registers the tools of all sources.
 async fn assemble(
     config: Arc<Config>,
     parts: &Parts,
     log: Option<ExecutionLog>,
-    fleet: Fleet,
+    server_pool: ServerPool,
     known: Option<&KnownTools>,
     old: Option<&Snapshot>,
 ) -> Snapshot {
     let builtins = builtins(&config, parts, old);
-    let found = discover(&config, parts, &builtins, &fleet);
+    let found = discover(&config, parts, &builtins, &server_pool);
     let Registration { tools, records, violations, known } =
         register_aside(&config, found, known.cloned()).await;
     let backends = backends(&config, parts, builtins, &tools, old);
-    let offered = offer(tools, &backends, &fleet, old);
+    let offered = offer(tools, &backends, &server_pool, old);
     let toolbox =
         gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
     let choice = Choice::new(&config, old.map(|old| &old.choice));
-    let parts =
-        SnapshotParts { config, policy, log, fleet, said: records, violations, known, choice };
+    let parts = SnapshotParts {
+        config,
+        policy,
+        log,
+        server_pool,
+        said: records,
+        violations,
+        known,
+        choice,
+    };
     Snapshot::new(offered, parts)
 }
 
-/// Registers off the async workers: a server may have a thousand schemas, each of which takes its time.
+/// Registers on a blocking thread: a server may have a thousand schemas, each of which takes time
+/// to compile.
 async fn register_aside(
     config: &Arc<Config>,
     found: Discovered,
@@ -187,13 +197,13 @@ async fn register_aside(
         Ok(registration) => registration,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down cancels it, and drops this as well.
+            // Only a runtime that shuts down cancels it, and that drops this future as well.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Remembers for the next run what the servers had, if that is news.
+/// Saves the known tools of the servers for the next run, if they changed.
 pub(super) async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<&KnownTools>) {
     let known = &snapshot.known;
     if parts.purpose == Purpose::Call && !known.is_empty() && before != Some(known) {
@@ -201,7 +211,7 @@ pub(super) async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<
     }
 }
 
-/// Keeps the log open across a change of configuration that does not concern it.
+/// Keeps the log open across a change of configuration that does not affect it.
 fn open_log(
     config: &Config,
     parts: &Parts,
@@ -217,8 +227,8 @@ fn open_log(
             FreeSpace::Percent(percent) => KeepFree::Percent(percent),
         },
         on_failure: match config.log.on_failure.value {
-            ConfiguredFailure::Refuse => OnLogFailure::Refuse,
-            ConfiguredFailure::Degrade => OnLogFailure::Degrade,
+            OnLogFailure::Refuse => LogFailurePolicy::Refuse,
+            OnLogFailure::Degrade => LogFailurePolicy::Degrade,
         },
         durability: match config.log.sync.value {
             LogSync::Os => Durability::Os,
@@ -236,15 +246,20 @@ fn open_log(
     }
 }
 
-fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet) -> Discovered {
+fn discover(
+    config: &Config,
+    parts: &Parts,
+    builtins: &[Builtin],
+    server_pool: &ServerPool,
+) -> Discovered {
     let builtins = builtins.iter().map(|builtin| LocalDiscovery {
         definition: Arc::new(builtin.tool.definition()),
         settings: Some(builtin.settings.clone()),
     });
-    let functions = parts
-        .functions
-        .iter()
-        .map(|tool| LocalDiscovery { definition: Arc::new(tool.definition()), settings: None });
+    let functions = parts.functions.iter().map(|tool| LocalDiscovery {
+        definition: Arc::new(tool.definition()),
+        settings: tool.settings(),
+    });
     let redactor = Redactor::of_known(config.described_secrets());
     let scripts = config.local.iter().map(|tool| LocalDiscovery {
         definition: Arc::new(tool.definition.masked(&redactor)),
@@ -252,11 +267,11 @@ fn discover(config: &Config, parts: &Parts, builtins: &[Builtin], fleet: &Fleet)
     });
     Discovered {
         local: functions.chain(scripts).chain(builtins).collect(),
-        servers: fleet.discovered(),
+        servers: server_pool.discovered(),
     }
 }
 
-/// What runs each tool. A script whose entry did not change keeps its warm workers.
+/// Creates the backend of each tool. A script with an unchanged entry keeps its warm workers.
 fn backends(
     config: &Config,
     parts: &Parts,
@@ -268,7 +283,7 @@ fn backends(
     for Builtin { tool, .. } in builtins {
         backends.insert(tool.definition().name, (tool, RecordSource::Builtin));
     }
-    // Of two local tools with one name, the one whose definition is offered has to run.
+    // Of two local tools with one name, the offered definition must run.
     let first_wins = config.defaults.on_name_collision.value == NameCollision::FirstWins;
     for tool in &parts.functions {
         let name = tool.definition().name;
@@ -277,7 +292,7 @@ fn backends(
         }
     }
     let python = config.defaults.python.value.expose();
-    // By name, for a registry may have very many. Of two with one name, the first counts.
+    // Indexed by name, because a registry may be large. Of two with one name, the first counts.
     let registered: HashMap<&str, &RegisteredTool> =
         tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
     let before = old.map(|old| old.config().local.iter().rev());
@@ -313,31 +328,33 @@ fn backends(
 fn offer(
     tools: Vec<RegisteredTool>,
     local: &Backends,
-    fleet: &Fleet,
+    server_pool: &ServerPool,
     old: Option<&Snapshot>,
 ) -> Vec<ActiveTool> {
-    let app_only = fleet.app_only();
+    let app_only = server_pool.app_only();
     tools
         .into_iter()
         .filter_map(|registered| {
             let own_name = &registered.definition.name;
-            // A server's tool may have the name of a local one, and must not run it.
+            // A server's tool may share the name of a local one, and must not run it.
             let (backend, kind) = match &registered.source {
-                Source::Local => local.get(own_name)?.clone(),
-                Source::Mcp { mcp_name, .. } => {
-                    let backend = fleet.backend(mcp_name, &registered.definition, &app_only)?;
+                ToolSource::Local => local.get(own_name)?.clone(),
+                ToolSource::Mcp { mcp_name, .. } => {
+                    let backend =
+                        server_pool.backend(mcp_name, &registered.definition, &app_only)?;
                     (backend, RecordSource::Mcp)
                 }
             };
             let before = old.and_then(|old| old.toolbox.resolve(&registered.name));
             let gate =
                 gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
-            Some(ActiveTool { registered, backend, gate, kind })
+            Some(ActiveTool::new(registered, backend, gate, kind))
         })
         .collect()
 }
 
-/// Keeps counting what already runs. The new limit holds from the moment the state is published.
+/// Reuses the gate, so that running calls stay counted. The new limit applies once the snapshot is
+/// published.
 fn gate(old: Option<&Arc<Gate>>, limit: u32) -> Arc<Gate> {
     old.cloned().unwrap_or_else(|| Arc::new(Gate::new(limit)))
 }

@@ -1,8 +1,8 @@
-//! What else than words reaches the model: pictures, sounds, resources and prompts of servers; and servers that
-//! ask the model themselves.
+//! Content other than text that reaches the model: images, audio, resources and prompts of servers;
+//! and servers that request completions themselves.
 
-use haft::agent::{Conversation, Sampler, from_prompt, mentioned};
 use haft::{Content, Refusal, ServerHandler};
+use haft_agent::{Conversation, Sampler, from_prompt, mentioned};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use testkit::model::Format;
@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::agent_support::{FORMATS, agent, agent_of, ask, say, section};
 use crate::mcp_support::Stage;
 
-/// Proves S3-US3-2, S3-US3-3, S3-US3-4, S3-US3-5, S3-US3-T: every kind of block a tool answers with reaches the
-/// model in order: text as text, a picture as a picture, a sound as a sound, a text resource as text.
+/// Proves S3-US3-2, S3-US3-3, S3-US3-4, S3-US3-5, S3-US3-T: every kind of block of a tool's output
+/// reaches the model in order: text as text, an image as an image, audio as audio, a text resource
+/// as text.
 #[tokio::test]
 async fn every_kind_of_content_reaches_the_model() {
     for format in FORMATS {
@@ -40,7 +41,7 @@ async fn every_kind_of_content_reaches_the_model() {
         assert!(sent.contains(picture), "{sent}");
         match format {
             Format::OpenAi => assert!(sent.contains("input_audio"), "{sent}"),
-            // It takes no sound, and is told what it misses.
+            // It accepts no audio, and receives a note about the omission.
             _ => assert!(sent.contains("audio/wav"), "{sent}"),
         }
         for block in blocks(&conversation) {
@@ -55,7 +56,7 @@ async fn every_kind_of_content_reaches_the_model() {
 fn blocks(conversation: &Conversation) -> Vec<Content> {
     let mut blocks = Vec::new();
     for message in conversation.messages() {
-        if let haft::model::ChatMessage::Tools { results } = message {
+        if let haft_agent::model::ChatMessage::Tools { results } = message {
             blocks.extend(results.iter().flat_map(|result| result.content.clone()));
         }
     }
@@ -123,7 +124,8 @@ async fn resource_tools_are_offered_where_there_are_resources() {
     assert_eq!(model.last_request().tool_names(), ["text"]);
 }
 
-/// Proves S3-US3-6: `@URI` in what a person says hands the resource to the model; what is no resource stays text.
+/// Proves S3-US3-6: `@URI` in a user message adds the resource to the request; other words stay
+/// text.
 #[tokio::test]
 async fn mentioned_resources_are_handed_to_the_model() {
     let stage = Stage::new();
@@ -215,7 +217,7 @@ impl ServerHandler for Samples {
         &'a self,
         _: &'a str,
         params: &'a RawValue,
-    ) -> haft::tool::BoxFuture<'a, Result<Value, Refusal>> {
+    ) -> haft::BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(self.0.sample(params))
     }
 }
@@ -235,7 +237,7 @@ async fn servers_may_ask_the_agents_model() {
         );
         let server = stage.stdio("one", json!({"tools": ["sample"]}), json!({"sampling": "allow"}));
         let config = stage.config([server], json!({"agent": section(&stage, &model, json!({}))}));
-        let sampler = Sampler::new(haft::model::open(&config.agent).unwrap());
+        let sampler = Sampler::new(haft_agent::model::open(&config.agent).unwrap());
         let builder = haft::Runtime::builder(config).server_handler(Samples(sampler));
         let agent = agent_of(builder.start().await.unwrap());
         let told = ask(&agent, "go").await;
@@ -251,7 +253,7 @@ async fn a_temperature_is_a_hint_to_models_that_take_one() {
     let model = ModelServer::openai([Step::status(400).with_body(refused), Step::text("hello")]);
     let stage = Stage::new();
     let config = stage.config([], json!({"agent": section(&stage, &model, json!({}))}));
-    let sampler = Sampler::new(haft::model::open(&config.agent).unwrap());
+    let sampler = Sampler::new(haft_agent::model::open(&config.agent).unwrap());
     let wanted = json!({
         "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
         "maxTokens": 10, "temperature": 0.2,
@@ -263,8 +265,9 @@ async fn a_temperature_is_a_hint_to_models_that_take_one() {
     assert_eq!(sent, [json!(0.2), Value::Null]);
 }
 
-/// The model reads how servers want to be used, after the operator's own words and labelled as theirs. Known secrets are
-/// masked, and tools that only user interfaces call are neither offered nor known.
+/// The model receives the instructions of servers after the operator's own, labelled with the
+/// server. Known secrets are masked, and tools that only user interfaces call are neither offered
+/// nor known.
 #[tokio::test]
 async fn the_model_reads_the_instructions_of_servers() {
     let stage = Stage::new();

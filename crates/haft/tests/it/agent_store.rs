@@ -4,15 +4,15 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use haft::Content;
-use haft::agent::{SessionStore, StoreError};
-use haft::model::{ChatMessage, ModelCall, ModelResult};
-use testkit::Heard;
+use haft_agent::model::{ChatMessage, ModelCall, ModelResult};
+use haft_agent::{SessionStore, SessionStoreError};
+use testkit::LogCapture;
 
 fn said(text: &str) -> ChatMessage {
     ChatMessage::user(text)
 }
 
-/// What was said is there after the program ended, also where it was killed in the middle of a line.
+/// Messages survive the end of the program, also if it was killed in the middle of a line.
 #[tokio::test]
 async fn a_conversation_survives_a_torn_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -21,7 +21,11 @@ async fn a_conversation_survives_a_torn_line() {
     conversation.push(said("one  two\nthree")).await;
     let call = ModelCall { id: "c".into(), name: "t".into(), arguments: "{}".into() };
     conversation
-        .push(ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None })
+        .push(ChatMessage::Assistant {
+            text: String::new(),
+            calls: vec![call],
+            provider_state: None,
+        })
         .await;
     let id = conversation.id().to_owned();
     drop(conversation);
@@ -34,7 +38,7 @@ async fn a_conversation_survives_a_torn_line() {
         .write_all(b"{\"type\": \"mess\xc3")
         .unwrap();
     let mut resumed = store.resume(&id[..13]).unwrap();
-    // The call that nobody answered has an answer, or no model would take the conversation.
+    // The call without a result gets one, because models reject such a conversation.
     assert!(matches!(resumed.messages()[2], ChatMessage::Tools { .. }));
     resumed.push(said("four")).await;
     let (saved, messages) = store.show(&id).unwrap();
@@ -53,7 +57,7 @@ async fn what_damage_leaves_of_a_conversation_fits_together() {
     let calls = |ids: &[&str]| ChatMessage::Assistant {
         text: String::new(),
         calls: ids.iter().map(|id| call(id)).collect(),
-        kept: None,
+        provider_state: None,
     };
     let result = |id: &str| ModelResult {
         call_id: id.into(),
@@ -78,11 +82,11 @@ async fn what_damage_leaves_of_a_conversation_fits_together() {
     drop(conversation);
     let path = dir.path().join(format!("{id}.jsonl"));
     let text = std::fs::read_to_string(&path).unwrap();
-    // The first call's line is spoiled, and the last thing said is torn.
+    // The first call's line is corrupted, and the last message is torn.
     let spoiled: Vec<&str> =
         text.lines().enumerate().map(|(at, it)| if at == 2 { "{" } else { it }).collect();
     std::fs::write(&path, format!("{}\n{{\"type\":\"mess", spoiled.join("\n"))).unwrap();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let resumed = store.resume(&id).unwrap();
     let warned = heard.from("WARN").remove(0);
     assert!(warned.contains("2 lines") && warned.contains(&id), "{warned}");
@@ -112,20 +116,23 @@ async fn conversations_are_listed_found_and_deleted() {
     first.push(said("again")).await;
     assert_eq!(store.last("me").unwrap(), first.id());
     assert_eq!(store.last("you").unwrap(), second.id());
-    assert!(matches!(store.last("somebody"), Err(StoreError::Empty)));
+    assert!(matches!(store.last("somebody"), Err(SessionStoreError::Empty)));
     let titles: Vec<String> = store.list().into_iter().map(|saved| saved.title).collect();
     assert_eq!(titles, ["first", "second"]);
     assert!(store.resume("0").is_err());
     let id = second.id().to_owned();
-    assert!(matches!(store.resume(&id), Err(StoreError::InUse(_))));
+    assert!(matches!(store.resume(&id), Err(SessionStoreError::InUse(_))));
     drop(second);
-    assert!(matches!(store.resume_where(&id, |it| it == Some("me")), Err(StoreError::Unknown(_))));
+    assert!(matches!(
+        store.resume_where(&id, |it| it == Some("me")),
+        Err(SessionStoreError::Unknown(_))
+    ));
     let mut second = store.resume_where(&id, |owner| owner == Some("you")).unwrap();
     for wrong in ["../x", "nothing", ""] {
         assert!(store.resume(wrong).is_err(), "{wrong}");
     }
     let used = first.id().to_owned();
-    assert!(matches!(store.remove(&used), Err(StoreError::InUse(_))));
+    assert!(matches!(store.remove(&used), Err(SessionStoreError::InUse(_))));
     assert_eq!(store.list().len(), 2);
     drop(first);
     store.remove(&used).unwrap();

@@ -1,10 +1,10 @@
-//! What the tests of the agent share: a scripted model, a toolbox, and what happened in a turn.
+//! Helpers for the agent's tests: a scripted model, a toolbox, and the events of a turn.
 
 use std::sync::Mutex;
 
-use haft::agent::{Agent, AgentEvent, AgentSettings, Conversation, Turn};
-use haft::model::{ModelError, open};
 use haft::{Content, Runtime};
+use haft_agent::model::{ModelError, open};
+use haft_agent::{Agent, AgentEvent, AgentSettings, Conversation, Turn};
 use serde_json::{Value, json};
 use testkit::ModelServer;
 use testkit::model::Format;
@@ -44,14 +44,14 @@ pub fn agent_of(runtime: Runtime) -> Agent {
     Agent::new(runtime, model, AgentSettings::from(&*config.agent))
 }
 
-/// A turn, and what was told of it.
+/// A turn and its events.
 pub struct Followed {
     pub turn: Result<Turn, ModelError>,
     pub events: Vec<AgentEvent>,
 }
 
 impl Followed {
-    /// What the model said in the end.
+    /// The model's final text.
     pub fn text(&self) -> &str {
         match &self.turn {
             Ok(turn) => &turn.text,
@@ -71,7 +71,7 @@ impl Followed {
     }
 }
 
-/// Says something and waits for the end of the turn.
+/// Sends a message and waits for the end of the turn.
 pub async fn say(agent: &Agent, conversation: &mut Conversation, text: &str) -> Followed {
     let events = Mutex::new(Vec::new());
     let tell = |event| events.lock().unwrap().push(event);
@@ -80,7 +80,7 @@ pub async fn say(agent: &Agent, conversation: &mut Conversation, text: &str) -> 
     Followed { turn, events: events.into_inner().unwrap() }
 }
 
-/// The same in a conversation of its own.
+/// Sends a message in a new conversation.
 pub async fn ask(agent: &Agent, text: &str) -> Followed {
     say(agent, &mut Conversation::new(), text).await
 }

@@ -1,8 +1,8 @@
-//! Which tools the model is offered, and how its calls are run.
+//! The tools the model is offered, and the execution of its calls.
 
-use haft::agent::Conversation;
 use haft::live::Live;
 use haft::{Config, FunctionTool, Runtime, ToolOutput};
+use haft_agent::Conversation;
 use serde_json::{Value, json};
 use testkit::{ModelServer, Step};
 
@@ -48,8 +48,8 @@ async fn of_a_large_toolbox_the_best_are_offered() {
     }
 }
 
-/// Proves S2-FR-004: what is said now decides, however long what was said before is; and with room for one tool it is
-/// the one that fits.
+/// Proves S2-FR-004: the last request decides, however long the earlier ones are; and with room for
+/// one tool it is the best one.
 #[tokio::test]
 async fn the_last_request_decides_which_tools_are_offered() {
     let stage = Stage::new();
@@ -181,8 +181,8 @@ async fn long_resources_and_failures_reach_the_model_with_a_mark() {
     }
 }
 
-/// Proves S3-EC-4: an answer that is too long reaches the model with a mark that says how much is missing and
-/// where the rest is.
+/// Proves S3-EC-4: a truncated result reaches the model with a marker that states how much is
+/// missing and where the rest is.
 #[tokio::test]
 async fn long_answers_reach_the_model_with_a_mark() {
     let stage = Stage::new();

@@ -1,7 +1,8 @@
-//! Whole turns of the agent, in both formats: what the model is sent, and what comes of what it says.
+//! Whole turns of the agent, in both formats: the requests to the model, and the effects of its
+//! answers.
 
-use haft::agent::{AgentEvent, Conversation, TurnEnd};
-use haft::model::{ChatMessage, Usage};
+use haft_agent::model::{ChatMessage, Usage};
+use haft_agent::{AgentEvent, Conversation, TurnEnd};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -81,8 +82,8 @@ async fn descriptions_reach_the_model_word_for_word() {
     }
 }
 
-/// Proves S1-18, S1-19: a call that fails on the way to its server is told to the model under the id of its call,
-/// marked as a failure, and the turn goes on.
+/// Proves S1-18, S1-19: the model receives a failed call of a server under the id of its call,
+/// marked as a failure, and the turn continues.
 #[tokio::test]
 async fn failures_of_servers_are_told_to_the_model() {
     for format in FORMATS {
@@ -135,7 +136,7 @@ async fn a_server_that_dies_does_not_end_the_turn() {
     }
 }
 
-/// Invented tools, arguments that are no JSON or do not fit: the model is told, in words it can act on.
+/// Invented tools and invalid arguments: the model receives an error it can act on.
 #[tokio::test]
 async fn what_a_model_gets_wrong_is_told_to_it() {
     for format in FORMATS {
@@ -169,7 +170,7 @@ async fn what_a_model_gets_wrong_is_told_to_it() {
     }
 }
 
-/// A model that repeats itself is told so, and in the end its turn is over.
+/// A model that repeats itself receives a note, and then its turn ends.
 #[tokio::test]
 async fn repetition_ends_a_turn() {
     let stage = Stage::new();
@@ -183,7 +184,7 @@ async fn repetition_ends_a_turn() {
     assert!(told.calls()[2].2.contains("made 2 times already"), "{:?}", told.calls());
 }
 
-/// `max_steps` bounds a turn, and says so.
+/// `max_steps` bounds a turn, and the turn reports it.
 #[tokio::test]
 async fn steps_are_bounded() {
     let stage = Stage::new();
@@ -197,7 +198,7 @@ async fn steps_are_bounded() {
     assert!(turn.end.explained().unwrap().contains("max_steps"));
 }
 
-/// Cancelling ends a turn while the model writes, and while a tool works; the conversation can be gone on with.
+/// Cancelling ends a turn while the model writes, and while a tool works; the conversation can be continued.
 #[tokio::test]
 async fn a_turn_can_be_cancelled_at_any_time() {
     for format in FORMATS {
@@ -248,7 +249,7 @@ async fn a_model_that_fails_ends_the_turn_with_a_reason() {
     }
 }
 
-/// A model that reads less than it was thought to is asked again with less.
+/// A model with a smaller context than assumed receives a shorter request.
 #[tokio::test]
 async fn a_conversation_that_is_too_long_is_shortened() {
     let stage = Stage::new();
@@ -266,7 +267,7 @@ async fn a_conversation_that_is_too_long_is_shortened() {
     assert!(told.events.iter().any(|event| matches!(event, AgentEvent::Warning { .. })));
 }
 
-/// What a model turned out to read is kept in mind: the next request has no more than that at once.
+/// The learned context size applies to the next request.
 #[tokio::test]
 async fn how_much_a_model_reads_is_learned() {
     let stage = Stage::new();
@@ -302,8 +303,8 @@ async fn tools_that_leave_no_room_are_the_reason() {
     assert!(error.remedy.unwrap().contains("agent.tools_max"));
 }
 
-/// Proves S3-US3-2: a model that takes no pictures is told what was left out, and the conversation can be gone on
-/// with; a later picture is tried again.
+/// Proves S3-US3-2: a model without image support receives a note about the omission, and the
+/// conversation continues; a later image is tried again.
 #[tokio::test]
 async fn a_picture_that_the_model_refuses_is_left_out() {
     let stage = Stage::new();
@@ -325,7 +326,7 @@ async fn a_picture_that_the_model_refuses_is_left_out() {
     let told = say(&agent, &mut conversation, "look").await;
     assert_eq!(told.text(), "false");
     let warned = told.events.iter().any(|event| {
-        matches!(event, AgentEvent::Warning { message } if message.ends_with("asking again without pictures"))
+        matches!(event, AgentEvent::Warning { message } if message.ends_with("asking again without images"))
     });
     assert!(warned, "{:?}", told.events);
     let sent = model.last_request().body["messages"].to_string();
@@ -334,7 +335,7 @@ async fn a_picture_that_the_model_refuses_is_left_out() {
     assert_eq!(say(&agent, &mut conversation, "look again").await.text(), "true");
 }
 
-/// What the model had to leave unfinished is not called: the turn ends with the reason, and can be gone on with.
+/// A call that was cut off is not made: the turn ends with the reason, and can be continued.
 #[tokio::test]
 async fn a_call_that_was_cut_off_is_not_made() {
     for (format, reason) in FORMATS.into_iter().zip(["length", "max_tokens"]) {
@@ -359,7 +360,7 @@ async fn a_call_that_was_cut_off_is_not_made() {
     }
 }
 
-/// An answer with nothing in it is said to be that.
+/// An empty answer is reported as such.
 #[tokio::test]
 async fn an_empty_answer_is_told() {
     for format in FORMATS {
@@ -374,7 +375,7 @@ async fn an_empty_answer_is_told() {
     }
 }
 
-/// A model that says nothing for a reason of its own did not answer.
+/// A model that stops for its own reason gave no answer.
 #[tokio::test]
 async fn a_model_that_stops_for_a_reason_of_its_own_did_not_answer() {
     let stage = Stage::new();

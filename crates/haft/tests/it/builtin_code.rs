@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haft::backend::builtin::code::OUTPUT_BYTES_MAX;
-use haft::record::Source;
+use haft::record::RecordSource;
 use haft::{Code, Content, Envelope, Runtime, Status, ToolCall};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, until};
+
+/// The most bytes of an output stream that an answer carries.
+const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 const ENABLED: &str = "builtin: {code_execution: {}, web_search: {enabled: false}, request_human_input: {enabled: false}}\n";
 
@@ -26,12 +28,12 @@ fn data(answer: &Envelope) -> Value {
     serde_json::from_str(data.get()).unwrap()
 }
 
-fn failure(answer: Envelope) -> haft::envelope::ErrorBody {
+fn failure(answer: Envelope) -> haft::ErrorBody {
     assert_eq!(answer.status, Status::Error, "{:?}", answer.data);
     answer.error.unwrap()
 }
 
-/// Code that leaves word of where it runs, and then waits.
+/// Code that writes its folder to a file, and then waits.
 fn waiting(note: &Path) -> String {
     let note = note.display();
     format!("pwd > '{note}.new'; mv '{note}.new' '{note}'; touch made; sleep 1000")
@@ -42,7 +44,7 @@ async fn noted(note: &Path) -> PathBuf {
     PathBuf::from(std::fs::read_to_string(note).unwrap().trim())
 }
 
-/// How many processes work in a folder.
+/// Counts the processes that work in a folder.
 fn working_in(folder: &Path) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let at = |path: PathBuf| std::fs::read_link(path.join("cwd")).unwrap_or_default();
@@ -83,11 +85,11 @@ open('out.txt', 'w').write('made')
 
     let quiet = run(&runtime, json!({"language": "shell", "code": "true"})).await;
     assert_eq!(quiet.model_text(), "(exit code 0, and nothing was printed)");
-    let kinds: Vec<Source> = bench.logged().iter().map(|call| call.source).collect();
-    assert_eq!(kinds, [Source::Builtin; 3]);
+    let kinds: Vec<RecordSource> = bench.logged().iter().map(|call| call.source).collect();
+    assert_eq!(kinds, [RecordSource::Builtin; 3]);
 }
 
-/// Proves S2-US2-2: exit code and what was printed reach whoever reads the message.
+/// Proves S2-US2-2: the message contains the exit code and the output.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failure_says_what_the_code_said() {
     let bench = Bench::new();
@@ -158,7 +160,8 @@ async fn a_flood_of_output_is_cut_and_says_so() {
     assert!(found["stdout"].as_str().unwrap().ends_with("\n399999\n"));
 }
 
-/// The code's own limit and the tool's are told apart; after both, neither a process nor a folder is left.
+/// The code's own limit and the tool's are distinguished; after both, neither a process nor a
+/// folder is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn code_that_takes_too_long_is_stopped_by_whichever_limit_comes_first() {
     let bench = Bench::new();
@@ -222,12 +225,12 @@ async fn a_word_about_the_network_without_a_sandbox_is_a_warning() {
     let bench = Bench::new();
     let config = bench.config("builtin: {code_execution: {network: false}}\n");
     let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
-    assert!(warning.problem.contains("`network` says nothing without a sandbox"));
+    assert!(warning.problem.contains("`network` has no effect without a sandbox"));
     let sandboxed = "builtin: {code_execution: {sandbox: bubblewrap, network: true}}\n";
     assert!(bench.config(sandboxed).warnings.is_empty());
 }
 
-/// Whoever serves others has to write that they may run code. Proves S2-FR-007.
+/// A served toolbox runs code only if a file enables it. Proves S2-FR-007.
 #[tokio::test]
 async fn what_is_served_has_no_code_execution_unless_a_file_asks_for_it() {
     let names = |runtime: &Runtime| -> Vec<String> {
@@ -261,7 +264,7 @@ async fn what_is_served_has_no_code_execution_unless_a_file_asks_for_it() {
     ] {
         let builder = Runtime::builder(load(yaml));
         let builder = if is_served { builder.served() } else { builder };
-        let runtime = builder.look_only().start().await.unwrap();
+        let runtime = builder.dry_run().start().await.unwrap();
         assert_eq!(ours(names(&runtime)), expected, "{yaml} served: {is_served}");
     }
 }

@@ -12,7 +12,7 @@ use crate::support::Bench;
 
 const KEY: &str = "key-that-nobody-may-see";
 
-/// What `builtin.web_search` says for each service.
+/// The settings of `builtin.web_search` for each service.
 fn settings(backend: &str, server: &SearchServer) -> String {
     let url = format!("http://{}", server.address);
     match backend {
@@ -144,7 +144,7 @@ async fn the_page_of_duckduckgo_is_read_without_its_advertisements() {
     assert_eq!(asked.body, "q=rust+%26+language&b=&df=m");
 }
 
-/// Nothing found is an answer, and is not made of anything else.
+/// An empty result is a valid answer.
 #[tokio::test]
 async fn no_results_are_a_good_answer() {
     let pages = [
@@ -165,7 +165,7 @@ async fn no_results_are_a_good_answer() {
     }
 }
 
-/// Whatever a service answers that is no result, the model hears why, and the person what to do.
+/// For every failure of a service, the model receives the cause and the operator the remedy.
 #[tokio::test]
 async fn every_refusal_has_its_cause_and_its_remedy() {
     let page = |status: u16, body: &str| SearchAnswer::Page(status, Vec::new(), body.to_owned());
@@ -194,7 +194,7 @@ async fn every_refusal_has_its_cause_and_its_remedy() {
         for (what, answer) in &answers(&format!("you sent {sent}\u{1b}[31m")) {
             let is_silent = matches!(answer, SearchAnswer::Silence);
             let more = if is_silent { ", request_timeout: 200ms" } else { "" };
-            // A service anew each time: DuckDuckGo is asked once a second.
+            // A new service each time, because DuckDuckGo allows one request per second.
             let searching = Searching::with(backend, more).await;
             searching.server.answers(answer.clone());
             said += &format!("{backend}, {what}\n{}\n", failure(&searching.search().await));
@@ -219,7 +219,7 @@ async fn duckduckgo_having_enough_is_an_error() {
     let searching = Searching::with("duckduckgo", "").await;
     searching.server.says(200, "<html><body>Something new</body></html>");
     let text = failure(&searching.search().await);
-    assert!(text.contains("no list of results"), "{text}");
+    assert!(text.contains("not a list of results"), "{text}");
 }
 
 #[tokio::test]
@@ -316,8 +316,6 @@ async fn arguments_that_make_no_sense_are_refused() {
         let error = searching.call(arguments).await.error.unwrap();
         assert_eq!(error.code, Code::ValidationError);
     }
-    assert!(
-        failure(&searching.call(json!({"query": " \n"})).await).contains("nothing to search for")
-    );
+    assert!(failure(&searching.call(json!({"query": " \n"})).await).contains("`query` is empty"));
     assert!(searching.server.asked().is_empty());
 }

@@ -1,4 +1,4 @@
-//! What reaches a tool fits its schema, what leaves it fits too, and every call leaves one entry.
+//! Arguments and outputs match their schemas, and every call writes one log entry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +93,7 @@ async fn an_answer_that_does_not_fit_is_not_handed_on() {
     assert_eq!(bench.logged()[0].output.as_ref().unwrap().get(), r#"{"temp":"warm"}"#);
     let error = runtime.call(empty("none")).await.error.unwrap();
     assert_eq!(error.code, Code::OutputValidationError);
-    // A tool that says it failed is not asked for the answer it promised.
+    // A tool that reports failure need not return the declared output.
     let answer = runtime.call(empty("failing")).await;
     assert_eq!(answer.content, [Content::text("no sensor")]);
     let error = answer.error.unwrap();
@@ -174,8 +174,8 @@ async fn a_model_reads_the_code_of_a_failure_first() {
         ("says", "no battery", "no battery"),
         (
             "mute",
-            "ToolExecutionError: the tool reported a failure without a text",
-            "the tool reported a failure without a text",
+            "ToolExecutionError: the tool reported a failure without a message",
+            "the tool reported a failure without a message",
         ),
         ("nope", "UnknownTool: no tool is named `nope`", "no tool is named `nope`"),
     ] {
@@ -301,7 +301,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What the schema says, written by hand: an independent judge.
+/// The schema's meaning, written by hand: an independent check.
 fn fits(value: &Value) -> bool {
     let Some(map) = value.as_object() else {
         return false;
@@ -328,8 +328,8 @@ fn no_random_input_gets_past_the_schema() {
     });
 }
 
-/// A schema that refers to itself at every branch takes for ever on a deep value: the call is refused
-/// in time instead, and whoever else calls is not held up.
+/// A schema that refers to itself at every branch never finishes on a deep value: the call is
+/// refused in time instead, and other calls are not delayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_that_would_take_for_ever_refuses_the_call() {
     let bench = Bench::new();
@@ -354,7 +354,8 @@ async fn a_check_that_would_take_for_ever_refuses_the_call() {
 
 #[test]
 fn a_pattern_with_a_huge_automaton_is_refused_and_an_ordinary_one_is_not() {
-    let pattern = |pattern: &str| haft::schema::Schema::compile(&json!({"pattern": pattern}));
+    let pattern =
+        |pattern: &str| haft_config::schema::Schema::compile(&json!({"pattern": pattern}));
     assert!(pattern("^((a{1,100}){1,100}){1,5}$").is_err());
     assert!(pattern("^[a-z0-9]+(-[a-z0-9]+){0,63}$").is_ok());
     assert!(pattern("^\\w{1,255}@[\\w.]{1,255}$").is_ok());
@@ -408,7 +409,7 @@ async fn an_answer_that_comes_too_late_is_a_timeout() {
     assert_eq!(error.code, Code::Timeout);
 }
 
-/// Errors go on to a model: a configured secret is masked in their text, remedy and details.
+/// Errors reach a model: a configured secret is masked in their text, remedy and details.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_configured_secret_appears_in_an_error() {
     let bench = Bench::new();

@@ -84,7 +84,7 @@ async fn a_call_over_the_limit_waits_and_says_so() {
     held.until_running(1).await;
     let began = Instant::now();
     let mut second = std::pin::pin!(runtime.call(empty("a")));
-    // Asked once, the call stands in the queue; from then on it waits for a time that can be shown.
+    // Once polled, the call is in the queue; from then on its wait is measured.
     assert!(tokio::time::timeout(Duration::ZERO, &mut second).await.is_err());
     let queued = Instant::now();
     until(|| queued.elapsed() >= Duration::from_millis(200)).await;
@@ -247,7 +247,7 @@ async fn shutdown_lets_calls_finish_then_cuts_them_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_configuration_is_applied_in_one_step_and_calls_under_way_go_on() {
+async fn a_new_configuration_is_applied_in_one_step_and_calls_in_flight_go_on() {
     let (bench, held) = (Bench::new(), Held::new());
     let runtime = start(&bench, "tools: [{name: a, max_instances: 3}]", &[("a", &held)]).await;
     let running = spawn(&runtime, (0..3).map(|_| empty("a")));
@@ -255,7 +255,7 @@ async fn a_new_configuration_is_applied_in_one_step_and_calls_under_way_go_on() 
     runtime.apply(bench.config("tools: [{name: a, max_instances: 1}]")).await.unwrap();
     assert_eq!(runtime.tool("a").unwrap().setting("max_instances"), Some(&json!(1)));
     let more = spawn(&runtime, (0..2).map(|_| empty("a")));
-    // What runs beyond the new limit finishes; nothing new starts until the limit holds.
+    // Calls beyond the new limit finish; no new one starts until the limit holds.
     held.release.add_permits(2);
     held.until_running(1).await;
     held.release.add_permits(3);

@@ -93,7 +93,7 @@ async fn a_timeout_kills_the_whole_process_tree() {
     let shell = format!(
         "#!/bin/sh\nsetsid sleep 1000 {mark} &\nsh -c 'sleep 1000; : {mark}' &\ntrap '' TERM\nsleep 1000; : {mark}\n"
     );
-    // `sleep` refuses a word that is no number, so the mark stands in a shell's own text.
+    // `sleep` rejects a word that is not a number, so the mark is in a shell's own text.
     let shell = shell.replace(
         &format!("setsid sleep 1000 {mark} &"),
         &format!("setsid sh -c 'sleep 1000; : {mark}' &"),

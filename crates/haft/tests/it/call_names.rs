@@ -33,10 +33,10 @@ async fn a_long_name_is_refused_at_once() {
 /// A mistyped name still gets its suggestion; one that is not a typing error does not cost a comparison.
 #[test]
 fn only_short_words_are_compared() {
-    assert_eq!(haft::nearest("get_wether", ["get_weather", "echo"]), Some("get_weather"));
+    assert_eq!(haft_text::nearest("get_wether", ["get_weather", "echo"]), Some("get_weather"));
     let long = "a".repeat(4_000_000);
     let begun = Instant::now();
-    assert_eq!(haft::nearest(&long, [long.as_str(), "echo"]), None);
-    assert_eq!(haft::nearest("echo", [long.as_str()]), None);
+    assert_eq!(haft_text::nearest(&long, [long.as_str(), "echo"]), None);
+    assert_eq!(haft_text::nearest("echo", [long.as_str()]), None);
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }

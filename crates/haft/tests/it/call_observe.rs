@@ -1,9 +1,9 @@
-//! What an embedding program hears of every call that is over.
+//! Summaries of finished calls, for an embedding program.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft::record::Source;
+use haft::record::RecordSource;
 use haft::{CallSummary, Code, Runtime, Status, ToolCall, TraceContext};
 use serde_json::json;
 
@@ -12,12 +12,12 @@ use super::support::{Bench, Held, empty, spawn, until};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// What was heard of one call.
+/// The summary of one call.
 #[derive(Debug, Clone, PartialEq)]
 struct Heard {
     tool: String,
     is_known: bool,
-    source: Source,
+    source: RecordSource,
     server: Option<String>,
     caller: Option<String>,
     status: Status,
@@ -48,9 +48,9 @@ impl Ear {
     }
 }
 
-/// One call, one summary: successes, failures of every kind, and names that nobody knows.
+/// One call, one summary: successes, failures of every kind, and unknown names.
 #[tokio::test]
-async fn every_call_is_heard_of_once() {
+async fn every_call_is_observed_once() {
     let stage = Stage::new();
     let ear = Ear::default();
     let builder = stage.builder([stage.plain("one")], json!({})).observe(ear.hear());
@@ -62,7 +62,7 @@ async fn every_call_is_heard_of_once() {
     let heard = |tool: &str, code: Option<Code>| Heard {
         tool: tool.to_owned(),
         is_known: true,
-        source: Source::Mcp,
+        source: RecordSource::Mcp,
         server: Some("one".to_owned()),
         caller: Some("me".to_owned()),
         status: if code.is_some() { Status::Error } else { Status::Success },
@@ -70,7 +70,7 @@ async fn every_call_is_heard_of_once() {
     };
     let nothing = Heard {
         is_known: false,
-        source: Source::Unknown,
+        source: RecordSource::Unknown,
         server: None,
         ..heard("nothing", Some(Code::UnknownTool))
     };
@@ -113,7 +113,7 @@ async fn calls_that_were_dropped_are_heard_of() {
     let builder = Runtime::builder(config).tool(held.tool("held")).observe(ear.hear());
     let runtime = builder.start().await.unwrap();
     let mut calls = spawn(&runtime, [empty("held"), empty("held")]);
-    until(|| runtime.figures().waiting == 1).await;
+    until(|| runtime.load_stats().waiting == 1).await;
     calls.abort_all();
     while calls.join_next().await.is_some() {}
     let codes: Vec<_> = ear.all().into_iter().map(|it| (it.tool, it.code)).collect();
@@ -123,7 +123,7 @@ async fn calls_that_were_dropped_are_heard_of() {
     assert_eq!(bench.logged().len(), 2);
 }
 
-/// A toolbox that only looks refuses every call, and that is heard of; who panics breaks nothing.
+/// A dry run refuses every call, and the observer receives that; a panic in it breaks nothing.
 #[tokio::test]
 async fn an_observer_that_panics_is_no_fault_of_the_call() {
     let (bench, held) = (Bench::new(), Held::new());
@@ -135,7 +135,7 @@ async fn an_observer_that_panics_is_no_fault_of_the_call() {
     assert!(envelope.error.is_none(), "{envelope:?}");
     assert_eq!(bench.logged().len(), 1);
     let ear = Ear::default();
-    let looking = Runtime::builder(config()).tool(held.tool("held")).look_only();
+    let looking = Runtime::builder(config()).tool(held.tool("held")).dry_run();
     let looking = looking.observe(ear.hear()).start().await.unwrap();
     looking.call(empty("held")).await;
     assert_eq!(ear.all()[0].code, Some(Code::ServiceUnavailable));

@@ -1,4 +1,4 @@
-//! How far a call is, told while it runs: in order, for that call only, and nothing after its end.
+//! Progress of a running call: in order, for that call only, and nothing after its end.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use testkit::fixture::Transport;
 use super::mcp_support::{Stage, answer, transports};
 use super::support::{Bench, empty, spawn, until};
 
-/// What one call reported.
+/// The reports of one call.
 #[derive(Clone, Default)]
 struct Reports(Arc<Mutex<Vec<Progress>>>);
 
@@ -50,9 +50,9 @@ async fn a_servers_reports_arrive_in_order() {
     }
 }
 
-/// Two calls of one tool at the same time: each hears its own reports and no others.
+/// Two concurrent calls of one tool: each receives its own reports only.
 #[tokio::test]
-async fn each_call_hears_its_own_progress() {
+async fn each_call_receives_its_own_progress() {
     let stage = Stage::new();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     let counts = [3, 7, 12];
@@ -66,11 +66,11 @@ async fn each_call_hears_its_own_progress() {
     }
 }
 
-/// What the server says in a report is masked like everything else it says.
+/// Reports of a server are redacted like all its output.
 #[tokio::test]
 async fn reports_hold_no_secret() {
     let stage = Stage::new();
-    // The fixture says `step 1` and so on; who has that as a secret sees none of it.
+    // The fixture reports `step 1` and so on, which is a secret here.
     let settings = json!({"headers": {"X-Key": "step 1"}});
     let (_running, server) = stage.remote("one", Transport::Http, json!({}), settings);
     let runtime = stage.start([server], json!({})).await;
@@ -80,9 +80,9 @@ async fn reports_hold_no_secret() {
     assert_eq!(messages, ["***", "step 2"]);
 }
 
-/// Reports of a call that is over go nowhere, however it ended.
+/// Reports after the end of a call are dropped, however it ended.
 #[tokio::test]
-async fn nothing_is_told_after_the_end() {
+async fn nothing_is_reported_after_the_end() {
     let stage = Stage::new();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     let reports = Reports::default();
@@ -95,7 +95,7 @@ async fn nothing_is_told_after_the_end() {
     assert_eq!(reports.all().len(), count);
 }
 
-/// A function reports through its context; what it says later, when the answer is out, is dropped.
+/// A function reports through its context; later reports, after the answer, are dropped.
 #[tokio::test]
 async fn a_function_reports_through_its_context() {
     let bench = Bench::new();
@@ -121,7 +121,7 @@ async fn a_function_reports_through_its_context() {
     assert_eq!(reports.all(), expected);
     let shown = serde_json::to_value(&reports.all()[0]).unwrap();
     assert_eq!(shown, json!({"progress": 1.0}));
-    // Nobody has to listen, and who listens may fail.
+    // A listener is optional, and a failing one does not fail the call.
     assert!(runtime.call(empty("work")).await.error.is_none());
     let panicking = empty("work").on_progress(|_| panic!("as asked"));
     assert!(runtime.call(panicking).await.error.is_none());

@@ -1,12 +1,12 @@
-//! Tools of one's own, through the public trait.
+//! Custom tools, through the public trait.
 
-use haft::tool::BoxFuture;
+use haft::BoxFuture;
 use haft::{Admitted, Runtime, Status, Tool, ToolCall, ToolDefinition, ToolFailure, ToolOutput};
 use serde_json::json;
 
 use crate::support::Bench;
 
-/// Not a function: a type with state of its own.
+/// Not a function: a type with its own state.
 struct Adder {
     start: i64,
 }

@@ -148,8 +148,8 @@ fn without_a_registry_its_files_are_not_missed() {
     assert!(config.registry_dir.is_none() && config.local.is_empty());
 }
 
-/// Proves S2-EC-06, S2-EC-07, S2-FR-012 (what the files say of it), S2-Q-04: line and column of
-/// invalid JSON, the path of what breaks the schema.
+/// Proves S2-EC-06, S2-EC-07, S2-FR-012 (the part in files), S2-Q-04: line and column of invalid
+/// JSON, the path of a schema violation.
 #[test]
 fn broken_registry_files_say_where() {
     let good_tools = r#"{"tools": []}"#;
@@ -267,7 +267,7 @@ fn an_inputs_default_and_options_count() {
     assert!(error.contains("use one of `eu`, `us`"), "{error}");
 }
 
-/// Proves S3-REF-1: an input without an answer, and one that is not defined, say what to do.
+/// Proves S3-REF-1: an input without an answer, and one that is not defined, name the remedy.
 #[test]
 fn an_input_without_an_answer_says_how_to_give_one() {
     let undefined = r#"{"servers": {"t": {"command": "x", "args": ["${input:nobody}"]}}}"#;
@@ -277,7 +277,7 @@ fn an_input_without_an_answer_says_how_to_give_one() {
     insta::assert_snapshot!(errors(load(&workspace, &files, &[])));
 }
 
-/// Proves S3-US1-1, S3-US1-2, S3-FR-001 (what the file says of them).
+/// Proves S3-US1-1, S3-US1-2, S3-FR-001 (the part in files).
 #[test]
 fn an_agents_server_shorthand_is_npx() {
     let text = "name: a\ntools:\n  - {name: files, type: mcp, server: '@modelcontextprotocol/server-filesystem', args: [./data]}\n  - {name: memory, type: mcp, command: npx, args: ['-y', '@modelcontextprotocol/server-memory']}\n";

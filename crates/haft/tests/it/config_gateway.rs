@@ -66,7 +66,8 @@ profiles:
     insta::assert_snapshot!(error.unwrap_err());
 }
 
-/// A profile of a later file replaces the one before, and says so; variables change single settings.
+/// A profile of a later file replaces the earlier one, with a warning; variables change single
+/// settings.
 #[test]
 fn a_later_file_replaces_a_profile_as_a_whole() {
     let workspace = Workspace::with(&[

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use haft::config::{Config, Imported, LoadOptions, Masked, import, show};
-use haft::edit::AppendError;
-use haft::edit::Syntax;
+use haft_config::edit::AppendError;
+use haft_config::edit::Syntax;
 use serde_json::{Value, json};
 use testkit::Workspace;
 
 use crate::config_support::options;
 
-/// Every value of the servers and tools, without where it came from. A native server always has a
-/// folder to run in.
+/// Every value of the servers and tools, without its origin. A native server always has a working
+/// directory.
 fn values(config: &Config, foreign: Option<&Config>) -> BTreeMap<String, Value> {
     let known: Vec<String> =
         foreign.iter().flat_map(|it| show::rows(it)).map(|row| row.path).collect();
@@ -115,7 +115,7 @@ fn references_stay_references() {
     assert_eq!(copy.unset, ["INPUT_KEY", "Y"]);
 }
 
-/// What looks like a variable in a format without variables is none in the copy either.
+/// Text that looks like a variable in a format without variables stays literal in the copy.
 #[test]
 fn texts_without_references_stay_literal() {
     let workspace = Workspace::with(&[(
@@ -132,7 +132,7 @@ fn texts_without_references_stay_literal() {
     assert_eq!(crate::config_support::stdio(&native.servers[0]).env.len(), 1);
 }
 
-/// Names that are taken are named, all of them; the rest of the file stays as it is.
+/// The error names all taken names; the rest of the file stays unmodified.
 #[test]
 fn entries_are_added_to_a_native_file() {
     let workspace = Workspace::with(&[(
@@ -169,7 +169,7 @@ fn entries_are_added_to_a_native_file() {
     assert_eq!(taken, Err(AppendError::Taken { names: vec!["a".into(), "b".into()] }));
 }
 
-/// A file that is wrong is told as it always is, with the place in that file.
+/// An invalid file is reported as usual, with the place in that file.
 #[test]
 fn a_wrong_file_is_refused() {
     let cases = [

@@ -23,7 +23,7 @@ fn registry(config: &str) -> Workspace {
 }
 
 async fn tools_of(config: Config) -> Vec<ToolInfo> {
-    let runtime = Runtime::builder(config).look_only().start().await.unwrap();
+    let runtime = Runtime::builder(config).dry_run().start().await.unwrap();
     runtime.tools()
 }
 
@@ -61,8 +61,8 @@ async fn files_declare_metadata_of_local_tools() {
     assert_eq!(metadata(&tools_of(config).await[0]), overridden);
 }
 
-/// What clients would have to refuse, and what is too much, is refused with its place; a mistyped key
-/// gets a suggestion.
+/// Values that clients would have to refuse, or that exceed a limit, are refused with their place;
+/// a mistyped key gets a suggestion.
 #[test]
 fn invalid_metadata_is_refused() {
     let text = "tools:
@@ -114,7 +114,7 @@ async fn functions_declare_metadata() {
     };
     let started = async |entry: &str| {
         let config = native(&format!("tools: [{entry}]"), &[]).unwrap();
-        Runtime::builder(config).tool(function()).look_only().start().await.unwrap()
+        Runtime::builder(config).tool(function()).dry_run().start().await.unwrap()
     };
     let icons = json!([{"src": "data:image/png;base64,iVBORw0KGgo="}]);
     assert_eq!(

@@ -20,8 +20,8 @@ fn with(variables: &[(&str, &str)]) -> Config {
     native(FILE, variables).unwrap()
 }
 
-/// Proves S0-94 (its native counterpart), X-6: every section can be overridden, and a value says
-/// which variable it came from.
+/// Proves S0-94 (its native counterpart), X-6: every section can be overridden, and a value names
+/// the variable it came from.
 #[test]
 fn variables_override_every_section_and_say_so() {
     let cases = [
@@ -71,7 +71,7 @@ fn variables_override_every_section_and_say_so() {
     }
 }
 
-/// Proves S0-94: what a variable does not speak of stays as the file has it.
+/// Proves S0-94: settings without a variable keep the value of the file.
 #[test]
 fn an_override_leaves_the_rest_alone() {
     let config = with(&[
@@ -103,7 +103,7 @@ fn servers_can_be_added_and_changed_in_any_format() {
     assert_eq!(value(&config, "servers.s.on_connect_failure"), json!("exit"));
 }
 
-/// Proves S0-94: the registry's folder is read from where the variable says.
+/// Proves S0-94: the variable sets the registry's folder.
 #[test]
 fn the_registrys_folder_can_be_overridden() {
     let tool = |name: &str| {

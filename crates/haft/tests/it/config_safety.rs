@@ -1,4 +1,4 @@
-//! What must never happen: work before the check, secrets in texts, files that eat the machine.
+//! Safety of loading: no work before validation, no secrets in messages, bounded resource use.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -124,7 +124,7 @@ async fn no_secret_appears_in_any_text() {
     let registration = register(&config, &found, None);
     assert_eq!(registration.records.len(), 3);
     assert_clean("what registration says", &format!("{:?}", registration.records));
-    let Err(error) = Runtime::builder(config).look_only().start().await else {
+    let Err(error) = Runtime::builder(config).dry_run().start().await else {
         panic!("a required server cannot be reached");
     };
     assert!(matches!(error, StartError::Connect { .. }));
@@ -135,7 +135,7 @@ async fn no_secret_appears_in_any_text() {
 #[test]
 fn no_secret_appears_in_an_error() {
     let broken = [
-        // A variable that does not fit where it stands.
+        // A variable with an invalid value for its key.
         server("command: x\nmode: ${ENV}"),
         server("command: x\nrequest_timeout: ${ENV}"),
         server("command: x\nencoding: ${ENV}"),
@@ -206,7 +206,7 @@ fn the_log_learns_every_secret() {
     let is_known = |canary: &str| secrets.iter().any(|secret| secret.contains(canary));
     let unknown: Vec<_> = CANARIES
         .iter()
-        // Texts of `config` are settings as often as secrets, and hiding `./data` everywhere would
+        // Values of `config` are settings as often as secrets, and hiding `./data` everywhere would
         // make the log useless.
         .filter(|canary| **canary != "canary-config" && **canary != "canary-url-path-variable")
         .filter(|canary| !is_known(canary))

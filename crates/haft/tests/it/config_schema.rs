@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use haft::config::Config;
-use haft::schema::Schema;
+use haft_config::schema::Schema;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value, json};
 
@@ -120,7 +120,7 @@ fn the_schema_rejects_typos() {
     }
 }
 
-/// Every key says what it is for, so that an editor can show it.
+/// Every key has a description, so that an editor can show it.
 #[test]
 fn every_key_of_the_schema_is_described() {
     fn walk(schema: &Value, path: &str, bare: &mut Vec<String>) {

@@ -1,4 +1,4 @@
-//! What a server's entry means: defaults of each format, environment, limits.
+//! The meaning of a server's entry: defaults of each format, environment, limits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use testkit::Workspace;
 
 use crate::config_support::{args, env, errors, load, native, row, server, stdio, value, warnings};
 
-/// One server in each format, named `s`, with nothing said beyond how it is reached.
+/// One server in each format, named `s`, with nothing but its endpoint.
 const SMALLEST: [(&str, &str, Dialect); 13] = [
     ("haft.yaml", "servers: {s: {command: x}}", Dialect::Native),
     (
@@ -43,7 +43,7 @@ fn smallest(file: &str, text: &str) -> Config {
     load(&Workspace::with(&[(file, text)]), &[file], &[]).unwrap()
 }
 
-/// Proves: the default of each format, and where a value says it came from.
+/// Proves: the default of each format, and the origin of each value.
 #[test]
 fn defaults_depend_on_the_format_and_say_so() {
     for (file, text, dialect) in SMALLEST {
@@ -207,8 +207,7 @@ fn an_unusable_env_file_is_named() {
     insta::assert_snapshot!(workspace.stable(&text));
 }
 
-/// Proves S1-11 (what the file says of it): `cwd` is relative to the file, and its folder without
-/// one.
+/// Proves S1-11 (the part in files): `cwd` is relative to the file, and defaults to its folder.
 #[test]
 fn a_servers_folder_is_relative_to_its_file() {
     let workspace = Workspace::with(&[
@@ -240,7 +239,7 @@ fn known_encodings_are_accepted_and_unknown_ones_refused() {
     insta::assert_snapshot!(errors(native(&server("command: x\nencoding: klingon"), &[])));
 }
 
-/// Proves S3-FR-011, S3-US2-2 (what the file says of it).
+/// Proves S3-FR-011, S3-US2-2 (the part in files).
 #[test]
 fn config_is_passed_through_as_written() {
     let text = server(
@@ -254,7 +253,7 @@ fn config_is_passed_through_as_written() {
     assert_eq!(config.servers[0].config.as_ref().unwrap().expose(), &expected);
 }
 
-/// Proves X-14 (what the file says of it).
+/// Proves X-14 (the part in files).
 #[test]
 fn inherit_env_is_safe_unless_said() {
     for (line, expected) in [
@@ -274,7 +273,7 @@ fn mcp_servers(entry: &str) -> Result<Config, ConfigError> {
     load(&Workspace::with(&[("bot.yaml", &text)]), &["bot.yaml"], &[])
 }
 
-/// Proves S1-9, S1-10: stdio unless said, and what is left out is empty.
+/// Proves S1-9, S1-10: stdio by default, and omitted values are empty.
 #[test]
 fn seed_1_servers_are_stdio_with_empty_defaults() {
     let config = mcp_servers("{command: x}").unwrap();

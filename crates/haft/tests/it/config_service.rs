@@ -48,7 +48,7 @@ telemetry: {otlp_endpoint: 'localhost:4318'}
     insta::assert_snapshot!(error.unwrap_err());
 }
 
-/// `**` in a command is used as it is written, and every load warns about it.
+/// `**` in a command is used literally, and every load warns about it.
 #[test]
 fn a_gap_for_anything_is_warned_of() {
     let config = Config::from_yaml("policy: {allowed_commands: ['npx -y @scope/**', 'uvx mcp-*']}");

@@ -1,4 +1,4 @@
-//! The resolved view: effective values and where they came from.
+//! The resolved view: effective values and their origins.
 
 use std::fmt::Write as _;
 
@@ -120,7 +120,7 @@ async fn a_local_tools_timeout_falls_back_to_the_toolbox_default() {
         (&["haft.yaml", "tools.json"], ("11s", "haft.yaml:1:26"), ("2s", "haft.yaml:2:30")),
     ] {
         let config = load(&workspace, files, &[]).unwrap();
-        let runtime = Runtime::builder(config).look_only().start().await.unwrap();
+        let runtime = Runtime::builder(config).dry_run().start().await.unwrap();
         for (tool, (timeout, from)) in [("plain", plain), ("own", own)] {
             let info = runtime.tool(tool).unwrap();
             let setting = info.config.iter().find(|it| it.key == "timeout").unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of the configuration share.
+//! Helpers for the tests of the configuration.
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ pub fn args(server: &ServerConfig) -> Vec<&str> {
     stdio(server).args.iter().map(Masked::expose).collect()
 }
 
-/// The effective value at a path, as it is shown.
+/// The effective value at a path, as shown.
 pub fn value(config: &Config, path: &str) -> Value {
     row(config, path).value
 }

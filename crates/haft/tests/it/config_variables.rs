@@ -47,7 +47,7 @@ log: {dir: '${FOLDER}/log'}
     assert_eq!(config.log.dir.value, workspace.path().join("sub/log"));
 }
 
-/// Proves S3-FR-010: the registry's folder is a text field too.
+/// Proves S3-FR-010: the registry's folder accepts variables too.
 #[test]
 fn the_registrys_folder_may_come_from_a_variable() {
     let workspace = Workspace::with(&[
@@ -134,7 +134,7 @@ fn other_formats_report_unset_variables_alike() {
     insta::assert_snapshot!(all);
 }
 
-/// Proves S3-FR-010: a reference that cannot be read says how one is written.
+/// Proves S3-FR-010: a malformed reference names the correct syntax.
 #[test]
 fn malformed_references_are_errors() {
     let text = server("command: x\nargs: ['${}', '${A', '${A B}', '${1}', '${A:+x}']");

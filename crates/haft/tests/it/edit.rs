@@ -1,6 +1,6 @@
-//! One entry of somebody's file, changed: the rest stays as it was, byte for byte.
+//! Edits of one entry in a file: the rest stays unmodified, byte for byte.
 
-use haft::edit::{Document, EditError, Syntax};
+use haft_config::edit::{Document, EditError, Syntax};
 use serde_json::{Value, json};
 
 fn entry() -> Value {
@@ -98,7 +98,7 @@ fn toml_keeps_what_it_does_not_change() {
     }
 }
 
-/// Comments, quotes, block texts and order of YAML stay.
+/// Comments, quotes, block strings and order of YAML stay.
 #[test]
 fn yaml_keeps_what_it_does_not_change() {
     let text = "# goose\nGOOSE_MODEL: 'x'\nextensions:\n  # the first\n  dev: {type: builtin}   # inline\n  talk:\n    type: stdio\n    description: |\n      two\n\n      lines\n\n# the mode\nGOOSE_MODE: auto\n";
@@ -145,13 +145,13 @@ fn yaml_sections_come_in_many_ways() {
         let changed = put(text, Syntax::Yaml, "extensions");
         let again = Document::read(&changed, Syntax::Yaml).unwrap();
         assert_eq!(again.entries("extensions").unwrap().get("haft"), Some(&entry()), "{text}");
-        // Once more with another value, which replaces the first.
+        // A second value replaces the first.
         let replaced = again.put("extensions", "haft", &json!({"cmd": "x"}));
         assert!(replaced.is_ok(), "{text}: {replaced:?}");
     }
 }
 
-/// What cannot be changed surely is left alone, and broken files are told.
+/// A file that cannot be edited safely is left alone, and invalid files are reported.
 #[test]
 fn a_file_that_cannot_be_changed_is_refused() {
     let cases = [

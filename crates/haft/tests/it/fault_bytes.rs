@@ -8,7 +8,7 @@ use super::fault_support::{Fault, faults, resident_bytes};
 const MIB: u64 = 1024 * 1024;
 
 faults! {
-    /// Prints and colours on the channel are no messages, and no reason to fail.
+    /// Other output and escape sequences on the channel are not messages, and not a reason to fail.
     garbage_and_colours over [stdio]
         Fault::answers(
             json!({"noise": ["\u{1b}[32mready\u{1b}[0m", "", "{\"level\":\"info\",\"error\":\"x\"}", "]["],
@@ -36,7 +36,7 @@ faults! {
     /// The server is cut off, and memory stays flat.
     a_gigabyte_of_noise over [stdio, sse, websocket] {
         let before = resident_bytes();
-        Fault::fails(json!({}), "flood", Code::ProtocolError, &["server `sick`", "that are no messages"])
+        Fault::fails(json!({}), "flood", Code::ProtocolError, &["server `sick`", "that are not messages"])
             .with(json!({"bytes": 1024 * MIB}))
             .also(move |_| {
                 let grown = resident_bytes().saturating_sub(before);
@@ -62,14 +62,14 @@ faults! {
             .with(json!({"count": 20_000, "every_ms": 10, "hang": true}))
             .cancelled();
 
-    /// Who sends more of them than one connection may is cut off, long before the call's time.
-    /// They are counted in one place for all transports; this one brings them fastest.
+    /// A connection with too many of them is closed, long before the call's timeout. They are
+    /// counted in one place for all transports; this one delivers them fastest.
     more_notices_than_a_connection_may_send over [stdio]
         Fault::fails(
             json!({}),
             "notification_flood",
             Code::ProtocolError,
-            &["server `sick`", "more than 50000 messages nobody asked for in 10s"],
+            &["server `sick`", "more than 50000 unsolicited messages in 10s"],
         )
         .with(json!({"count": 10_000_000}));
 

@@ -21,7 +21,7 @@ faults! {
     hangs_and_ignores_the_end over [stdio, http_json, http_sse, sse, websocket]
         Fault::times_out(json!({"ignore_cancel": true}), "hang").cancelled();
 
-    /// Proves S3-US5-2: nobody knows what became of the call; the server is started again.
+    /// Proves S3-US5-2: the outcome of the call is unknown; the server is started again.
     crashes over [stdio]
         Fault::fails(
             json!({"start": {"stderr": "the disk is full\n"}}),
@@ -34,7 +34,7 @@ faults! {
             assert_eq!(scene.starts("sick"), 3);
         });
 
-    /// Proves S3-US5-2: what does not come back is said to be away.
+    /// Proves S3-US5-2: a server that does not return is reported as unavailable.
     crashes_and_stays_away over [http_json, http_sse, sse, websocket]
         Fault::fails(
             json!({}),

@@ -9,7 +9,7 @@ use testkit::fixture::{Fixture, Running, Transport};
 
 use super::fault_support::{config, merged, stdio};
 
-/// What a person or a model is told: the message and the next step.
+/// The message and the remedy for a person or model.
 struct Told {
     about: &'static str,
     message: String,
@@ -60,7 +60,7 @@ impl Sick {
         Runtime::start(config(&self.workspace, &servers, &json!(hasty))).await.unwrap()
     }
 
-    /// What a use of a server tells that could not be connected.
+    /// The message of a server that could not be connected.
     async fn unreachable(self, about: &'static str) -> Told {
         let runtime = self.start().await;
         let failure = runtime.ping("sick").await.unwrap_err();
@@ -69,7 +69,7 @@ impl Sick {
         self.told(about, &error.to_string(), error.remedy())
     }
 
-    /// What a call tells.
+    /// The message of a call.
     async fn calling(self, about: &'static str, tool: &str, arguments: Value) -> Told {
         let runtime = self.start().await;
         let envelope = runtime.call(ToolCall::new(tool, &arguments)).await;

@@ -1,5 +1,5 @@
-//! Faults that keep a server from being connected: it is `unavailable` and says why, the toolbox
-//! starts, and every other server works.
+//! Faults that prevent a connection: the server is `unavailable` with a reason, the toolbox starts,
+//! and every other server works.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ faults! {
         Fault::unavailable(refused(403), &["auth_required", "403", "`haft login sick`"])
             .also(assert_not_repeated);
 
-    /// A server that asks for patience gets it, and is not asked more often than the rule says.
+    /// `Retry-After` is respected, and the server receives no more requests than the policy allows.
     too_many_requests over [http_json, sse, websocket]
         Fault::answers(
             json!({"faults": [{"times": 1, "do":
@@ -172,8 +172,8 @@ async fn tls_error() {
     }
 }
 
-/// A certificate that nobody vouches for: the cause is named, the server is asked once, and not
-/// without TLS after that.
+/// An untrusted certificate: the cause is named, the server is tried once, and never without TLS
+/// after that.
 #[tokio::test]
 async fn untrusted_certificate() {
     for (transport, scheme) in [("http", "https"), ("sse", "https"), ("websocket", "wss")] {
@@ -184,7 +184,7 @@ async fn untrusted_certificate() {
         let serving = async {
             loop {
                 let (socket, _) = listener.accept().await.unwrap();
-                // What is no TLS at all, such as a request in the clear, fails for another reason.
+                // A connection without TLS, such as a plain request, fails for another reason.
                 let handshake = acceptor.accept(socket).await;
                 handshakes.push(handshake.map(drop).unwrap_err().to_string());
             }

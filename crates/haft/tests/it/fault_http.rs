@@ -1,12 +1,11 @@
-//! Faults of single exchanges over HTTP: connections that break off or fall silent, and statuses
-//! that are no answer.
+//! Faults of single HTTP exchanges: broken or silent connections, and error statuses.
 
 use haft::Code;
 use serde_json::{Value, json};
 
 use super::fault_support::{Fault, Scene, faults};
 
-/// What happens to the first `times` calls.
+/// The behaviour for the first `times` calls.
 fn calls(times: u64, action: &Value) -> Value {
     json!({"faults": [{"rpc": "tools/call", "times": times, "do": action}]})
 }
@@ -111,7 +110,7 @@ faults! {
             assert_eq!(scene.got("tools/call"), 3);
         });
 
-    /// A server that never knows its sessions is not asked for ever.
+    /// A server that always rejects its sessions is not retried forever.
     sessions_always_expire over [http_json, http_sse, sse]
         Fault::fails(
             calls(1000, &status(404)), "echo", Code::ServiceUnavailable, &["server `sick`", "session"],
@@ -150,8 +149,8 @@ faults! {
         .then(super::super::fault_support::Then::NotAsked)
         .also(|scene| assert!(scene.got("tools/call") <= 6, "{}", scene.got("tools/call")));
 
-    /// Proves S2-FR-017: a server that cannot take the call now has not begun with it, so the call is sent again,
-    /// whether the server says when or not.
+    /// Proves S2-FR-017: a server that cannot accept the call now has not begun it, so the call is
+    /// sent again, with or without `Retry-After`.
     service_unavailable over [http_json, http_sse, sse]
         Fault::answers(calls(2, &status(503)), "text", "plain text").also(|scene| {
             assert!(scene.got("tools/call") >= 3, "{}", scene.got("tools/call"));

@@ -2,7 +2,7 @@
 
 use haft::Code;
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::fault_support::{Fault, Scene, Then, Untouched, faults};
 
@@ -24,15 +24,15 @@ fn with_pattern(pattern: &str) -> Value {
     json!({"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}})
 }
 
-/// The tool with this pattern is not offered, and why is said; the rest is.
+/// The tool with this pattern is not offered, with the reason; the others are.
 fn rejected(pattern: &'static str) -> Fault {
-    let (heard, guard) = Heard::start();
+    let (heard, guard) = LogCapture::start();
     Fault::answers(hostile(&with_pattern(pattern)), "text", "plain text").also(move |scene| {
         let _listening = &guard;
         assert_eq!(offered(scene), ["text"]);
         let expected = format!(
             "WARNING: Tool 'hostile' from MCP server 'sick' is not registered: its input schema is \
-             not usable: at `/properties/x/pattern`: `{pattern}` is no regular expression without \
+             not usable: at `/properties/x/pattern`: `{pattern}` is not a regular expression without \
              look-around and back-references, the kind that takes linear time"
         );
         assert!(heard.lines().contains(&expected), "{:?}", heard.lines());
@@ -62,7 +62,7 @@ faults! {
         .then(Then::NotAsked)
             .also(|scene| assert_eq!(offered(scene).len(), 1000));
 
-    /// The list as a whole has a time, however quickly each page comes.
+    /// The whole list has a timeout, however quickly each page arrives.
     slow_pages_for_ever over [stdio, http_json, http_sse, sse, websocket]
         Fault::degraded(
             super::super::fault_support::merged(
@@ -118,7 +118,8 @@ faults! {
         )
         .with(json!({"x": format!("{}!", "a".repeat(10_000))}));
 
-    /// What no engine matches in linear time is not offered, and the log says why.
+    /// A pattern that no engine matches in linear time is not offered, and the log names the
+    /// reason.
     a_pattern_that_looks_around over [stdio]
         rejected("^(?=(a+)+$)a*b");
 
@@ -131,8 +132,8 @@ faults! {
     };
 }
 
-/// A burst of notices leads to two refreshes at most. Another change, which must be seen, tells
-/// that the storm is over.
+/// A burst of notifications leads to two refreshes at most. A further change, which must be seen,
+/// marks the end of the burst.
 fn assert_few_refreshes(scene: &Scene) {
     scene.call_now("add_tool", json!({"name": "added"}));
     let is_offered = || offered(scene).contains(&"added".to_owned()).then_some(());

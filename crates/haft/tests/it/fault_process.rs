@@ -38,7 +38,7 @@ fn thaw(scene: &Scene) {
 }
 
 faults! {
-    /// Nothing comes, and nothing says that nothing will: the call's own time ends it.
+    /// The server stays silent without closing: the call's timeout ends it.
     frozen over [stdio, http_json, http_sse, sse, websocket]
         Fault::times_out(json!({}), "echo")
             .before(freeze)
@@ -84,7 +84,7 @@ async fn a_grandchild_that_left_is_gone_after_shutdown() {
     assert!(!is_running(pids(&facts(&workspace, "one"))[0]), "the server");
 }
 
-/// Dropped without a shutdown, with a call under way: no child is left.
+/// Dropped without a shutdown, with a call in flight: no child is left.
 #[tokio::test]
 async fn a_runtime_that_is_dropped_leaves_no_child() {
     let workspace = Workspace::new();
@@ -100,9 +100,9 @@ async fn a_runtime_that_is_dropped_leaves_no_child() {
     until(|| !is_running(server) && !is_running(left)).await;
 }
 
-/// A shutdown with calls under way: they end with an error, each is logged, no process is left.
+/// A shutdown with calls in flight: they end with an error, each is logged, no process is left.
 #[tokio::test]
-async fn a_shutdown_ends_calls_under_way() {
+async fn a_shutdown_ends_calls_in_flight() {
     let workspace = Workspace::new();
     let deaf = json!({"ignore_cancel": true});
     let runtime = toolbox(&workspace, &[("one", deaf)], json!([])).await;
@@ -179,7 +179,7 @@ fn haft_killed_leaves_no_server() {
     eventually("the server is gone", || (!is_running(pid)).then_some(()));
 }
 
-/// SIGTERM with a call under way: it is cancelled and logged, and nothing is left.
+/// SIGTERM with a call in flight: it is cancelled and logged, and nothing is left.
 #[test]
 fn haft_terminated_ends_its_calls() {
     let (workspace, facts) = with_server(&json!({"ignore_sigterm": true}));

@@ -13,7 +13,7 @@ use testkit::{Workspace, is_running};
 
 use super::support::until;
 
-/// Where a test that hangs is ended. Nothing here is expected to take a tenth of it.
+/// Time limit of a hanging test. No test is expected to take a tenth of it.
 const DEADLINE: Duration = Duration::from_mins(1);
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ impl Over {
         }
     }
 
-    /// How the fixture serves it, with what it has to be told; nothing for stdio.
+    /// The fixture's arguments to serve it; `None` for stdio.
     fn served(self) -> Option<(Transport, &'static str, Value)> {
         match self {
             Self::Stdio => None,
@@ -65,14 +65,14 @@ pub struct Fault {
     also: Box<dyn Fn(&Scene)>,
 }
 
-/// How the call, or the connection where there is no call, ends.
+/// The expected end of the call, or of the connection if there is no call.
 enum Ends {
     Answers(&'static str),
     Fails(Code, &'static [&'static str]),
     State(ServerState, &'static [&'static str]),
 }
 
-/// What a call of a healthy tool of the same server meets afterwards.
+/// The expected result of a later call of a healthy tool of the same server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     Works,
@@ -97,12 +97,12 @@ impl Fault {
         }
     }
 
-    /// A server that cannot be connected, for a reason with these words in it.
+    /// A server that cannot be connected, with these words in the reason.
     pub fn unavailable(scenario: Value, words: &'static [&'static str]) -> Self {
         Self::new(scenario, None, Ends::State(ServerState::Unavailable, words))
     }
 
-    /// A server that works but lacks something, for a reason with these words in it.
+    /// A server that works but lacks something, with these words in the reason.
     pub fn degraded(scenario: Value, words: &'static [&'static str]) -> Self {
         Self::new(scenario, None, Ends::State(ServerState::Degraded, words)).then(Then::Works)
     }
@@ -137,7 +137,7 @@ impl Fault {
         Self { settings, ..self }
     }
 
-    /// The server hears that nobody waits any more.
+    /// The server receives the cancellation.
     pub fn cancelled(self) -> Self {
         Self { is_cancelled: true, ..self }
     }
@@ -146,17 +146,17 @@ impl Fault {
         Self { then, ..self }
     }
 
-    /// Nobody listens any more when the toolbox starts.
+    /// The listener is gone when the toolbox starts.
     pub fn gone(self) -> Self {
         Self { is_gone: true, ..self }
     }
 
-    /// What is done between the start and the call.
+    /// A step between the start and the call.
     pub fn before(self, before: impl Fn(&Scene) + 'static) -> Self {
         Self { before: Box::new(before), ..self }
     }
 
-    /// What else must hold, before the shutdown.
+    /// A further assertion, before the shutdown.
     pub fn also(self, also: impl Fn(&Scene) + 'static) -> Self {
         Self { also: Box::new(also), ..self }
     }
@@ -241,7 +241,8 @@ impl Scene {
                 if fault.is_cancelled {
                     self.hears_of_the_end().await;
                 }
-                // With `max_instances: 1` this one waits for ever unless the first left its slot.
+                // With `max_instances: 1` this call waits forever unless the first released its
+                // slot.
                 self.call_again(fault).await;
             }
         }
@@ -276,7 +277,7 @@ impl Scene {
         envelope
     }
 
-    /// The same for those who cannot wait.
+    /// A blocking variant.
     pub fn call_now(&self, tool: &str, arguments: Value) -> Envelope {
         let handle = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| handle.block_on(self.call(tool, arguments)))
@@ -287,7 +288,7 @@ impl Scene {
         read(&logs, &Filter::default()).unwrap().map(Result::unwrap).collect()
     }
 
-    /// How the server with the fault is doing.
+    /// The state of the server with the fault.
     pub fn sick(&self) -> ServerInfo {
         let mut servers = self.runtime.servers();
         let at = servers.iter().position(|server| server.name == "sick").unwrap();
@@ -298,7 +299,7 @@ impl Scene {
         self.workspace.path().join(format!("{server}.facts"))
     }
 
-    /// How many messages with this method the server with the fault got.
+    /// Counts messages with this method that the server with the fault received.
     pub fn got(&self, method: &str) -> usize {
         messages(&self.facts("sick"), method).len()
     }
@@ -308,7 +309,7 @@ impl Scene {
         events(&self.facts("sick"), "http")
     }
 
-    /// How many processes of a server were started.
+    /// Counts the started processes of a server.
     pub fn starts(&self, server: &str) -> usize {
         events(&self.facts(server), "start").len()
     }
@@ -342,7 +343,7 @@ impl Scene {
     }
 }
 
-/// A native configuration whose log and state lie in the folder. JSON is YAML too.
+/// A native configuration with log and state in the folder. JSON is YAML too.
 pub fn config(workspace: &Workspace, servers: &Value, tools: &Value) -> Config {
     let config = json!({
         "log": {"dir": workspace.path().join("logs")},
@@ -393,19 +394,19 @@ pub fn pids(facts: &std::path::Path) -> Vec<u32> {
     starts.map(|fact| u32::try_from(fact["pid"].as_u64().unwrap()).unwrap()).collect()
 }
 
-/// How many open sockets lead to a port of this machine.
+/// Counts the open sockets to a port of this machine.
 pub fn sockets_to(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
     let leads_there = |line: &&str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let to = fields[2].rsplit(':').next().and_then(|it| u16::from_str_radix(it, 16).ok());
-        // One that nobody holds any more has no inode.
+        // A socket without a holder has no inode.
         to == Some(port) && fields[9] != "0"
     };
     table.lines().skip(1).filter(leads_there).count()
 }
 
-/// A listener that nobody may connect to.
+/// A listener that must not receive a connection.
 pub struct Untouched(std::net::TcpListener);
 
 impl Untouched {
@@ -432,7 +433,7 @@ pub fn resident_bytes() -> u64 {
     pages * 4096
 }
 
-/// Rows of the table: each fault over each transport is a test of its own.
+/// Rows of the table: each fault over each transport is a separate test.
 macro_rules! faults {
     ($($(#[$about:meta])* $name:ident over [$($over:ident),+] $fault:expr;)+) => {$(
         $(#[$about])*

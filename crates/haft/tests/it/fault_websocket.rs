@@ -1,4 +1,4 @@
-//! Faults of a WebSocket: it closes, with and without a goodbye, or nobody answers on it.
+//! Faults of a WebSocket: it closes, with and without a close frame, or falls silent.
 
 use std::time::Duration;
 
@@ -62,8 +62,8 @@ async fn a_silent_handshake() {
     runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Pending calls fail when no pong comes, and the connection is made again. The clock runs ahead,
-/// because nobody should wait a minute for a test.
+/// Pending calls fail without a pong, and the connection is made again. The clock is advanced, so
+/// that the test does not wait a minute.
 #[tokio::test]
 async fn no_pong() {
     let workspace = Workspace::new();

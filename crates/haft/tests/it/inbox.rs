@@ -1,9 +1,12 @@
-//! Questions to people: asked by the built-in tool, answered by whoever attends.
+//! Questions to people: asked by the built-in tool, answered by an attending client.
 
 use std::time::Duration;
 
-use haft::inbox::{Answer, AnswerError, Ask, Closing, Inbox, InboxEvent, Item, Kind, NoAnswer};
-use haft::{Code, Config, Envelope, Origin, Runtime, Status, ToolCall};
+use haft::human_input::{
+    AnswerError, CloseReason, HumanAnswer, HumanInbox, HumanInputError, HumanQuestion, InboxEvent,
+    InboxItem, ItemKind,
+};
+use haft::{CallOrigin, Code, Config, Envelope, Runtime, Status, ToolCall};
 use serde_json::{Value, json};
 
 use super::support::{Bench, Held, empty, spawn, until};
@@ -19,14 +22,18 @@ pub async fn asking(bench: &Bench, yaml: &str) -> Runtime {
     Runtime::start(bench.config(&format!("{HUMAN}{yaml}"))).await.unwrap()
 }
 
-/// The open questions, as soon as there are so many.
-pub async fn open(inbox: &Inbox, count: usize) -> Vec<Item> {
+/// Waits until `count` questions are open.
+pub async fn open(inbox: &HumanInbox, count: usize) -> Vec<InboxItem> {
     until(|| inbox.open().len() == count).await;
     inbox.open()
 }
 
-/// A call and what a person says to the one question it asks.
-pub async fn answered(runtime: &Runtime, call: ToolCall, answer: Answer) -> (Envelope, Item) {
+/// A call and the answer to its only question.
+pub async fn answered(
+    runtime: &Runtime,
+    call: ToolCall,
+    answer: HumanAnswer,
+) -> (Envelope, InboxItem) {
     let answering = async {
         let item = open(runtime.inbox(), 1).await.remove(0);
         runtime.inbox().answer(&item.id, answer, "ada").await.unwrap()
@@ -34,8 +41,8 @@ pub async fn answered(runtime: &Runtime, call: ToolCall, answer: Answer) -> (Env
     tokio::join!(runtime.call(call), answering)
 }
 
-fn given(answer: &str) -> Answer {
-    Answer::Given(json!(answer))
+fn given(answer: &str) -> HumanAnswer {
+    HumanAnswer::Given(json!(answer))
 }
 
 /// Proves S2-FR-006: the call waits, the question is visible, the answer resumes it.
@@ -50,7 +57,7 @@ async fn the_answer_of_a_person_is_the_answer_of_the_tool() {
     assert_eq!(envelope.status, Status::Success);
     assert_eq!(envelope.content[0].as_text(), "blue");
     assert_eq!(envelope.data.unwrap().get(), r#"{"answer":"blue"}"#);
-    assert_eq!((item.kind, item.question.as_str()), (Kind::Question, "Which colour?"));
+    assert_eq!((item.kind, item.question.as_str()), (ItemKind::Question, "Which colour?"));
     assert_eq!(item.execution_id.as_ref(), Some(&envelope.execution_id));
     assert_eq!((item.caller.as_deref(), item.session.as_deref()), (Some("me"), Some("s")));
     assert_eq!(item.expires.duration_since(item.asked).as_secs(), 3600);
@@ -60,7 +67,7 @@ async fn the_answer_of_a_person_is_the_answer_of_the_tool() {
     assert_eq!(closed, json!({"event": "closed", "id": item.id, "how": "answered"}));
     assert_eq!(bench.logged().len(), 1);
     let form = question(&json!({"question": "How many?", "schema": {"type": "integer"}}));
-    let (envelope, _) = answered(&runtime, form, Answer::Given(json!(3))).await;
+    let (envelope, _) = answered(&runtime, form, HumanAnswer::Given(json!(3))).await;
     assert_eq!(envelope.content[0].as_text(), "3");
 }
 
@@ -74,7 +81,7 @@ async fn no_answer_is_an_error_with_a_remedy() {
     seen.push(runtime.call(asked()).await);
     let _attending = runtime.inbox().attend();
     seen.push(runtime.call(asked()).await);
-    let refused = Answer::Refused { reason: Some("not my business".into()) };
+    let refused = HumanAnswer::Refused { reason: Some("not my business".into()) };
     let patient = question(&json!({"question": "Why?"}));
     seen.push(answered(&runtime, patient, refused).await.0);
     let wrong = json!({"question": "Why?", "schema": {"type": "no such type"}});
@@ -119,14 +126,15 @@ async fn questions_are_answered_in_any_order() {
 /// An answer that does not fit changes nothing; the first that fits counts, and no other.
 #[tokio::test]
 async fn a_wrong_answer_leaves_the_question_open() {
-    let inbox = Inbox::default();
+    let inbox = HumanInbox::default();
     let _attending = inbox.attend();
-    let ask =
-        Ask::new(Kind::Question, "Which?").options(["a", "b"]).schema(json!({"minLength": 1}));
+    let ask = HumanQuestion::new(ItemKind::Question, "Which?")
+        .options(["a", "b"])
+        .schema(json!({"minLength": 1}));
     let answering = async {
         let id = open(&inbox, 1).await.remove(0).id;
         for wrong in [json!("c"), json!(1), json!(null), json!(["a"])] {
-            let error = inbox.answer(&id, Answer::Given(wrong), "ada").await.unwrap_err();
+            let error = inbox.answer(&id, HumanAnswer::Given(wrong), "ada").await.unwrap_err();
             let AnswerError::Invalid { violations } = error else { panic!("{error}") };
             assert_eq!(violations[0].problem, r#"expected one of ["a","b"]"#);
             assert_eq!(inbox.item(&id).unwrap().question, "Which?");
@@ -137,19 +145,19 @@ async fn a_wrong_answer_leaves_the_question_open() {
     };
     let (answer, ()) = tokio::join!(inbox.ask(ask), answering);
     assert_eq!(answer.unwrap(), json!("b"));
-    let strict = Ask::new(Kind::Question, "How many?")
+    let strict = HumanQuestion::new(ItemKind::Question, "How many?")
         .schema(json!({"type": "object", "required": ["count"]}));
     let answering = async {
         let id = open(&inbox, 1).await.remove(0).id;
-        let error = inbox.answer(&id, Answer::Given(json!({})), "ada").await.unwrap_err();
+        let error = inbox.answer(&id, HumanAnswer::Given(json!({})), "ada").await.unwrap_err();
         assert_eq!(error.to_string(), "the answer does not fit: `count` is missing");
-        inbox.answer(&id, Answer::Given(json!({"count": 1})), "ada").await.unwrap();
+        inbox.answer(&id, HumanAnswer::Given(json!({"count": 1})), "ada").await.unwrap();
     };
     let (answer, ()) = tokio::join!(inbox.ask(strict), answering);
     assert_eq!(answer.unwrap(), json!({"count": 1}));
 }
 
-/// Whoever stops waiting withdraws the question, and subscribers hear it.
+/// A cancelled call withdraws its question, and subscribers are notified.
 #[tokio::test]
 async fn a_call_that_ends_takes_its_question_with_it() {
     let bench = Bench::new();
@@ -165,11 +173,11 @@ async fn a_call_that_ends_takes_its_question_with_it() {
     assert_eq!(envelope.error.unwrap().code, Code::Cancelled);
     news.recv().await.unwrap();
     let InboxEvent::Closed { how, .. } = news.recv().await.unwrap() else { panic!("not closed") };
-    assert_eq!(how, Closing::Withdrawn);
+    assert_eq!(how, CloseReason::Withdrawn);
     assert!(runtime.inbox().open().is_empty());
 }
 
-/// A call that waits for a person holds no slot of the toolbox, so other tools go on.
+/// A call that waits for a person holds no slot of the toolbox, so other tools continue.
 #[tokio::test]
 async fn waiting_for_people_holds_up_nobody() {
     let bench = Bench::new();
@@ -197,7 +205,7 @@ async fn the_time_to_answer_follows_the_configuration() {
     let bench = Bench::new();
     let runtime = asking(&bench, "inbox: {timeout: 2m}").await;
     let _attending = runtime.inbox().attend();
-    let lasts = |item: &Item| item.expires.duration_since(item.asked).as_secs();
+    let lasts = |item: &InboxItem| item.expires.duration_since(item.asked).as_secs();
     let changed: Config = bench.config(&format!("{HUMAN}inbox: {{timeout: 5m}}"));
     let ask = |text: &str| question(&json!({"question": text, "timeout": 10_000}));
     let changing = async {
@@ -218,42 +226,44 @@ async fn the_time_to_answer_follows_the_configuration() {
     assert_eq!((first.status, second.status), (Status::Success, Status::Success));
 }
 
-/// There is a limit to how much waits for people, and it says so.
+/// The number of open questions is limited, and the error names the limit.
 #[tokio::test]
 async fn too_many_questions_are_refused() {
-    let inbox = Inbox::default();
+    let inbox = HumanInbox::default();
     let _attending = inbox.attend();
     let mut waiting = tokio::task::JoinSet::new();
-    for number in 0..haft::inbox::OPEN_MAX {
+    for number in 0..haft::human_input::OPEN_MAX {
         let inbox = inbox.clone();
-        waiting.spawn(async move { inbox.ask(Ask::new(Kind::Question, number.to_string())).await });
+        waiting.spawn(async move {
+            inbox.ask(HumanQuestion::new(ItemKind::Question, number.to_string())).await
+        });
     }
-    open(&inbox, haft::inbox::OPEN_MAX).await;
-    let error = inbox.ask(Ask::new(Kind::Question, "one more")).await.unwrap_err();
-    assert!(matches!(error, NoAnswer::Full { .. }), "{error}");
+    open(&inbox, haft::human_input::OPEN_MAX).await;
+    let error = inbox.ask(HumanQuestion::new(ItemKind::Question, "one more")).await.unwrap_err();
+    assert!(matches!(error, HumanInputError::Full { .. }), "{error}");
     assert!(error.remedy().unwrap().contains("answer or refuse"));
     waiting.shutdown().await;
     assert!(inbox.open().is_empty());
     let of = |caller: &str| {
-        let origin = Origin { caller: Some(caller.to_owned()), ..Origin::default() };
-        Ask::new(Kind::Question, "?").origin(origin)
+        let origin = CallOrigin { caller: Some(caller.to_owned()), ..CallOrigin::default() };
+        HumanQuestion::new(ItemKind::Question, "?").origin(origin)
     };
-    for _ in 0..haft::inbox::OPEN_OF_ONE_CALLER_MAX {
+    for _ in 0..haft::human_input::OPEN_OF_ONE_CALLER_MAX {
         let (inbox, ask) = (inbox.clone(), of("ada"));
         waiting.spawn(async move { inbox.ask(ask).await });
     }
-    open(&inbox, haft::inbox::OPEN_OF_ONE_CALLER_MAX).await;
+    open(&inbox, haft::human_input::OPEN_OF_ONE_CALLER_MAX).await;
     let error = inbox.ask(of("ada")).await.unwrap_err().to_string();
     assert!(error.ends_with("100 of them are of this caller, the limit"), "{error}");
     let brief = of("bob").within(Duration::from_millis(1));
-    assert!(matches!(inbox.ask(brief).await, Err(NoAnswer::Expired { .. })));
+    assert!(matches!(inbox.ask(brief).await, Err(HumanInputError::Expired { .. })));
     waiting.shutdown().await;
-    let large = "x".repeat(haft::inbox::OPEN_BYTES_MAX + 1);
-    let error = inbox.ask(Ask::new(Kind::Question, large)).await.unwrap_err();
-    assert!(matches!(error, NoAnswer::Full { .. }));
-    let brief = Ask::new(Kind::Question, "now?").within(Duration::from_millis(1));
+    let large = "x".repeat(haft::human_input::OPEN_BYTES_MAX + 1);
+    let error = inbox.ask(HumanQuestion::new(ItemKind::Question, large)).await.unwrap_err();
+    assert!(matches!(error, HumanInputError::Full { .. }));
+    let brief = HumanQuestion::new(ItemKind::Question, "now?").within(Duration::from_millis(1));
     let after = Duration::from_millis(1);
-    assert_eq!(inbox.ask(brief).await, Err(NoAnswer::Expired { after }));
+    assert_eq!(inbox.ask(brief).await, Err(HumanInputError::Expired { after }));
 }
 
 /// A schema that would take the process with it, or keep it busy, is refused; so is an answer that takes too long to check.
@@ -276,13 +286,13 @@ async fn schemas_that_ask_for_too_much_are_refused() {
     let asked = question(&json!({"question": "?", "schema": heavy}));
     let person = async {
         let item = open(runtime.inbox(), 1).await.remove(0);
-        let long = Answer::Given(json!(vec!["a"; 1_000_000]));
+        let long = HumanAnswer::Given(json!(vec!["a"; 1_000_000]));
         let error = runtime.inbox().answer(&item.id, long, "ada").await.unwrap_err();
         assert!(
             matches!(&error, AnswerError::Invalid { violations } if violations[0].problem.contains("it took longer than")),
             "{error:?}"
         );
-        runtime.inbox().answer(&item.id, Answer::Given(json!(["b"])), "ada").await.unwrap();
+        runtime.inbox().answer(&item.id, HumanAnswer::Given(json!(["b"])), "ada").await.unwrap();
     };
     let (envelope, ()) = tokio::join!(runtime.call(asked), person);
     assert_eq!(envelope.status, Status::Success);

@@ -1,6 +1,6 @@
 //! Calls of tools with `approval: ask` that ask a person in the inbox.
 
-use haft::inbox::{Answer, Kind};
+use haft::human_input::{HumanAnswer, ItemKind};
 use haft::{Code, Runtime, Status, ToolCall};
 use serde_json::json;
 
@@ -21,8 +21,8 @@ fn work(session: &str) -> ToolCall {
     ToolCall::new("work", &json!({"path": "/x"})).caller("me").session(session).asking_people()
 }
 
-fn given(answer: &str) -> Answer {
-    Answer::Given(json!(answer))
+fn given(answer: &str) -> HumanAnswer {
+    HumanAnswer::Given(json!(answer))
 }
 
 /// A person sees what is about to run. `allow` is for this call, `always` for those of the session.
@@ -34,7 +34,7 @@ async fn a_person_agrees_once_or_for_good() {
     for answer in ["allow", "always"] {
         let (envelope, item) = answered(&runtime, work("one"), given(answer)).await;
         assert_eq!(envelope.status, Status::Success);
-        assert_eq!((item.kind, item.tool.as_deref()), (Kind::Approval, Some("work")));
+        assert_eq!((item.kind, item.tool.as_deref()), (ItemKind::Approval, Some("work")));
         assert_eq!(item.options, ["allow", "always", "deny"]);
         assert_eq!(item.arguments.unwrap().get(), r#"{"path":"/x"}"#);
         assert_eq!(item.execution_id, Some(envelope.execution_id));
@@ -45,9 +45,9 @@ async fn a_person_agrees_once_or_for_good() {
     assert_eq!(held.total.load(std::sync::atomic::Ordering::SeqCst), 3);
 }
 
-/// An agreement for good holds for what waits already, and for nobody else's.
+/// A standing approval applies to waiting calls too, but not to those of other callers.
 #[tokio::test]
-async fn an_agreement_for_good_holds_for_what_waits_already() {
+async fn a_standing_approval_applies_to_waiting_calls() {
     let bench = Bench::new();
     let (runtime, _held) = toolbox(&bench, "").await;
     let _attending = runtime.inbox().attend();
@@ -65,9 +65,9 @@ async fn an_agreement_for_good_holds_for_what_waits_already() {
     assert_eq!(other.error.unwrap().code, Code::Denied);
 }
 
-/// An agreement for good is not for somebody else who has the name later.
+/// A standing approval does not pass to another owner of the same name.
 #[tokio::test]
-async fn an_agreement_holds_for_its_owner_and_not_for_the_name() {
+async fn an_approval_belongs_to_the_owner_and_not_to_the_name() {
     let bench = Bench::new();
     let (runtime, _held) = toolbox(&bench, "").await;
     let _attending = runtime.inbox().attend();
@@ -80,9 +80,9 @@ async fn an_agreement_holds_for_its_owner_and_not_for_the_name() {
     assert_eq!(later.error.unwrap().code, Code::Denied);
 }
 
-/// Who refuses may say why, and the log keeps it. Nothing runs.
+/// A refusal may include a reason, which the log keeps. Nothing runs.
 #[tokio::test]
-async fn what_nobody_agrees_to_does_not_run() {
+async fn a_call_without_approval_does_not_run() {
     let bench = Bench::new();
     let (runtime, held) = toolbox(&bench, "inbox: {timeout: 20ms}").await;
     let needed = runtime.call(work("one")).await.error.unwrap();
@@ -92,7 +92,7 @@ async fn what_nobody_agrees_to_does_not_run() {
     let patient = bench.config(ASKING);
     runtime.apply(patient).await.unwrap();
     let (denied, _) = answered(&runtime, work("one"), given("deny")).await;
-    let refusal = Answer::Refused { reason: Some("too dangerous".into()) };
+    let refusal = HumanAnswer::Refused { reason: Some("too dangerous".into()) };
     let (refused, _) = answered(&runtime, work("one"), refusal).await;
     let errors = [expired, denied.error.unwrap(), refused.error.unwrap()];
     assert!(errors.iter().all(|error| error.code == Code::Denied));
@@ -107,8 +107,8 @@ async fn what_nobody_agrees_to_does_not_run() {
     assert_eq!(held.total.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
-/// A call that waits for agreement takes no slot; one that nobody asked to ask behaves as ever, and so does
-/// one whose arguments are wrong.
+/// A call that waits for approval takes no slot; a call that does not ask for people behaves as
+/// before, and so does one with invalid arguments.
 #[tokio::test]
 async fn only_calls_that_may_run_ask() {
     let bench = Bench::new();

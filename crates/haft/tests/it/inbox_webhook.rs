@@ -1,8 +1,8 @@
-//! The address that is told of every new question.
+//! The webhook for new questions.
 
-use haft::inbox::{Answer, Ask, Kind};
+use haft::human_input::{HumanAnswer, HumanQuestion, ItemKind};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -27,10 +27,10 @@ async fn request(listener: &TcpListener, status: &str) -> (String, Value) {
     (text, body)
 }
 
-/// The webhook gets the question with the configured headers, again where it failed, and makes somebody
-/// reachable. Where the question is over before it could be told, nothing is sent any more.
+/// The webhook receives the question with the configured headers, with retries, and counts as
+/// attendance. A question that closes first is not sent.
 #[tokio::test]
-async fn a_webhook_is_told_of_a_question() {
+async fn a_webhook_receives_a_question() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let bench = Bench::new();
@@ -49,16 +49,17 @@ async fn a_webhook_is_told_of_a_question() {
         let item = open(inbox, 1).await.remove(0);
         assert_eq!(first, serde_json::to_value(&item).unwrap());
         assert_eq!((&first["question"], &first["kind"]), (&json!("Who?"), &json!("question")));
-        inbox.answer(&item.id, Answer::Given(json!("you")), "ada").await.unwrap();
+        inbox.answer(&item.id, HumanAnswer::Given(json!("you")), "ada").await.unwrap();
     };
-    let (answer, ()) = tokio::join!(inbox.ask(Ask::new(Kind::Question, "Who?")), telling);
+    let (answer, ()) =
+        tokio::join!(inbox.ask(HumanQuestion::new(ItemKind::Question, "Who?")), telling);
     assert_eq!(answer.unwrap(), json!("you"));
-    // Without it nobody is there any more.
+    // Without it the inbox is unattended.
     runtime.apply(bench.config(super::inbox::HUMAN)).await.unwrap();
     assert!(!inbox.is_attended());
 }
 
-/// What is sent to another service holds no known secret.
+/// The payload holds no known secret.
 #[tokio::test]
 async fn a_webhook_receives_no_known_secret() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -68,21 +69,22 @@ async fn a_webhook_receives_no_known_secret() {
     let runtime = asking(&bench, &yaml).await;
     let inbox = runtime.inbox();
     let own_key = format!("haft_admin_{}", "x".repeat(43));
-    let ask = Ask::new(Kind::Question, format!("Is canary-hook-1a2b or {own_key} right?"));
+    let ask =
+        HumanQuestion::new(ItemKind::Question, format!("Is canary-hook-1a2b or {own_key} right?"));
     let telling = async {
         let (_, told) = request(&listener, "204 No Content").await;
         assert_eq!(told["question"], "Is *** or *** right?");
         let item = open(inbox, 1).await.remove(0);
-        inbox.answer(&item.id, Answer::Given(json!("yes")), "ada").await.unwrap();
+        inbox.answer(&item.id, HumanAnswer::Given(json!("yes")), "ada").await.unwrap();
     };
     let (answer, ()) = tokio::join!(inbox.ask(ask), telling);
     assert_eq!(answer.unwrap(), json!("yes"));
 }
 
-/// A header that cannot be sent is said, and the webhook left out.
+/// A header that cannot be sent is logged, and the webhook is ignored.
 #[tokio::test]
-async fn a_webhook_that_cannot_be_used_is_said() {
-    let (heard, _guard) = Heard::start();
+async fn an_unusable_webhook_is_reported() {
+    let (heard, _guard) = LogCapture::start();
     let bench = Bench::new();
     let yaml = "inbox: {webhook: 'http://localhost:1/hook', webhook_headers: {'a b': x}}";
     let runtime = asking(&bench, yaml).await;

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft::live::{Action, Condition, Document, EditError, Happened, StoreError};
+use haft::live::{Action, Condition, EditEffect, RegistryDocument, RegistryEditError, StoreError};
 use haft::{Code, Config, Status};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ async fn an_edit_is_in_the_file_and_in_use_when_it_is_answered() {
     let place = Place::new("");
     let live = place.start().await;
     let added = made(&live, add("echo")).await;
-    assert_eq!(added.what, Happened::Added);
+    assert_eq!(added.what, EditEffect::Added);
     assert_eq!(json_of(&place.tools_file())["tools"][0]["name"], "echo");
     assert_eq!(names(&live), ["echo"]);
     assert_eq!(call(&live, "echo").await.status, Status::Success);
@@ -31,7 +31,7 @@ async fn an_edit_is_in_the_file_and_in_use_when_it_is_answered() {
     let live = place.start().await;
     assert_eq!(names(&live), ["echo"]);
     let removed = made(&live, remove("echo")).await;
-    assert_eq!((removed.what, removed.tag), (Happened::Removed, None));
+    assert_eq!((removed.what, removed.tag), (EditEffect::Removed, None));
     assert_eq!(json_of(&place.tools_file()), json!({"tools": []}));
     assert_eq!(names(&live), [""; 0]);
     let gone = call(&live, "echo").await;
@@ -40,7 +40,7 @@ async fn an_edit_is_in_the_file_and_in_use_when_it_is_answered() {
     assert_eq!(Config::load(&place.options()).unwrap().local.len(), 0);
 }
 
-/// Proves S2-FR-010: an update replaces the entry in its place, and the tool runs as it says.
+/// Proves S2-FR-010: an update replaces the entry in its place, and takes effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_is_replaced_where_it_stands() {
     let place = Place::new("");
@@ -51,8 +51,8 @@ async fn an_entry_is_replaced_where_it_stands() {
     let mut entry = echo("b");
     entry["description"] = json!("Another.");
     entry["input_schema"]["required"] = json!(["other"]);
-    let replaced = made(&live, edit(Document::Tools, "b", Action::Put(raw(&entry)))).await;
-    assert_eq!(replaced.what, Happened::Replaced);
+    let replaced = made(&live, edit(RegistryDocument::Tools, "b", Action::Put(raw(&entry)))).await;
+    assert_eq!(replaced.what, EditEffect::Replaced);
     assert_eq!(names(&live), ["a", "b", "c"]);
     assert_eq!(json_of(&place.tools_file())["tools"][1]["description"], "Another.");
     assert_eq!(call(&live, "b").await.error.unwrap().code, Code::ValidationError);
@@ -77,8 +77,10 @@ async fn what_is_not_valid_changes_nothing() {
     ];
     for entry in &bad {
         let name = entry["name"].as_str().unwrap_or_default();
-        let error = refused(&live, edit(Document::Tools, name, Action::Add(raw(entry)))).await;
-        let is_explained = matches!(error, EditError::Invalid(_) | EditError::NotAllowed { .. });
+        let error =
+            refused(&live, edit(RegistryDocument::Tools, name, Action::Add(raw(entry)))).await;
+        let is_explained =
+            matches!(error, RegistryEditError::Invalid(_) | RegistryEditError::NotAllowed { .. });
         assert!(is_explained && !error.remedy().is_empty(), "{entry}: {error:?}");
     }
     assert_eq!(fs::read_to_string(place.tools_file()).unwrap(), before);
@@ -92,11 +94,11 @@ async fn names_that_are_there_or_not_there_are_told_apart() {
     let live = place.start().await;
     made(&live, add("echo")).await;
     let exists = refused(&live, add("echo")).await;
-    assert!(matches!(exists, EditError::Exists { .. }), "{exists:?}");
+    assert!(matches!(exists, RegistryEditError::Exists { .. }), "{exists:?}");
     let missing = refused(&live, remove("ech")).await;
     assert_eq!(missing.remedy(), "did you mean `echo`?");
     let server = Action::Put(raw(&json!({"url": "http://localhost:2/mcp"})));
-    let fixed = refused(&live, edit(Document::Servers, "fixed", server)).await;
+    let fixed = refused(&live, edit(RegistryDocument::Servers, "fixed", server)).await;
     assert_eq!(
         fixed.to_string(),
         "`fixed` is configured in `haft.yaml`, which Haft does not write to"
@@ -113,25 +115,28 @@ async fn a_change_of_something_else_than_was_read_is_refused() {
     let put = |text: &str| {
         let mut entry = echo("echo");
         entry["description"] = json!(text);
-        let mut edit = edit(Document::Tools, "echo", Action::Put(raw(&entry)));
+        let mut edit = edit(RegistryDocument::Tools, "echo", Action::Put(raw(&entry)));
         edit.condition = Condition::EntryIs(first.tag.clone().unwrap());
         edit
     };
     let (one, other) = tokio::join!(live.edit(put("one")), live.edit(put("other")));
     assert!(one.is_ok(), "{one:?}");
-    assert!(matches!(other, Err(EditError::Changed { .. })), "{other:?}");
+    assert!(matches!(other, Err(RegistryEditError::Changed { .. })), "{other:?}");
     let at_start = |name: &str| {
         let mut edit = add(name);
         edit.condition = Condition::RegistryIs(one.as_ref().unwrap().revision.clone());
         edit
     };
     let (one, other) = tokio::join!(live.edit(at_start("x")), live.edit(at_start("y")));
-    assert!(one.is_ok() && matches!(other, Err(EditError::Changed { .. })), "{one:?} {other:?}");
+    assert!(
+        one.is_ok() && matches!(other, Err(RegistryEditError::Changed { .. })),
+        "{one:?} {other:?}"
+    );
     end(live).await;
 }
 
-/// Proves S2-Q-08, S2-EC-09, S2-FR-015: with 50 and with 500 writers at once, a reader sees valid
-/// JSON at every moment, and the file holds exactly what was acknowledged.
+/// Proves S2-Q-08, S2-EC-09, S2-FR-015: with 50 and with 500 concurrent writers, a reader always
+/// sees valid JSON, and the file holds exactly the acknowledged entries.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_writers_lose_nothing() {
     for writers in [50, 500] {
@@ -193,7 +198,7 @@ async fn a_bad_edit_spoils_no_other() {
             if at % 4 == 0 {
                 entry["input_schema"] = json!({"type": "nonsense"});
             }
-            live.edit(edit(Document::Tools, &name, Action::Add(raw(&entry)))).await.is_ok()
+            live.edit(edit(RegistryDocument::Tools, &name, Action::Add(raw(&entry)))).await.is_ok()
         });
     }
     let made = writing.join_all().await.into_iter().filter(|is_made| *is_made).count();
@@ -210,25 +215,26 @@ async fn a_command_needs_the_operators_permission() {
     let tool = |command: Value| {
         let mut entry = echo("it");
         entry["config"] = json!({"runtime": "command", "command": command});
-        edit(Document::Tools, "it", Action::Put(raw(&entry)))
+        edit(RegistryDocument::Tools, "it", Action::Put(raw(&entry)))
     };
     for command in [json!(["sh", "-c", "id"]), json!(["cat", "/etc/passwd"]), json!(["/bin/cat"])] {
         let error = refused(&live, tool(command)).await;
-        assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
+        assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{error:?}");
     }
     made(&live, tool(json!(["cat"]))).await;
     // Under the name of another tool, which is permitted.
     let mut hidden = echo("other");
     hidden["config"] = json!({"runtime": "command", "command": ["sh"]});
-    let error = refused(&live, edit(Document::Tools, "it", Action::Put(raw(&hidden)))).await;
-    assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
-    let server = |entry: Value| edit(Document::Servers, "s", Action::Put(raw(&entry)));
+    let error =
+        refused(&live, edit(RegistryDocument::Tools, "it", Action::Put(raw(&hidden)))).await;
+    assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{error:?}");
+    let server = |entry: Value| edit(RegistryDocument::Servers, "s", Action::Put(raw(&entry)));
     let preload = json!({"command": "uvx", "args": ["mcp-x"], "env": {"LD_PRELOAD": "./evil.so"}});
     let path = json!({"command": "uvx", "args": ["mcp-x"], "env": {"PATH": "/tmp"}});
     let other = json!({"command": "uvx", "args": ["evil"]});
     for entry in [preload, path, other] {
         let error = refused(&live, server(entry)).await;
-        assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
+        assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{error:?}");
     }
     for (key, value) in [
         ("cwd", json!("/tmp")),
@@ -242,37 +248,37 @@ async fn a_command_needs_the_operators_permission() {
         entry[key] = value;
         fs::write(place.path("tools/x.env"), "A=1").unwrap();
         let error = refused(&live, server(entry)).await;
-        assert!(matches!(error, EditError::NotAllowed { .. }), "{key}: {error:?}");
+        assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{key}: {error:?}");
     }
     let fine = json!({"command": "uvx", "args": ["mcp-x"], "disabled": true});
     made(&live, server(fine)).await;
     end(live).await;
 }
 
-/// A server can be left out and taken back in, and keeps everything else it says.
+/// A server can be disabled and enabled, and the rest of its entry stays unmodified.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_disabled_and_enabled() {
     let place = Place::new("");
     let live = place.start().await;
     let entry = json!({"url": "http://127.0.0.1:9/mcp", "start": "lazy", "headers": {"A": "b"}});
-    let put = edit(Document::Servers, "s", Action::Put(raw(&entry)));
+    let put = edit(RegistryDocument::Servers, "s", Action::Put(raw(&entry)));
     made(&live, put).await;
-    made(&live, edit(Document::Servers, "s", Action::SetDisabled(true))).await;
+    made(&live, edit(RegistryDocument::Servers, "s", Action::SetDisabled(true))).await;
     assert_eq!(json!(live.runtime().servers()[0].state), "disabled");
-    made(&live, edit(Document::Servers, "s", Action::SetDisabled(false))).await;
+    made(&live, edit(RegistryDocument::Servers, "s", Action::SetDisabled(false))).await;
     assert_eq!(json!(live.runtime().servers()[0].state), "configured");
     assert_eq!(json_of(&place.servers_file())["mcp_servers"]["s"], entry);
     end(live).await;
 }
 
-/// Without a registry there is nothing to write to, and that is said.
+/// Without a registry an edit is refused, and the error names the reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_registry_edits_are_refused() {
     let place = Place::new("");
     fs::write(place.path("haft.yaml"), "").unwrap();
     let live = place.start().await;
     let error = refused(&live, add("echo")).await;
-    assert!(matches!(error, EditError::NoRegistry), "{error:?}");
+    assert!(matches!(error, RegistryEditError::NoRegistry), "{error:?}");
     end(live).await;
 }
 
@@ -285,7 +291,7 @@ async fn what_cannot_be_written_is_not_in_use() {
     // A folder in the place of the draft cannot be replaced by a file.
     fs::create_dir_all(place.path("tools/.tools.json.new/x")).unwrap();
     let error = refused(&live, add("second")).await;
-    assert!(matches!(error, EditError::Store(StoreError::Write { .. })), "{error:?}");
+    assert!(matches!(error, RegistryEditError::Store(StoreError::Write { .. })), "{error:?}");
     assert_eq!(names(&live), ["first"]);
     fs::remove_dir_all(place.path("tools/.tools.json.new")).unwrap();
     made(&live, add("second")).await;
@@ -305,7 +311,7 @@ async fn variables_need_the_operators_permission() {
     let live = haft::live::Live::follow(runtime, options);
     let server = |url: &str, header: &str| {
         let entry = json!({"url": url, "headers": {"A": header}, "start": "lazy"});
-        edit(Document::Servers, "s", Action::Put(raw(&entry)))
+        edit(RegistryDocument::Servers, "s", Action::Put(raw(&entry)))
     };
     let url = "http://localhost:9/mcp";
     for (url, header) in [
@@ -316,13 +322,13 @@ async fn variables_need_the_operators_permission() {
         ("http://localhost:9/${SECRET}", "x"),
     ] {
         let error = refused(&live, server(url, header)).await;
-        assert!(matches!(error, EditError::NotAllowed { .. }), "{url} {header}: {error:?}");
+        assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{url} {header}: {error:?}");
     }
     made(&live, server(url, "Bearer ${FINE}")).await;
     end(live).await;
 }
 
-/// What an edit cannot keep is not lost: it is refused.
+/// An edit that would lose unknown fields is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_with_more_in_it_is_not_written_over() {
     let place = Place::new("");
@@ -330,13 +336,16 @@ async fn a_document_with_more_in_it_is_not_written_over() {
     fs::write(place.servers_file(), text).unwrap();
     let live = place.start().await;
     let server = Action::Add(raw(&json!({"url": "http://localhost:9/mcp", "start": "lazy"})));
-    let error = refused(&live, edit(Document::Servers, "s", server)).await;
-    assert!(matches!(&error, EditError::Broken { file, .. } if file == "mcp.json"), "{error:?}");
+    let error = refused(&live, edit(RegistryDocument::Servers, "s", server)).await;
+    assert!(
+        matches!(&error, RegistryEditError::Broken { file, .. } if file == "mcp.json"),
+        "{error:?}"
+    );
     assert_eq!(fs::read_to_string(place.servers_file()).unwrap(), text);
     end(live).await;
 }
 
-/// Another process that holds the registry's lock delays an edit, and not for ever.
+/// A lock held by another process delays an edit, but not forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_is_held_ends_in_an_error() {
     let place = Place::new("");
@@ -344,7 +353,7 @@ async fn a_lock_that_is_held_ends_in_an_error() {
     let lock = fs::File::create(place.path("tools/.haft.lock")).unwrap();
     lock.lock().unwrap();
     let error = refused(&live, add("echo")).await;
-    assert!(matches!(error, EditError::Store(StoreError::Write { .. })), "{error:?}");
+    assert!(matches!(error, RegistryEditError::Store(StoreError::Write { .. })), "{error:?}");
     drop(lock);
     made(&live, add("echo")).await;
     end(live).await;

@@ -1,9 +1,9 @@
-//! The policy for registrations: it decides on what the loader resolved, never on a text of its own.
+//! The policy for registrations: it decides on the loader's result, never on its own parse.
 
 use std::fs;
 
 use haft::Config;
-use haft::live::{Action, Document, EditError, Live};
+use haft::live::{Action, Live, RegistryDocument, RegistryEditError};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,13 +21,13 @@ async fn start(place: &Place, variables: &[(&str, &str)]) -> Live {
     Live::follow(runtime, options)
 }
 
-fn put(document: Document, name: &str, text: &str) -> haft::live::Edit {
+fn put(document: RegistryDocument, name: &str, text: &str) -> haft::live::Edit {
     edit(document, name, Action::Put(RawValue::from_string(text.to_owned()).unwrap()))
 }
 
-async fn assert_not_allowed(live: &Live, document: Document, name: &str, entry: &str) {
+async fn assert_not_allowed(live: &Live, document: RegistryDocument, name: &str, entry: &str) {
     let error = refused(live, put(document, name, entry)).await;
-    assert!(matches!(error, EditError::NotAllowed { .. }), "{entry}: {error:?}");
+    assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{entry}: {error:?}");
     assert!(!error.remedy().is_empty(), "{entry}");
 }
 
@@ -47,11 +47,11 @@ async fn a_number_beyond_all_others_hides_nothing() {
         r#"{"command": "cat", "start": "lazy", "envFile": "x.env", "config": {"n": 1e999}}"#
             .to_owned(),
     ] {
-        assert_not_allowed(&live, Document::Servers, "s", &entry).await;
+        assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry).await;
     }
     let tool = r#"{"name": "t", "type": "local", "description": "d", "input_schema": {"x-n": 1e999},
                    "config": {"script_path": "echo.py", "args": ["${SECRET}"]}}"#;
-    assert_not_allowed(&live, Document::Tools, "t", tool).await;
+    assert_not_allowed(&live, RegistryDocument::Tools, "t", tool).await;
     assert_eq!(live.runtime().config().servers.len(), 0);
     end(live).await;
 }
@@ -68,38 +68,41 @@ async fn variables_of_defaults_count_and_literal_references_do_not() {
         entry.to_string()
     };
     for header in ["${FINE:-${SECRET}}", "${FINE:-a${env:SECRET:-b}}", "${FINE:-${UNSET}}"] {
-        assert_not_allowed(&live, Document::Servers, "s", &entry(header)).await;
+        assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry(header)).await;
     }
     let settings = json!({"name": "t", "type": "mcp", "config": {"server": "${FINE:-${SECRET}}"}});
     let server = json!({"url": "http://localhost:9/mcp", "start": "lazy"});
-    made(&live, put(Document::Servers, "fine", &server.to_string())).await;
-    assert_not_allowed(&live, Document::Tools, "t", &settings.to_string()).await;
-    made(&live, put(Document::Servers, "s", &entry("${FINE:-x} $${SECRET}"))).await;
+    made(&live, put(RegistryDocument::Servers, "fine", &server.to_string())).await;
+    assert_not_allowed(&live, RegistryDocument::Tools, "t", &settings.to_string()).await;
+    made(&live, put(RegistryDocument::Servers, "s", &entry("${FINE:-x} $${SECRET}"))).await;
     end(live).await;
 }
 
-/// An entry that is refused for another reason does not tell the value of a variable either.
+/// An entry that is refused for another reason does not disclose the value of a variable either.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_refusal_tells_the_value_of_a_variable() {
     let place = Place::new("");
     let live = start(&place, &[("SECRET", "s3cr3t-value")]).await;
     let url = "http://localhost:9/mcp";
     for (document, entry) in [
-        (Document::Tools, json!({"name": "e", "type": "mcp", "config": {"server": "${SECRET}"}})),
         (
-            Document::Tools,
+            RegistryDocument::Tools,
+            json!({"name": "e", "type": "mcp", "config": {"server": "${SECRET}"}}),
+        ),
+        (
+            RegistryDocument::Tools,
             json!({"name": "e", "type": "local", "input_schema": {"type": "object"}, "config": {"script_path": "../${SECRET}"}}),
         ),
         (
-            Document::Tools,
+            RegistryDocument::Tools,
             json!({"name": "e", "type": "local", "input_schema": {"type": "object"}, "config": {"runtime": "${SECRET}"}}),
         ),
-        (Document::Servers, json!({"url": "${SECRET}"})),
-        (Document::Servers, json!({"url": url, "mode": "${SECRET}"})),
-        (Document::Servers, json!({"url": url, "request_timeout": "x${SECRET}"})),
-        (Document::Servers, json!({"command": "x", "env_file": "/${SECRET}"})),
-        (Document::Servers, json!({"command": "x", "encoding": "${SECRET}"})),
-        (Document::Servers, json!({"url": url, "unknown": "${SECRET}"})),
+        (RegistryDocument::Servers, json!({"url": "${SECRET}"})),
+        (RegistryDocument::Servers, json!({"url": url, "mode": "${SECRET}"})),
+        (RegistryDocument::Servers, json!({"url": url, "request_timeout": "x${SECRET}"})),
+        (RegistryDocument::Servers, json!({"command": "x", "env_file": "/${SECRET}"})),
+        (RegistryDocument::Servers, json!({"command": "x", "encoding": "${SECRET}"})),
+        (RegistryDocument::Servers, json!({"url": url, "unknown": "${SECRET}"})),
     ] {
         let error = refused(&live, put(document, "e", &entry.to_string())).await;
         let text = format!("{error} {} {error:?}", error.remedy());
@@ -113,13 +116,13 @@ async fn no_refusal_tells_the_value_of_a_variable() {
 async fn an_entry_that_a_variable_overrides_needs_that_variable() {
     let variable = "HAFT__SERVERS__S__HEADERS__Authorization";
     let entry = r#"{"url": "http://localhost:9/mcp", "start": "lazy"}"#;
-    let put = || put(Document::Servers, "s", entry);
+    let put = || put(RegistryDocument::Servers, "s", entry);
 
     let place = Place::new("");
     fs::write(place.servers_file(), format!(r#"{{"mcp_servers": {{"s": {entry}}}}}"#)).unwrap();
     let live = start(&place, &[(variable, "Bearer secret")]).await;
     let error = refused(&live, put()).await;
-    assert!(matches!(error, EditError::NotAllowed { .. }), "{error:?}");
+    assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{error:?}");
     assert!(error.to_string().contains(variable), "{error}");
     end(live).await;
 
@@ -154,17 +157,17 @@ async fn environment_variables_need_the_operators_permission() {
         "npm_Config_registry",
         "TOKEN",
     ] {
-        assert_not_allowed(&live, Document::Servers, "s", &entry(name)).await;
+        assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry(name)).await;
     }
     end(live).await;
 
     let place = Place::new("policy: {allowed_commands: [cat], allowed_env: [TOKEN, ACME_*]}");
     let live = place.start().await;
     for name in ["TOKENS", "token", "ACM", "ACME_X%%", "MY_ACME_X"] {
-        assert_not_allowed(&live, Document::Servers, "s", &entry(name)).await;
+        assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry(name)).await;
     }
     for name in ["TOKEN", "ACME_", "ACME_REGION"] {
-        made(&live, put(Document::Servers, "s", &entry(name))).await;
+        made(&live, put(RegistryDocument::Servers, "s", &entry(name))).await;
     }
     end(live).await;
 }
@@ -184,16 +187,16 @@ async fn scripts_of_packages_and_hidden_folders_are_refused() {
     ] {
         let mut entry = echo("t");
         entry["config"] = json!({"script_path": script});
-        assert_not_allowed(&live, Document::Tools, "t", &entry.to_string()).await;
+        assert_not_allowed(&live, RegistryDocument::Tools, "t", &entry.to_string()).await;
         entry["config"] = json!({"script_path": script, "runtime": "command"});
-        assert_not_allowed(&live, Document::Tools, "t", &entry.to_string()).await;
+        assert_not_allowed(&live, RegistryDocument::Tools, "t", &entry.to_string()).await;
     }
     let mut entry = echo("t");
     entry["config"] = json!({"script_path": ".git/x.sh", "command": ["bash"]});
-    assert_not_allowed(&live, Document::Tools, "t", &entry.to_string()).await;
+    assert_not_allowed(&live, RegistryDocument::Tools, "t", &entry.to_string()).await;
     for script in ["echo.py", "./echo.py", "sub/site-packages.py"] {
         entry["config"] = json!({"script_path": script});
-        made(&live, edit(Document::Tools, "t", Action::Put(raw(&entry)))).await;
+        made(&live, edit(RegistryDocument::Tools, "t", Action::Put(raw(&entry)))).await;
     }
     end(live).await;
 }
@@ -220,14 +223,14 @@ async fn a_gap_in_an_allowed_command_is_a_plain_name() {
         &["uvx", "mcp-server-x[evil]"],
         &["npx", "-y", "@pinned/x@1.2.3@evil"],
     ] {
-        assert_not_allowed(&live, Document::Servers, "s", &entry(command)).await;
+        assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry(command)).await;
     }
     for command in [
         &["npx", "-y", "@scope/server-x_1"][..],
         &["uvx", "mcp-server-time"],
         &["npx", "-y", "@pinned/x@1.2.3"],
     ] {
-        made(&live, put(Document::Servers, "s", &entry(command))).await;
+        made(&live, put(RegistryDocument::Servers, "s", &entry(command))).await;
     }
     end(live).await;
 }
@@ -397,9 +400,9 @@ async fn a_client_secret_needs_an_allowed_variable() {
             json!({"grant": "client_credentials", "client_id": "a", "client_secret_env": variable});
         json!({"url": "http://localhost:9/mcp", "start": "lazy", "oauth": oauth}).to_string()
     };
-    assert_not_allowed(&live, Document::Servers, "s", &entry("SECRET")).await;
+    assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry("SECRET")).await;
     assert_eq!(live.runtime().config().servers.len(), 0);
-    made(&live, put(Document::Servers, "s", &entry("FINE"))).await;
-    assert_not_allowed(&live, Document::Servers, "s", &entry("SECRET")).await;
+    made(&live, put(RegistryDocument::Servers, "s", &entry("FINE"))).await;
+    assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry("SECRET")).await;
     end(live).await;
 }

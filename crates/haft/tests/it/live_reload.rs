@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use haft::Status;
-use haft::live::{EditError, Live, ReloadError};
+use haft::live::{Live, RegistryEditError, ReloadError};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -65,11 +65,11 @@ async fn a_configuration_beside_its_registry_is_followed() {
     end(live).await;
 }
 
-/// What happened to a file.
+/// A kind of damage to a file.
 type Damage = (&'static str, fn(&Path));
 
 /// Proves S2-Q-04: a registry that is deleted, truncated or malformed while Haft runs leaves the
-/// last good state in use, says why, and is never written over.
+/// last good state in use, with the reason, and is never overwritten.
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_files_leave_the_last_good_state_in_use() {
     let place = Place::new("");
@@ -102,8 +102,12 @@ async fn broken_files_leave_the_last_good_state_in_use() {
         };
         let now = bytes().map(Result::unwrap);
         let error = refused(&live, add("other")).await;
-        let is_explained =
-            matches!(error, EditError::Broken { .. } | EditError::Store(_) | EditError::Invalid(_));
+        let is_explained = matches!(
+            error,
+            RegistryEditError::Broken { .. }
+                | RegistryEditError::Store(_)
+                | RegistryEditError::Invalid(_)
+        );
         assert!(is_explained, "{what}: {error:?}");
         assert_eq!(bytes().map(Result::unwrap), now, "{what}");
         let error = live.reload().await.unwrap_err();
@@ -123,11 +127,14 @@ async fn a_broken_configuration_is_named_when_an_edit_is_refused() {
     save(&place.path("haft.yaml"), "registry: {dir: tools}\nnonsense: 1\n");
     until(&live, has_problem);
     let error = refused(&live, add("echo")).await;
-    assert!(matches!(&error, EditError::Broken { file, .. } if file == "haft.yaml"), "{error:?}");
+    assert!(
+        matches!(&error, RegistryEditError::Broken { file, .. } if file == "haft.yaml"),
+        "{error:?}"
+    );
     end(live).await;
 }
 
-/// What another process writes between reading and writing is not lost.
+/// A write of another process between reading and writing is not lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_may_share_a_registry() {
     let place = Place::new("");
@@ -144,7 +151,7 @@ async fn two_processes_may_share_a_registry() {
     end(other).await;
 }
 
-/// What only a start reads is not taken over in silence.
+/// Changed settings that need a restart are reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_need_a_restart_are_named() {
     let place = Place::new("");
@@ -175,7 +182,7 @@ async fn a_registry_that_moves_is_refused() {
         assert!(error.to_string().contains("the registry is another"), "{error}");
         let error = refused(&live, add("more")).await;
         assert!(
-            matches!(&error, EditError::Broken { file, .. } if file == "haft.yaml"),
+            matches!(&error, RegistryEditError::Broken { file, .. } if file == "haft.yaml"),
             "{error:?}"
         );
         assert_eq!(names(&live), ["echo"]);
@@ -188,7 +195,7 @@ async fn a_registry_that_moves_is_refused() {
 async fn a_change_that_is_taken_back_at_once_is_followed() {
     let place = Place::new("");
     let live = place.start().await;
-    // Again and again, because it depends on the moment.
+    // Repeated, because it depends on timing.
     for _ in 0..3 {
         save(&place.tools_file(), &tools(&["a"]));
         until(&live, |live| live.runtime().tool("a").is_some());

@@ -12,7 +12,7 @@ use haft::live::{Documents, FolderStore, RegistryStore, StoreError, Stored};
 /// The folder for [`commits_until_it_is_killed`].
 const FOLDER: &str = "HAFT_TEST_REGISTRY";
 
-/// Documents that say `n`, each in its own way.
+/// Documents for `n`, each in its own form.
 fn documents(n: u64) -> Documents {
     Documents {
         tools: format!(r#"{{"tools": [{{"name": "t{n}", "type": "mcp"}}]}}"#),
@@ -68,7 +68,8 @@ async fn commits_until_it_is_killed() {
     }
 }
 
-/// Whenever the process is killed, both files say the same: for a start, for a store, and on disk after it.
+/// Whenever the process is killed, both files agree: at a start, in a store, and on disk
+/// afterwards.
 #[tokio::test]
 async fn a_change_of_both_files_survives_a_kill() {
     let folder = registry();
@@ -80,7 +81,7 @@ async fn a_change_of_both_files_survives_a_kill() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // Until it is at work: the files change, and then a little longer each time.
+        // Waits until it is writing: the files change, and then a little longer each time.
         let before = fs::read_to_string(dir.join("mcp.json")).unwrap();
         while fs::read_to_string(dir.join("mcp.json")).unwrap() == before {
             assert!(child.try_wait().unwrap().is_none(), "the writer ended");

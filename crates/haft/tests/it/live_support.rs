@@ -1,10 +1,10 @@
-//! A toolbox with a registry in a folder of its own.
+//! A toolbox with a registry in its own folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft::config::LoadOptions;
-use haft::live::{Action, Condition, Document, Edit, EditError, Edited, Live};
+use haft::live::{Action, Condition, Edit, EditOutcome, Live, RegistryDocument, RegistryEditError};
 use haft::{Config, Envelope, Runtime, ToolCall};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -73,25 +73,25 @@ pub fn raw(value: &Value) -> Box<RawValue> {
 }
 
 pub fn add(name: &str) -> Edit {
-    edit(Document::Tools, name, Action::Add(raw(&echo(name))))
+    edit(RegistryDocument::Tools, name, Action::Add(raw(&echo(name))))
 }
 
 pub fn remove(name: &str) -> Edit {
-    edit(Document::Tools, name, Action::Remove)
+    edit(RegistryDocument::Tools, name, Action::Remove)
 }
 
-pub fn edit(document: Document, name: &str, action: Action) -> Edit {
+pub fn edit(document: RegistryDocument, name: &str, action: Action) -> Edit {
     Edit { document, name: name.to_owned(), action, condition: Condition::Always }
 }
 
-pub async fn refused(live: &Live, edit: Edit) -> EditError {
+pub async fn refused(live: &Live, edit: Edit) -> RegistryEditError {
     match live.edit(edit).await {
         Err(error) => error,
         Ok(edited) => panic!("it was made: {edited:?}"),
     }
 }
 
-pub async fn made(live: &Live, edit: Edit) -> Edited {
+pub async fn made(live: &Live, edit: Edit) -> EditOutcome {
     live.edit(edit).await.unwrap_or_else(|error| panic!("{error}\n{}", error.remedy()))
 }
 

@@ -1,4 +1,4 @@
-//! Calls of tools whose server cannot be reached.
+//! Calls of tools whose server is unreachable.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::mcp_support::{Stage, call, failure};
 
-/// A toolbox whose server `far` had its tools in an earlier run and cannot be started any more.
+/// A toolbox whose server `far` had its tools in an earlier run and cannot be started now.
 async fn toolbox(stage: &Stage, settings: Value, rest: Value) -> Runtime {
     let scenario = json!({"tools": ["echo", "stats", "text"]});
     let first = stage.start([stage.stdio("far", scenario, json!({}))], json!({})).await;
@@ -16,7 +16,7 @@ async fn toolbox(stage: &Stage, settings: Value, rest: Value) -> Runtime {
     stage.start([("far", super::mcp_support::with(gone, settings))], rest).await
 }
 
-/// What the caller receives, without what differs from call to call.
+/// The result for the caller, without the parts that differ between calls.
 fn told(envelope: &Envelope, name: &str) -> String {
     let error = envelope.error.as_ref().unwrap();
     format!("{:?} {} {:?} {}", error.code, error.message, error.remedy, error.details)
@@ -63,14 +63,14 @@ async fn a_tool_that_would_not_be_registered_stays_unknown() {
     assert_eq!(failure(&prefixed).0, Code::ServiceUnavailable);
 }
 
-/// A caller that may not see a tool cannot tell it from one that does not exist.
+/// A caller that may not see a tool cannot distinguish it from one that does not exist.
 #[tokio::test]
 async fn a_hidden_tool_of_an_unreachable_server_looks_unknown() {
     let stage = Stage::new();
     let runtime = toolbox(&stage, json!({}), json!({})).await;
     let ask = async |name: &str| {
         let call = ToolCall::new(name, &json!({}));
-        runtime.call(call.seeing(|_, tool| tool == "echo")).await
+        runtime.call(call.visible_tools(|_, tool| tool == "echo")).await
     };
     assert_eq!(failure(&ask("echo").await).0, Code::ServiceUnavailable);
     let (hidden, unknown) = (ask("stats").await, ask("nothing").await);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft::record::{Outcome, Source};
+use haft::record::{Outcome, RecordSource};
 use haft::{Code, Content, Status, ToolCall};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ async fn every_kind_of_content_arrives_in_order() {
     assert_eq!(kinds, expected);
 }
 
-/// Proves S3-US3-5, S3-FR-020: a link keeps what its server says about the resource.
+/// Proves S3-US3-5, S3-FR-020: a link keeps the server's description of the resource.
 #[tokio::test]
 async fn a_resource_link_keeps_its_description() {
     let stage = Stage::new();
@@ -149,7 +149,7 @@ async fn an_empty_answer_is_a_success() {
 #[tokio::test]
 async fn content_nobody_knows_is_named_and_kept_in_the_log() {
     let stage = Stage::new();
-    let (heard, _guard) = testkit::Heard::start();
+    let (heard, _guard) = testkit::LogCapture::start();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     let envelope = call(&runtime, "unknown_content", json!({})).await;
     assert_eq!(envelope.status, Status::Success);
@@ -161,7 +161,7 @@ async fn content_nobody_knows_is_named_and_kept_in_the_log() {
     assert!(logged.contains(r#"{"voxels":[1,2,3]}"#), "{logged}");
 }
 
-/// Proves S1-22, S3-US5-3: the tool's own texts, joined, flagged as an error; content is kept.
+/// Proves S1-22, S3-US5-3: the tool's own messages, joined, flagged as an error; content is kept.
 #[tokio::test]
 async fn a_tool_that_says_it_failed_keeps_its_words() {
     let stage = Stage::new();
@@ -231,7 +231,7 @@ async fn each_call_leaves_one_entry_with_its_server() {
         let code = entry.error.as_ref().map(|error| format!("{:?}", error.code));
         (entry.tool.clone(), entry.server.clone(), code.unwrap_or_default(), layers)
     };
-    let (failed, nothing, good) = (Outcome::Failed, Outcome::None, Outcome::Ok);
+    let (failed, nothing, good) = (Outcome::Failed, Outcome::NotReached, Outcome::Ok);
     let one = || Some("one".to_owned());
     let expected = [
         ("text", one(), "", [good, good, good]),
@@ -247,12 +247,12 @@ async fn each_call_leaves_one_entry_with_its_server() {
         .map(|(tool, server, code, layers)| (tool.to_owned(), server, code.to_owned(), layers));
     let logged = stage.logged();
     assert_eq!(logged.iter().map(layers).collect::<Vec<_>>(), expected);
-    assert_eq!(logged[0].source, Source::Mcp);
+    assert_eq!(logged[0].source, RecordSource::Mcp);
     assert_eq!(logged[0].input.get(), r#"{"by":"text"}"#);
 }
 
-/// Proves S3-US4-1, S3-US4-T, S3-FR-013: everything is discovered and callable by default; nothing
-/// is asked for with `load_tools: false`.
+/// Proves S3-US4-1, S3-US4-T, S3-FR-013: everything is discovered and callable by default; with
+/// `load_tools: false` no list is requested.
 #[tokio::test]
 async fn tools_are_loaded_unless_told_otherwise() {
     let stage = Stage::new();

@@ -2,11 +2,11 @@
 
 use haft::{FunctionTool, StartError, ToolOutput};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Server, Stage, answer, call, names, texts};
 
-/// Two servers with the same tool, which tells them apart by what it answers.
+/// Two servers with the same tool, distinguished by its answer.
 fn twins(stage: &Stage) -> [Server; 2] {
     ["first", "second"].map(|name| {
         let result = json!({"content": [{"type": "text", "text": name}], "structuredContent": {"from": name}});
@@ -16,7 +16,7 @@ fn twins(stage: &Stage) -> [Server; 2] {
 }
 
 async fn who(stage: &Stage, policy: Value) -> (Vec<String>, Vec<String>, Vec<Value>) {
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let runtime = stage.start(twins(stage), policy).await;
     let mut answers = Vec::new();
     for tool in names(&runtime) {
@@ -72,7 +72,7 @@ async fn a_collision_stops_the_start_where_that_is_the_rule() {
     assert!(texts[0].contains("who"), "{texts:?}");
 }
 
-/// Proves S0-70, X-7: a server's tool takes the place of a local one only if a file says so.
+/// Proves S0-70, X-7: a server's tool takes the place of a local one only if a file configures it.
 #[tokio::test]
 async fn a_servers_tool_wins_over_a_local_one_where_that_is_the_rule() {
     let tools = json!({"tools": [{"name": "who"}]});
@@ -82,10 +82,10 @@ async fn a_servers_tool_wins_over_a_local_one_where_that_is_the_rule() {
     assert_eq!(local_and_server(last_wins).await, ["who: first"]);
 }
 
-/// What each tool answers, where a local one and one of the server `first` are both named `who`.
+/// The answer of each tool, if a local one and one of the server `first` are both named `who`.
 async fn local_and_server(policy: Value) -> Vec<String> {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let local: Box<dyn Fn() -> _> = Box::new(|| {
         FunctionTool::new("who", "Here.", json!({"type": "object"}), async |_, _| {
             Ok(ToolOutput::from_text("local"))

@@ -1,4 +1,4 @@
-//! The end: no process is left, however the toolbox ends.
+//! Shutdown: no process is left, however the toolbox ends.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn a_panic_leaves_no_process() {
     testkit::eventually("the server is gone", || (!is_running(pid)).then_some(()));
 }
 
-/// Proves S1-5: calls under way are cut when the grace is over, and the server is told.
+/// Proves S1-5: calls in flight are cancelled after the grace period, and the server is notified.
 #[tokio::test]
 async fn a_shutdown_cuts_calls_after_its_grace() {
     let stage = Stage::new();

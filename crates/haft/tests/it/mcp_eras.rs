@@ -42,7 +42,7 @@ async fn either_era_is_found_or_chosen() {
     }
 }
 
-/// A legacy server that ends when it is asked anything before `initialize` connects all the same.
+/// A legacy server that exits on any request before `initialize` connects nevertheless.
 #[tokio::test]
 async fn a_touchy_legacy_server_connects() {
     let stage = Stage::new();

@@ -1,20 +1,20 @@
-//! Servers that crash, hang, lie or fall silent: what the caller hears, and that nothing else
-//! suffers.
+//! Servers that crash, hang, send invalid data or fall silent: the error for the caller, and the
+//! isolation of everything else.
 
 use std::time::Duration;
 
 use haft::{Code, ServerState, StartError, Status};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Stage, answer, call, failure, kill};
 use super::support::until;
 
 /// Proves S1-18, S1-20, S3-US5-2, S3-FR-023: a crash in the middle is `OutcomeUnknown` and is not
-/// repeated; with `attempts: 0` the next use says that the server is gone. Its last words are for the call
-/// that it died under and for the operator.
+/// retried; with `attempts: 0` the next use reports that the server is gone. Its last output is
+/// reported to the failed call and to the operator.
 #[tokio::test]
-async fn a_crash_during_a_call_is_told_as_it_is() {
+async fn a_crash_during_a_call_is_an_unknown_outcome() {
     let stage = Stage::new();
     let scenario = json!({"start": {"stderr": "the disk is full\n"}});
     let server = stage.stdio("one", scenario, json!({"reconnect": {"attempts": 0}}));
@@ -42,7 +42,7 @@ async fn a_crash_during_a_call_is_told_as_it_is() {
     assert_eq!(stage.messages("one", "tools/call").len(), 1, "nothing was repeated");
 }
 
-/// Proves S1-21, X-3: with `attempts: 0` there is no second process, however often one asks.
+/// Proves S1-21, X-3: with `attempts: 0` there is no second process, whatever the number of calls.
 #[tokio::test]
 async fn without_reconnection_a_dead_server_stays_dead() {
     let stage = Stage::new();
@@ -56,8 +56,8 @@ async fn without_reconnection_a_dead_server_stays_dead() {
     assert_eq!(stage.starts("one"), 1);
 }
 
-/// A call whose fate is unknown is sent again if the server itself says that it only reads, or that
-/// twice is as good as once; never otherwise.
+/// A call with an unknown outcome is sent again if the server declares it read-only or idempotent;
+/// never otherwise.
 #[tokio::test]
 async fn only_harmless_calls_are_sent_again() {
     for (hint, sent) in [("readOnlyHint", 2), ("idempotentHint", 2), ("openWorldHint", 1)] {
@@ -106,10 +106,10 @@ async fn the_operators_hints_decide_on_repeats() {
     }
 }
 
-/// Proves S3-US5-4, S0-9, S2-Q-06: cut at the tool's own time, which the text names; the server
-/// hears of it and the connection lives on.
+/// Proves S3-US5-4, S0-9, S2-Q-06: cancelled at the tool's own timeout, which the message names;
+/// the server is notified and the connection stays open.
 #[tokio::test]
-async fn a_slow_call_is_cut_and_the_server_is_told() {
+async fn a_slow_call_is_cancelled_and_the_server_is_notified() {
     let stage = Stage::new();
     let tools = json!({"tools": [{"name": "hang", "timeout": "PT0.2S"}]});
     let runtime = stage.start([stage.plain("one")], tools).await;
@@ -146,8 +146,8 @@ async fn the_request_timeout_holds_for_lists_and_prompts() {
     assert_eq!(error, "MCP error: server `two` was silent for 200ms");
 }
 
-/// Proves S3-EC-6, S3-US5-T: exits before `initialize`, silence, and an error there each end soon
-/// and say why, last words included.
+/// Proves S3-EC-6, S3-US5-T: an exit before `initialize`, silence, and an error there each fail
+/// soon, with the reason and the last output.
 #[tokio::test]
 async fn a_failed_handshake_says_why() {
     let cases = [
@@ -207,7 +207,7 @@ async fn malformed_answers_harm_only_their_own_call() {
     assert_eq!(stage.starts("one"), 1, "the connection was never given up");
 }
 
-/// A result that is no result is a `ProtocolError`, in the server's name.
+/// An invalid result is a `ProtocolError` of the server.
 #[tokio::test]
 async fn a_result_that_cannot_be_read_is_a_protocol_error() {
     let stage = Stage::new();
@@ -225,7 +225,7 @@ async fn a_result_that_cannot_be_read_is_a_protocol_error() {
 #[tokio::test]
 async fn of_three_servers_one_dies_and_two_go_on() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let server = |name| {
         stage.stdio(
             name,

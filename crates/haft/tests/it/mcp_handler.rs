@@ -1,19 +1,19 @@
-//! What servers ask of their client and tell it: sampling, elicitation, log messages, notices.
+//! Requests and notifications of servers: sampling, elicitation, log messages, list changes.
 
 use std::sync::{Arc, Mutex};
 
-use haft::{Origin, Refusal, ServerHandler, Status, ToolCall};
+use haft::{CallOrigin, Refusal, ServerHandler, Status, ToolCall};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 use tokio_util::sync::CancellationToken;
 
 use super::mcp_support::{Stage, answer, call};
 use super::support::until;
 
-type Answer<'a, T> = haft::tool::BoxFuture<'a, T>;
+type Answer<'a, T> = haft::BoxFuture<'a, T>;
 
-/// A program that answers everything, notes what it hears, and agrees as it is told.
+/// A program that answers every request, records it, and approves as configured.
 #[derive(Clone, Default)]
 struct Program {
     agrees: bool,
@@ -72,10 +72,10 @@ impl ServerHandler for Program {
     }
 }
 
-/// What `sample` of the server got as its answer, and what we logged of it.
+/// The answer that the server's `sample` received, and our log of it.
 async fn sample(setting: Option<&str>, program: Program) -> (Value, Vec<String>) {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let settings = setting.map_or(json!({}), |setting| json!({ "sampling": setting }));
     let server = stage.stdio("one", json!({"tools": ["sample"]}), settings);
     let runtime = stage.builder([server], json!({})).server_handler(program).start().await.unwrap();
@@ -84,8 +84,8 @@ async fn sample(setting: Option<&str>, program: Program) -> (Value, Vec<String>)
     (answer, lines.collect())
 }
 
-/// Proves S3-EC-9: refused by default, with a clear reason; the request is logged, the model never
-/// asked, the capability not even declared.
+/// Proves S3-EC-9: refused by default, with a clear reason; the request is logged, the model is not
+/// called, and the capability is not declared.
 #[tokio::test]
 async fn sampling_is_refused_by_default() {
     for setting in [None, Some("deny")] {
@@ -109,7 +109,10 @@ async fn sampling_may_be_asked_about() {
     assert!(lines[0].starts_with("INFO: answered a request of the server"), "{lines:?}");
     let program = Program::default();
     let (answer, _) = sample(Some("ask"), program.clone()).await;
-    assert!(answer["error"]["message"].as_str().unwrap().contains("nobody agreed"), "{answer}");
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("no person approved"),
+        "{answer}"
+    );
     assert_eq!((program.heard("approve one"), program.heard("sample one")), (1, 0));
 }
 
@@ -149,10 +152,10 @@ async fn a_program_answers_what_servers_ask() {
     }
 }
 
-/// A program that notes whose call a server asks in, and never answers.
+/// A program that records the call of each request, and never answers.
 #[derive(Clone, Default)]
 struct Silent {
-    asked: Arc<Mutex<Vec<Origin>>>,
+    asked: Arc<Mutex<Vec<CallOrigin>>>,
     dropped: Arc<Mutex<usize>>,
 }
 
@@ -172,7 +175,7 @@ impl ServerHandler for Silent {
 
     fn approve_sampling_for<'a>(
         &'a self,
-        call: &'a Origin,
+        call: &'a CallOrigin,
         _: &'a str,
         _: &'a RawValue,
     ) -> Answer<'a, bool> {
@@ -186,7 +189,7 @@ impl ServerHandler for Silent {
 
     fn elicit_for<'a>(
         &'a self,
-        call: &'a Origin,
+        call: &'a CallOrigin,
         _: &'a str,
         _: &'a RawValue,
     ) -> Answer<'a, Result<Value, Refusal>> {
@@ -199,7 +202,8 @@ impl ServerHandler for Silent {
     }
 }
 
-/// Proves S3-EC-9: a program hears whose call a server asks in, and the question ends with that call.
+/// Proves S3-EC-9: a program receives the call that a server request belongs to, and the request
+/// ends with that call.
 #[tokio::test]
 async fn a_question_of_a_server_belongs_to_its_call() {
     for era in ["legacy", "modern"] {
@@ -220,7 +224,7 @@ async fn a_question_of_a_server_belongs_to_its_call() {
             let calling = runtime.call(call.cancelled_by(cancel.clone()));
             let (envelope, ()) = tokio::join!(calling, ending);
             until(|| *program.dropped.lock().unwrap() == 1).await;
-            let origin = Origin {
+            let origin = CallOrigin {
                 execution_id: Some(envelope.execution_id),
                 caller: Some("ada".to_owned()),
                 session: Some("s".to_owned()),
@@ -230,10 +234,10 @@ async fn a_question_of_a_server_belongs_to_its_call() {
     }
 }
 
-/// Where a server does not say in which of several calls it asks, only what they share is told: never one
-/// caller's question to another.
+/// If a request may belong to several calls, the program receives only their common attributes:
+/// never one caller's question for another.
 #[tokio::test]
-async fn a_question_that_several_calls_may_have_asked_is_nobodys() {
+async fn a_question_that_several_calls_may_have_asked_has_no_owner() {
     let cases = [
         (("ada", "s"), ("ada", "s"), (Some("ada"), Some("s"))),
         (("ada", "s"), ("ada", "t"), (Some("ada"), None)),
@@ -259,7 +263,7 @@ async fn a_question_that_several_calls_may_have_asked_is_nobodys() {
             cancel.cancel();
         };
         tokio::join!(call(first), later, ending);
-        let shared = Origin {
+        let shared = CallOrigin {
             execution_id: None,
             caller: caller.map(ToOwned::to_owned),
             session: session.map(ToOwned::to_owned),
@@ -273,7 +277,7 @@ async fn a_question_that_several_calls_may_have_asked_is_nobodys() {
 #[tokio::test]
 async fn log_messages_arrive_at_their_level() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     // The wish for messages of every level goes out without waiting for its answer.
     until(|| !stage.messages("one", "logging/setLevel").is_empty()).await;
@@ -320,7 +324,8 @@ async fn a_program_hears_every_notice_and_every_trouble() {
     }
     assert_eq!(program.heard("one notifications/progress "), 3);
     call(&runtime, "duplicate", json!({})).await;
-    until(|| program.heard("error of one: the server answered a request that nobody") == 1).await;
+    until(|| program.heard("error of one: the server answered a request that is not pending") == 1)
+        .await;
     let before = program.heard("error of one: ");
     call(&runtime, "crash", json!({})).await;
     until(|| program.heard("error of one: ") > before).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haft::{Code, ServerState, StartError, Status};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Server, Stage, answer, call, failure, names};
 
@@ -13,7 +13,8 @@ fn lazy(stage: &Stage, settings: Value) -> Server {
     stage.stdio("late", json!({"tools": ["echo", "stats"]}), settings)
 }
 
-/// Proves S3-FR-024, X-2: nothing runs until a call of a tool nobody knows; shut down, it is gone.
+/// Proves S3-FR-024, X-2: nothing runs until a call of an unknown tool; after the shutdown it is
+/// gone.
 #[tokio::test]
 async fn a_lazy_server_starts_at_the_first_need() {
     let stage = Stage::new();
@@ -57,7 +58,7 @@ async fn the_next_run_knows_the_tools_without_a_process() {
     assert_eq!(stage.starts("late"), 2);
 }
 
-/// Proves X-2: whoever is reached in another way now is not known any more.
+/// Proves X-2: a server with a changed endpoint counts as unknown.
 #[tokio::test]
 async fn another_command_line_is_another_server() {
     let stage = Stage::new();
@@ -74,7 +75,7 @@ async fn another_command_line_is_another_server() {
 #[tokio::test]
 async fn a_strict_lazy_server_is_checked_when_it_connects() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let config = stage
         .config([lazy(&stage, json!({"mode": "strict"}))], json!({"tools": [{"name": "echo"}]}));
     assert!(config.warnings.iter().any(|it| it.to_string().contains("strict but starts lazily")));
@@ -90,7 +91,7 @@ async fn a_strict_lazy_server_is_checked_when_it_connects() {
 #[tokio::test]
 async fn a_lazy_server_that_is_missing_is_found_out_at_its_call() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let missing = json!({"command": "nope-not-here", "start": "lazy", "required": true});
     let started: Result<_, StartError> =
         stage.builder([("late", missing)], json!({})).start().await;

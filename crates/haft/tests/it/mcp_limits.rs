@@ -1,4 +1,4 @@
-//! How many calls a server sees at once, and which time limit holds.
+//! Concurrency and time limits of calls to a server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mcp_support::{Stage, answer, call, failure};
 use super::support::spawn;
 
-/// So many calls of `sleep` at once.
+/// Makes `count` concurrent calls of `sleep`.
 async fn sleep_at_once(runtime: &Runtime, count: usize, ms: u64) -> Vec<Envelope> {
     let calls = (0..count).map(|_| ToolCall::new("sleep", &json!({ "ms": ms })));
     spawn(runtime, calls).join_all().await
@@ -33,8 +33,8 @@ async fn calls_of_one_server_run_in_parallel() {
     assert_eq!(stage.starts("one"), 1);
 }
 
-/// Proves S0-7, X-10: thirty calls, never more than ten with the server; those that waited say how
-/// long.
+/// Proves S0-7, X-10: thirty calls, never more than ten with the server; those that waited report
+/// how long.
 #[tokio::test]
 async fn the_toolbox_limit_holds_for_servers() {
     let stage = Stage::new();
@@ -116,7 +116,7 @@ async fn the_nearest_timeout_holds() {
     assert_eq!(defaults.setting("timeout"), Some(&json!("30s")));
 }
 
-/// Proves S3-Q-01, X-6: sixty seconds where nobody says anything.
+/// Proves S3-Q-01, X-6: sixty seconds by default.
 #[tokio::test]
 async fn the_default_request_timeout_is_a_minute() {
     let stage = Stage::new();
@@ -124,9 +124,9 @@ async fn the_default_request_timeout_is_a_minute() {
     assert_eq!(runtime.tool("echo").unwrap().setting("timeout"), Some(&json!("60s")));
 }
 
-/// A caller who gives up frees the slot, and the server hears of it.
+/// A cancelled call frees its slot, and the server is notified.
 #[tokio::test]
-async fn giving_up_tells_the_server_and_frees_the_slot() {
+async fn cancellation_notifies_the_server_and_frees_the_slot() {
     let stage = Stage::new();
     let tools = json!({"tools": [{"name": "hang", "max_instances": 1}, {"name": "sleep", "max_instances": 1}]});
     let runtime = stage.start([stage.plain("one")], tools).await;

@@ -1,9 +1,10 @@
-//! What servers offer beside and after the start: prompts, resources, odd names, changing lists.
+//! Lists of servers besides tools and after the start: prompts, resources, unusual names, changing
+//! lists.
 
 use haft::{Content, Message, ResourceInfo, ServerState, Status, ToolCall};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Stage, answer, call, names};
 use super::support::until;
@@ -46,7 +47,7 @@ async fn prompts_are_listed_and_become_messages() {
     assert!(missing.to_string().contains("missing argument"), "{missing}");
 }
 
-/// Proves S3-FR-014, S1-26: with `load_prompts: false` nobody asks.
+/// Proves S3-FR-014, S1-26: with `load_prompts: false` no list is requested.
 #[tokio::test]
 async fn prompts_are_left_alone_where_they_are_not_wanted() {
     let stage = Stage::new();
@@ -60,7 +61,7 @@ async fn prompts_are_left_alone_where_they_are_not_wanted() {
 #[tokio::test]
 async fn named_prompts_are_fetched_and_a_missing_one_is_a_warning() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let server =
         stage.stdio("one", json!({"tools": ["echo"]}), json!({"prompts": ["plain", "gone"]}));
     let runtime = stage.start([server], json!({})).await;
@@ -112,11 +113,11 @@ async fn resources_are_listed_and_read() {
 }
 
 /// Proves S3-US4-3, S3-FR-015: offered with dashes, called by its own name; two names that become
-/// one are a WARNING and told apart.
+/// one are a WARNING and get distinct names.
 #[tokio::test]
 async fn odd_names_are_offered_with_dashes_and_called_by_their_own() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let tools = json!([tool("a b/c!"), tool("x.y"), tool("x y"), tool("größe")]);
     let runtime =
@@ -135,11 +136,11 @@ async fn odd_names_are_offered_with_dashes_and_called_by_their_own() {
 }
 
 /// Proves S3-US4-4, S3-FR-016, S0-36, S0-83: added and removed without a restart, announced with
-/// T7; a notice in the middle of a call is no deadlock.
+/// T7; a notification during a call causes no deadlock.
 #[tokio::test]
 async fn tools_come_and_go_while_the_toolbox_runs() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let runtime = stage.start([stage.plain("one")], json!({})).await;
     let sleeping = runtime.call(ToolCall::new("sleep", &json!({"ms": 300})));
     let (slept, added) =
@@ -174,13 +175,13 @@ async fn changes_may_be_ignored() {
     let runtime = stage.start([server, other], json!({})).await;
     let before = stage.messages("one", "tools/list").len();
     call(&runtime, "add_tool", json!({"name": "fresh"})).await;
-    // What is asked now comes after the notice, which therefore has been handled.
+    // This request follows the notification, which therefore has been handled.
     runtime.ping("one").await.unwrap();
     assert!(runtime.tool("fresh").is_none());
     assert_eq!(stage.messages("one", "tools/list").len(), before);
 }
 
-/// A storm of notices leads to a few refreshes, and calls go on meanwhile.
+/// A storm of notices leads to a few refreshes, and calls continue meanwhile.
 #[tokio::test]
 async fn a_storm_of_notices_is_gathered() {
     let stage = Stage::new();
@@ -193,12 +194,12 @@ async fn a_storm_of_notices_is_gathered() {
     assert!(refreshes < 10, "{refreshes} refreshes");
 }
 
-/// Proves X-8: an unconfigured tool that comes later to a strict server is refused with T1 at
-/// ERROR; everything else goes on.
+/// Proves X-8: an unconfigured tool that a strict server adds later is refused with T1 at ERROR;
+/// everything else continues.
 #[tokio::test]
 async fn a_strict_server_cannot_add_a_tool_later() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let scenario = json!({"tools": ["add_tool", "echo"]});
     let server = stage.stdio("one", scenario, json!({"mode": "strict"}));
     let tools = json!({"tools": [{"name": "add_tool"}, {"name": "echo"}, {"name": "planned"}]});

@@ -1,4 +1,4 @@
-//! A server whose tokens Haft's own client gets.
+//! A server with tokens of Haft's own OAuth client.
 
 use haft::config::LoadOptions;
 use haft::{Config, Runtime, Status, ToolCall};

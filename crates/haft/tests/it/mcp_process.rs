@@ -1,4 +1,4 @@
-//! What a server process gets of us: its command line, folder, environment, settings, encoding.
+//! The environment of a server process: command line, folder, variables, settings, encoding.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use testkit::fixture::{Fixture, events};
 
 use super::mcp_support::{Stage, answer, with};
 
-/// What the process of a server saw at its start.
+/// The environment that a server process saw at its start.
 fn start_of(stage: &Stage, server: &str) -> Value {
     events(&stage.facts(server), "start").remove(0)
 }
@@ -69,7 +69,8 @@ async fn a_server_gets_its_command_line_and_its_folder() {
     assert_eq!(started["cwd"], json!(stage.path("home of it")));
 }
 
-/// Proves X-14, S3-FR-008, S1-11: the safe subset, what `env` says, the mark, and nothing else.
+/// Proves X-14, S3-FR-008, S1-11: the safe subset, the entries of `env`, the marker, and nothing
+/// else.
 #[tokio::test]
 async fn the_environment_is_the_safe_subset_and_what_is_said() {
     let stage = Stage::new();

@@ -21,12 +21,12 @@ pub fn guarded(stage: &Stage, name: &'static str, settings: Value) -> (&'static 
     (name, server)
 }
 
-/// The next so many attempts fail.
+/// The next `times` attempts fail.
 pub fn fail_next(stage: &Stage, name: &str, times: u32) {
     std::fs::write(stage.path(&format!("{name}.left")), format!("{times}\n")).unwrap();
 }
 
-/// When each attempt was made, in milliseconds.
+/// The time of each attempt, in milliseconds.
 pub fn attempts(stage: &Stage, name: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(stage.path(&format!("{name}.attempts"))).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
@@ -67,7 +67,7 @@ async fn a_call_survives_a_server_that_comes_back() {
 }
 
 /// Proves S2-EC-12: three more attempts after the loss, then `ServiceUnavailable`, at once for
-/// those who ask right after.
+/// calls right after.
 #[tokio::test]
 async fn a_server_that_stays_away_is_unavailable_after_three_attempts() {
     let stage = Stage::new();
@@ -106,7 +106,7 @@ async fn the_pauses_after_a_loss_grow() {
 #[tokio::test]
 async fn after_giving_up_the_next_call_tries_the_server() {
     let stage = Stage::new();
-    let (heard, _guard) = testkit::Heard::start();
+    let (heard, _guard) = testkit::LogCapture::start();
     let reconnect = json!({"base": "10ms", "factor": 1, "attempts": 2});
     let server = guarded(&stage, "one", json!({ "reconnect": reconnect }));
     let runtime = stage.start([server], json!({})).await;
@@ -124,7 +124,7 @@ async fn after_giving_up_the_next_call_tries_the_server() {
     assert_eq!(answer(&runtime, "echo", json!({"n": 1})).await, json!({"n": 1}));
 }
 
-/// Proves S2-EC-12, S2-EC-13: later somebody asks again, the server is back, and so is its tool.
+/// Proves S2-EC-12, S2-EC-13: a later call reconnects, the server is back, and so is its tool.
 #[tokio::test]
 async fn a_later_call_tries_again() {
     let stage = Stage::new();
@@ -138,7 +138,7 @@ async fn a_later_call_tries_again() {
     })
     .await;
     let mut last = call(&runtime, "echo", json!({})).await;
-    // The moment after a failed round still answers for that round.
+    // Right after a failed round, calls still get the result of that round.
     while last.status == Status::Error && attempts(&stage, "one").len() < 3 {
         last = call(&runtime, "echo", json!({})).await;
     }

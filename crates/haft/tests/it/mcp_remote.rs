@@ -75,7 +75,7 @@ async fn headers_are_sent_with_every_request() {
     }
 }
 
-/// Proves S3-US8-2, S3-FR-007, S1-5: the session is ended, unless told otherwise.
+/// Proves S3-US8-2, S3-FR-007, S1-5: the session is ended, unless configured otherwise.
 #[tokio::test]
 async fn the_session_is_ended_on_close() {
     for (terminate, deleted) in [(true, 1), (false, 0)] {
@@ -287,7 +287,7 @@ async fn a_modern_server_over_http() {
     assert!(events(&stage.facts("one"), "header_mismatch").is_empty());
 }
 
-/// Proves X-3: a server that answers without TLS where TLS is wanted is asked once.
+/// Proves X-3: a server that answers without TLS is tried once.
 #[tokio::test]
 async fn a_tls_failure_is_final() {
     for transport in [Transport::Http, Transport::Sse] {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Stage, answer, names};
 
@@ -21,8 +21,8 @@ async fn every_tool_is_registered_however_many_there_are() {
     }
 }
 
-/// Proves S3-SC-008: an empty cursor is a cursor; a server that never comes to an end is cut off,
-/// says so, and its tools work.
+/// Proves S3-SC-008: an empty cursor is a cursor; an endless list is cut off with a reason, and its
+/// tools work.
 #[tokio::test]
 async fn strange_cursors_end_somewhere() {
     for (pages, at_least) in [("empty_cursor", 5), ("endless_same", 2), ("endless_empty", 2)] {
@@ -42,7 +42,7 @@ async fn strange_cursors_end_somewhere() {
 #[tokio::test]
 async fn of_a_hundred_tools_five_are_configured() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let settings =
         json!({"mode": "dynamic", "default_tool_config": {"max_instances": 10, "timeout": "30s"}});
     let server = stage.stdio("one", json!({"tools": 100}), settings);

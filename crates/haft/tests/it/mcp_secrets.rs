@@ -1,9 +1,9 @@
-//! Secrets reach the server they are for, and nobody else: no log line, answer, file or error.
+//! Secrets reach only the server they are for: no log line, answer, file or error.
 
 use haft::config::LoadOptions;
 use haft::{Config, Runtime, ServerInfo};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Stage, call, files_with, with};
 
@@ -13,7 +13,7 @@ const CANARIES: [(&str, &str); 3] = [
     ("IN_CONFIG", "canary-config-1b2d"),
 ];
 
-/// A server that gets a canary in every way there is, and does with them what `scenario` says.
+/// A server that receives a canary in every possible way, and uses them as `scenario` defines.
 fn config(stage: &Stage, scenario: Value, settings: Value) -> Config {
     stage.workspace.write("secret.env", format!("FROM_FILE={}\n", CANARIES[1].1));
     let own = json!({
@@ -21,7 +21,7 @@ fn config(stage: &Stage, scenario: Value, settings: Value) -> Config {
         "config": {"token": "${IN_CONFIG}"}, "reconnect": {"attempts": 0},
     });
     let (name, mut server) = stage.stdio("one", scenario, with(own, settings));
-    // A command line is shown, so what the server is told to say comes from a file.
+    // A command line is shown, so the server's script comes from a file.
     stage.workspace.write("scenario.json", server["args"][2].as_str().unwrap());
     server["args"] = json!(["stdio", "--script", stage.path("scenario.json")]);
     let file = json!({
@@ -45,7 +45,7 @@ fn assert_clean(what: &str, text: &str) {
     }
 }
 
-fn assert_all_clean(stage: &Stage, heard: &Heard, infos: &[ServerInfo]) {
+fn assert_all_clean(stage: &Stage, heard: &LogCapture, infos: &[ServerInfo]) {
     assert_clean("the log lines", &heard.lines().join("\n"));
     assert_clean("the servers", &json!(infos).to_string());
     for (_, canary) in CANARIES {
@@ -59,7 +59,7 @@ fn assert_all_clean(stage: &Stage, heard: &Heard, infos: &[ServerInfo]) {
 #[tokio::test]
 async fn a_healthy_servers_secrets_stay_with_it() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let config = config(&stage, json!({}), json!({}));
     assert_clean("the configuration", &format!("{config:?}"));
     let runtime = Runtime::start(config).await.unwrap();
@@ -85,7 +85,7 @@ async fn a_healthy_servers_secrets_stay_with_it() {
 #[tokio::test]
 async fn last_words_are_masked() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let words = format!("bad key {} of {}\n", CANARIES[0].1, CANARIES[1].1);
     let scenario = json!({"start": {"stderr": words, "exit": 3}});
     let runtime = Runtime::start(config(&stage, scenario.clone(), json!({}))).await.unwrap();
@@ -104,7 +104,7 @@ async fn last_words_are_masked() {
 #[tokio::test]
 async fn what_servers_say_about_secrets_is_masked() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let quoted = json!({"code": -32000, "message": format!("no access with {}", CANARIES[0].1), "data": {"key": CANARIES[1].1}});
     let scenario = json!({"errors_on": {"tools/call": quoted, "prompts/get": quoted}, "noise": [format!("key={}", CANARIES[0].1)]});
     let runtime = Runtime::start(config(&stage, scenario, json!({}))).await.unwrap();

@@ -66,7 +66,8 @@ async fn an_old_list_of_a_server_that_is_gone_stays_in_use() {
     assert_eq!(names(&runtime), ["echo"]);
 }
 
-/// Proves S3-FR-013, S3-US4-1: a call reads the list again, whatever its age, and so does a look at the servers.
+/// Proves S3-FR-013, S3-US4-1: a call refreshes the list, whatever its age, and so does an
+/// inspection of the servers.
 #[tokio::test]
 async fn every_connection_reads_the_list_again() {
     let stage = Stage::new();

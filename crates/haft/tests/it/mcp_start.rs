@@ -1,9 +1,9 @@
-//! Strict and dynamic servers at start: what is registered, what is said, what stops the start.
+//! Strict and dynamic servers at start: registration, log records, and violations.
 
 use haft::registry::connect_failure;
 use haft::{ConnectFailed, ServerState, StartError, Status};
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::mcp_support::{Stage, call, names, with};
 
@@ -34,7 +34,7 @@ fn dynamic() -> Value {
 #[tokio::test]
 async fn one_unconfigured_tool_of_a_strict_server_stops_the_start() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let scenario = json!({"tools": ["echo", "text"]});
     let server = stage.stdio("one", scenario, json!({"mode": "strict"}));
     let refused = stage.builder([server], entries(&["echo", "other"])).start().await;
@@ -45,7 +45,7 @@ async fn one_unconfigured_tool_of_a_strict_server_stops_the_start() {
     assert!(!testkit::is_running(stage.pids("one")[0]));
 }
 
-/// Proves S0-4: a default on a strict server is no way around its list.
+/// Proves S0-4: a default on a strict server does not replace its list.
 #[tokio::test]
 async fn a_default_does_not_help_a_strict_server() {
     let stage = Stage::new();
@@ -78,13 +78,13 @@ async fn a_strict_server_registers_every_page_with_explicit_settings() {
     assert_eq!(json!(runtime.tools())[0]["config_origin"], json!("explicit"));
 }
 
-/// Proves S0-29, S0-30, S0-35, S0-48, S0-67: in either mode an entry whose tool is gone is a
-/// WARNING and no more.
+/// Proves S0-29, S0-30, S0-35, S0-48, S0-67: in either mode an entry whose tool is gone is only a
+/// WARNING.
 #[tokio::test]
 async fn a_configured_tool_that_is_gone_is_a_warning() {
     for mode in [json!({"mode": "strict"}), dynamic()] {
         let stage = Stage::new();
-        let (heard, _guard) = Heard::start();
+        let (heard, _guard) = LogCapture::start();
         let server = stage.stdio("one", json!({"tools": ["echo"]}), mode);
         let tools = json!({"tools": [{"name": "echo"}, {"name": "gone", "mcp": "one"}]});
         let runtime = stage.start([server], tools).await;
@@ -99,12 +99,12 @@ async fn a_configured_tool_that_is_gone_is_a_warning() {
     }
 }
 
-/// Proves S0-31, S0-32, S0-33, S0-34, S0-39, S0-47, S0-61: merged where there is an entry, default
-/// and one INFO line where there is none.
+/// Proves S0-31, S0-32, S0-33, S0-34, S0-39, S0-47, S0-61: merged with an entry, otherwise the
+/// default and one INFO line.
 #[tokio::test]
 async fn a_dynamic_server_merges_entries_and_uses_its_default_for_the_rest() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let scenario = json!({"tools": ["echo", "text", "empty"], "page_size": 1});
     let server = stage.stdio("one", scenario, dynamic());
     let tools = json!({"tools": [{"name": "text", "max_instances": 20}]});
@@ -132,13 +132,13 @@ async fn a_dynamic_server_merges_entries_and_uses_its_default_for_the_rest() {
     assert_eq!(heard.from("INFO"), [line("echo"), line("empty")]);
 }
 
-/// Proves S0-36, S0-37, S0-38, S0-47: the first run knows of nothing new; the second one says T7
-/// for the tool that came, and registers it with the default.
+/// Proves S0-36, S0-37, S0-38, S0-47: the first run announces nothing; the second one logs T7 for
+/// the new tool, and registers it with the default.
 #[tokio::test]
 async fn a_tool_that_came_since_the_last_run_is_announced() {
     let stage = Stage::new();
     let run = async |tools: Value| {
-        let (heard, _guard) = Heard::start();
+        let (heard, _guard) = LogCapture::start();
         let server = stage.stdio("one", json!({ "tools": tools }), dynamic());
         let runtime = stage.start([server], json!({})).await;
         runtime.shutdown(std::time::Duration::ZERO).await;
@@ -163,7 +163,7 @@ async fn a_tool_that_came_since_the_last_run_is_announced() {
 #[tokio::test]
 async fn a_server_without_tools_is_a_warning() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let server = stage.stdio("one", json!({"tools": 0}), json!({"mode": "strict"}));
     let config = stage.config([server], json!({}));
     let endpoint = config.servers[0].endpoint.to_string();
@@ -174,12 +174,12 @@ async fn a_server_without_tools_is_a_warning() {
 }
 
 /// Proves S0-43, S0-52, S0-63, S3-US5-1, S3-FR-021, X-1: T2 with the command, at ERROR, and no
-/// toolbox; `required: true` says it for one server.
+/// toolbox; `required: true` sets it for one server.
 #[tokio::test]
 async fn a_server_that_must_be_there_stops_the_start() {
     for switch in [json!({"on_connect_failure": "exit"}), json!({"required": true})] {
         let stage = Stage::new();
-        let (heard, _guard) = Heard::start();
+        let (heard, _guard) = LogCapture::start();
         let missing = with(json!({"command": "nope-not-here", "args": ["--x"]}), switch);
         let refused =
             stage.builder([("one", missing), stage.plain("two")], json!({})).start().await;
@@ -199,7 +199,7 @@ async fn a_server_that_must_be_there_stops_the_start() {
 #[tokio::test]
 async fn every_server_that_stops_the_start_is_named() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let missing = |command: &str| json!({"command": command, "on_connect_failure": "exit"});
     let servers = [("one", missing("nope-1")), stage.plain("two"), ("three", missing("nope-3"))];
     let refused = stage.builder(servers, json!({})).start().await;
@@ -217,7 +217,7 @@ async fn every_server_that_stops_the_start_is_named() {
 #[tokio::test]
 async fn a_server_that_may_be_missing_is_skipped() {
     let stage = Stage::new();
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let missing = json!({"command": "nope-not-here", "on_connect_failure": "skip"});
     let two = stage.stdio("two", json!({"tools": ["echo"]}), json!({}));
     let runtime = stage.start([("one", missing), two], json!({})).await;

@@ -1,4 +1,4 @@
-//! What the tests of MCP servers share: a folder, servers in it, and what those servers saw.
+//! Helpers for the tests of MCP servers: a folder, servers in it, and their recordings.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ impl Stage {
         self.path(&format!("{server}.facts"))
     }
 
-    /// A server that is a process of ours. It comes back fast, unless `settings` say otherwise.
+    /// A server as our child process. It reconnects fast, unless `settings` override that.
     pub fn stdio(&self, name: &'static str, scenario: Value, settings: Value) -> Server {
         let scenario = with(json!({ "facts": self.facts(name) }), scenario);
         let own = json!({
@@ -101,7 +101,7 @@ impl Stage {
         self.stdio(name, json!({}), json!({}))
     }
 
-    /// A native configuration with these servers and whatever else `rest` says.
+    /// A native configuration with these servers and the settings of `rest`.
     pub fn config(&self, servers: impl IntoIterator<Item = Server>, rest: Value) -> Config {
         let servers: Map<String, Value> =
             servers.into_iter().map(|(name, server)| (name.to_owned(), server)).collect();
@@ -132,7 +132,7 @@ impl Stage {
         read(&self.path("logs"), &Filter::default()).unwrap().map(Result::unwrap).collect()
     }
 
-    /// How many processes of a server were started.
+    /// Counts the started processes of a server.
     pub fn starts(&self, server: &str) -> usize {
         events(&self.facts(server), "start").len()
     }
@@ -185,7 +185,7 @@ pub fn data(envelope: &Envelope) -> Value {
     serde_json::from_str(data).unwrap()
 }
 
-/// The texts of an answer.
+/// The text blocks of an answer.
 pub fn texts(envelope: &Envelope) -> Vec<&str> {
     fn text(block: &Content) -> Option<&str> {
         match block {
@@ -208,7 +208,7 @@ pub fn kill(pid: u32) {
     assert!(status.unwrap().success(), "{pid} is killed");
 }
 
-/// Whether any file below `folder` holds `needle`; which one.
+/// The files below `folder` that contain `needle`.
 pub fn files_with(folder: &Path, needle: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -25,7 +25,7 @@ impl ServerHandler for User {
         &'a self,
         _: &'a str,
         _: &'a RawValue,
-    ) -> haft::tool::BoxFuture<'a, Result<Value, Refusal>> {
+    ) -> haft::BoxFuture<'a, Result<Value, Refusal>> {
         *self.0.lock().unwrap() += 1;
         Box::pin(async { Ok(json!({"action": "accept", "content": {"name": "Ada"}})) })
     }
@@ -129,7 +129,7 @@ async fn a_task_that_nobody_waits_for_is_cancelled() {
     }
 }
 
-/// Whether a poll is about another task than the first one that was cancelled.
+/// Returns true if a poll is about another task than the first cancelled one.
 fn is_second(stage: &Stage, poll: &Value) -> bool {
     let cancelled = stage.messages("one", "tasks/cancel");
     cancelled.first().is_some_and(|first| first["params"]["taskId"] != poll["params"]["taskId"])

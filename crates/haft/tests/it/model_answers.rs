@@ -1,9 +1,10 @@
-//! What a model says reaches the caller, whatever the format of its service.
+//! The model's answers reach the caller, in the format of any service.
 
-use haft::model::{
+use haft::Content;
+use haft_agent::model::ModelTurn;
+use haft_agent::model::{
     ChatMessage, ModelCall, ModelEvent, ModelRequest, ModelResult, StopReason, Usage,
 };
-use haft::{Content, model::ModelTurn};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -75,7 +76,7 @@ async fn several_calls_come_with_their_whole_arguments_and_go_back_with_their_id
         request.messages.push(ChatMessage::Assistant {
             text: first.text.clone(),
             calls: first.calls.clone(),
-            kept: first.kept.clone(),
+            provider_state: first.provider_state.clone(),
         });
         request.messages.push(ChatMessage::Tools { results });
         assert_eq!(turn(&model, request).await.text, "9 °C");
@@ -157,7 +158,7 @@ async fn arguments_that_are_no_json_go_back_as_an_object() {
         };
         let messages = vec![
             ChatMessage::user("go"),
-            ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None },
+            ChatMessage::Assistant { text: String::new(), calls: vec![call], provider_state: None },
             ChatMessage::Tools { results: vec![result] },
         ];
         turn(&model(&server, ""), ModelRequest { messages, ..ModelRequest::default() }).await;
@@ -192,7 +193,7 @@ async fn the_end_says_why() {
     }
 }
 
-/// The answer is whole where it says why it ends; what follows may be missing.
+/// The answer is complete once it has a stop reason; the final marker may be missing.
 #[tokio::test]
 async fn an_end_without_its_mark_is_an_end() {
     let call = Step::call("get_weather", json!({"city": "Bern"})).costing(7, 3);
@@ -242,7 +243,11 @@ async fn gemini_gets_its_calls_back_with_their_signatures_and_names() {
     let results = first.calls.iter().map(result).collect();
     let messages = vec![
         ChatMessage::user("?"),
-        ChatMessage::Assistant { text: first.text, calls: first.calls, kept: first.kept },
+        ChatMessage::Assistant {
+            text: first.text,
+            calls: first.calls,
+            provider_state: first.provider_state,
+        },
         ChatMessage::Tools { results },
     ];
     turn(&model, ModelRequest { messages, ..ModelRequest::default() }).await;
@@ -270,7 +275,8 @@ async fn signed_thoughts_go_back_to_the_provider_that_signed_them() {
     let model = model(&server, "");
     let first = turn(&model, question("?")).await;
     // It can be written down in between.
-    let kept = serde_json::from_str(&serde_json::to_string(&first.kept).unwrap()).unwrap();
+    let provider_state =
+        serde_json::from_str(&serde_json::to_string(&first.provider_state).unwrap()).unwrap();
     let result = ModelResult {
         call_id: first.calls[0].id.clone(),
         name: "get_weather".into(),
@@ -279,7 +285,7 @@ async fn signed_thoughts_go_back_to_the_provider_that_signed_them() {
     };
     let messages = vec![
         ChatMessage::user("?"),
-        ChatMessage::Assistant { text: first.text, calls: first.calls, kept },
+        ChatMessage::Assistant { text: first.text, calls: first.calls, provider_state },
         ChatMessage::Tools { results: vec![result] },
     ];
     turn(&model, ModelRequest { messages, ..ModelRequest::default() }).await;

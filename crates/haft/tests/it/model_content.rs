@@ -1,7 +1,7 @@
-//! Pictures, sounds and resources reach the model, in their order, or a text says what did not.
+//! Images, audio and resources reach the model in order, or a note replaces them.
 
 use haft::Content;
-use haft::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
+use haft_agent::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
 use serde_json::{Value, json};
 use testkit::{ModelServer, Step};
 
@@ -25,7 +25,7 @@ fn resource(text: Option<&str>, data: Option<&str>, mime_type: &str) -> Content 
     }
 }
 
-/// What a model is sent for these results of its calls.
+/// The request for these results of calls.
 async fn sent(server: &ModelServer, lines: &str, results: Vec<(Vec<Content>, bool)>) -> Vec<Value> {
     let mut calls = Vec::new();
     let mut answers = Vec::new();
@@ -36,7 +36,7 @@ async fn sent(server: &ModelServer, lines: &str, results: Vec<(Vec<Content>, boo
     }
     let messages = vec![
         ChatMessage::user("look"),
-        ChatMessage::Assistant { text: String::new(), calls, kept: None },
+        ChatMessage::Assistant { text: String::new(), calls, provider_state: None },
         ChatMessage::Tools { results: answers },
     ];
     turn(&model(server, lines), ModelRequest { messages, ..ModelRequest::default() }).await;
@@ -144,7 +144,7 @@ async fn messages_that_say_nothing_are_not_refused() {
     let server = ModelServer::anthropic([Step::text("ok")]);
     let messages = vec![
         ChatMessage::user(" "),
-        ChatMessage::Assistant { text: String::new(), calls: vec![], kept: None },
+        ChatMessage::Assistant { text: String::new(), calls: vec![], provider_state: None },
         ChatMessage::user("Hello?"),
     ];
     turn(&model(&server, ""), ModelRequest { messages, ..ModelRequest::default() }).await;

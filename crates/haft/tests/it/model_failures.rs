@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft::Content;
-use haft::model::{ChatMessage, ModelError, ModelEvent, ModelFailure, ModelRequest};
+use haft_agent::model::{ChatMessage, ModelError, ModelEvent, ModelFailure, ModelRequest};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -163,7 +163,7 @@ async fn what_cannot_be_read_is_said_and_not_tried_again() {
         let error = failure(&model(&server, "retries: 3"), question("?")).await;
         assert_eq!((error.kind, server.requests().len()), (ModelFailure::Unreadable, 1));
     }
-    // Neither events nor an answer, also when it is asked for the whole.
+    // Neither events nor an answer, also without streaming.
     let page = "<html><title>Welcome to nginx</title></html>";
     let server = ModelServer::openai([Step::body(page), Step::body(page)]);
     let error = failure(&model(&server, "retries: 3"), question("?")).await;
@@ -224,7 +224,7 @@ async fn a_page_in_html_and_a_long_text_are_shown_shortly() {
     assert!(error.message.ends_with("(502): a page in HTML, 502 Bad Gateway"), "{error}");
     assert!(failure(&model, question("?")).await.message.len() < 600);
     let error = failure(&model, question("?")).await;
-    assert!(error.message.ends_with("(500): it says nothing more"), "{error}");
+    assert!(error.message.ends_with("(500): it gives no reason"), "{error}");
 }
 
 #[tokio::test]
@@ -234,9 +234,9 @@ async fn a_script_that_is_over_says_so() {
     assert!(error.message.contains("the script of the test is over"), "{error}");
 }
 
-/// A picture that the model does not take is told apart from all else that may name pictures.
+/// A refused image is distinguished from other errors that mention images.
 #[tokio::test]
-async fn a_picture_that_is_refused_is_told_apart() {
+async fn a_refused_image_is_recognized() {
     let unsupported =
         r#"{"error": {"message": "image input is not supported - you may need an mmproj"}}"#;
     let damaged = r#"{"error": {"message": "Could not process image"}}"#;
@@ -248,8 +248,8 @@ async fn a_picture_that_is_refused_is_told_apart() {
     };
     for format in ALL {
         for (status, body, with, without) in [
-            (500, unsupported, ModelFailure::Pictures, PASSING),
-            (400, damaged, ModelFailure::Pictures, ModelFailure::Rejected),
+            (500, unsupported, ModelFailure::Images, PASSING),
+            (400, damaged, ModelFailure::Images, ModelFailure::Rejected),
             (404, unknown, ModelFailure::Setup, ModelFailure::Setup),
         ] {
             let step = || Step::status(status).with_body(body);

@@ -1,7 +1,7 @@
-//! A conversation as it is sent to another model than the one it began with, or after a turn that failed.
+//! A conversation sent to a different model, or after a failed turn.
 
 use haft::Content;
-use haft::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
+use haft_agent::model::{ChatMessage, ModelCall, ModelRequest, ModelResult};
 use serde_json::{Value, json};
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -10,7 +10,7 @@ use crate::model_support::{model, turn};
 
 const ALL: [Format; 4] = [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama];
 
-/// What is sent of these messages.
+/// The request for these messages.
 async fn sent(format: Format, messages: Vec<ChatMessage>) -> Vec<Value> {
     let server = ModelServer::start(format, [Step::text("ok")]);
     turn(&model(&server, ""), ModelRequest { messages, ..ModelRequest::default() }).await;
@@ -22,7 +22,8 @@ fn called(id: &str) -> [ChatMessage; 2] {
     let call = ModelCall { id: id.into(), name: name.clone(), arguments: "{}".into() };
     let content = vec![Content::text("seen")];
     let result = ModelResult { call_id: id.into(), name, content, is_error: false };
-    let assistant = ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None };
+    let assistant =
+        ChatMessage::Assistant { text: String::new(), calls: vec![call], provider_state: None };
     [assistant, ChatMessage::Tools { results: vec![result] }]
 }
 
@@ -45,17 +46,17 @@ async fn ids_of_calls_are_such_as_the_provider_takes() {
         assert_eq!(anthropic[2]["content"][0]["tool_use_id"], sent_id);
         assert!(is_plain(&sent_id), "{sent_id}");
     }
-    // What everybody takes stays, and so does what a service of one's own may look at.
+    // Widely accepted ids stay, and so do those that only the same service may interpret.
     for id in ["call_abc-1", "functions.look:0"] {
         let openai = sent(Format::OpenAi, called(id).to_vec()).await;
         assert_eq!(openai[0]["tool_calls"][0]["id"], id);
     }
 }
 
-/// A turn that failed leaves what was said without an answer. The next message joins it: some models take no two in a
-/// row, and some services no list of texts.
+/// A failed turn leaves a message without an answer. The next message joins it: some models reject
+/// two in a row, and some services reject lists.
 #[tokio::test]
-async fn what_a_person_says_in_a_row_is_one_message() {
+async fn consecutive_user_messages_are_joined() {
     let resource = Content::Resource {
         uri: "file:///a".into(),
         mime_type: Some("text/plain".into()),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use haft::model::ModelFailure;
+use haft_agent::model::ModelFailure;
 use serde_json::{Value, json};
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -155,7 +155,7 @@ async fn two_calls_of_one_id_are_two() {
     assert_ne!(calls[0].id, calls[1].id);
 }
 
-/// An end without anything before it, and one that speaks of calls there are not.
+/// A final event without content, and one that announces calls and has none.
 #[tokio::test]
 async fn an_end_of_nothing_is_no_answer() {
     let server = ModelServer::openai([Step::body("data: [DONE]\n\n"), Step::text("Here.")]);
@@ -167,9 +167,9 @@ async fn an_end_of_nothing_is_no_answer() {
     assert!(error.message.ends_with("it wants to call tools, and names none"), "{error}");
 }
 
-/// Signs of life are no answer, however many there are.
+/// Heartbeats are not an answer, whatever their number.
 #[tokio::test]
-async fn signs_of_life_alone_come_to_an_end() {
+async fn heartbeats_alone_come_to_an_end() {
     let server = ModelServer::openai([Step::endless(": ping\n\n", Duration::from_millis(5))]);
     let model = model(&server, "retries: 0\nrequest_timeout: 50ms");
     let error = failure(&model, question("?")).await;
@@ -209,7 +209,7 @@ async fn a_line_without_an_end_is_ended() {
     }
 }
 
-/// Whoever asked can leave, however fast it comes and however many threads there are.
+/// The caller can cancel, whatever the rate of events and the number of threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_flood_without_an_end_can_be_left() {
     let server = ModelServer::openai([Step::endless("x".repeat(1 << 20), Duration::ZERO)]);
@@ -231,9 +231,9 @@ async fn a_flood_without_an_end_is_ended() {
     assert_eq!(turn(&model, question("?")).await.text, "still here");
 }
 
-/// More calls than anybody makes are refused, whatever the format and however they are numbered.
+/// Too many calls are refused, whatever the format and the numbering.
 #[tokio::test]
-async fn more_calls_than_anybody_makes_are_refused() {
+async fn too_many_calls_are_refused() {
     for format in [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama] {
         let calls = (0..1001).map(|n| ("a", json!({ "n": n })));
         let server = ModelServer::start(format, [Step::calls(calls)]);
@@ -251,9 +251,9 @@ async fn more_calls_than_anybody_makes_are_refused() {
     }
 }
 
-/// What Ollama says in place of an answer is told.
+/// An error of Ollama in place of an answer is reported.
 #[tokio::test]
-async fn an_error_of_ollama_is_told() {
+async fn an_error_of_ollama_is_reported() {
     let server = ModelServer::ollama([Step::body("{\"error\": \"model runner has crashed\"}\n")]);
     let error = failure(&model(&server, "retries: 0"), question("?")).await;
     assert!(error.message.contains("model runner has crashed"), "{error}");

@@ -1,9 +1,9 @@
-//! Model services whose answers have no end: limits for bytes and for time, below the client library.
+//! Endless answers of model services: limits for bytes and for time, below the client library.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft::model::{ChatModel, ModelFailure};
+use haft_agent::model::{ChatModel, ModelFailure};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{Flood, ModelServer, Step};
@@ -11,7 +11,8 @@ use testkit::{Flood, ModelServer, Step};
 use crate::model_support::{failure, indented, model, open, question, turn};
 
 const PASSING: ModelFailure = ModelFailure::Passing { retry_after: None };
-/// What a service can send before it notices that the connection is closed: the buffers of the system.
+/// The bytes a service can send before it notices that the connection is closed: the buffers of the
+/// system.
 const SENT_BYTES_MAX: u64 = 64 << 20;
 const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
 
@@ -32,7 +33,7 @@ fn all() -> [Format; 4] {
     [Format::OpenAi, Format::Anthropic, Format::Gemini, Format::Ollama]
 }
 
-/// The status says what happened, so only the beginning of the body is read.
+/// The status holds the error, so only the beginning of the body is read.
 #[tokio::test]
 async fn an_error_without_end_is_read_in_part() {
     for format in all() {
@@ -45,7 +46,7 @@ async fn an_error_without_end_is_read_in_part() {
     }
 }
 
-/// A line, an event and a text that never end, in every format.
+/// An endless line, event and string, in every format.
 #[tokio::test]
 async fn an_answer_without_end_is_cut_off_at_the_limit() {
     let text = json!({"choices": [{"delta": {"content": "word ".repeat(100)}}]});
@@ -71,7 +72,7 @@ async fn an_answer_without_end_is_cut_off_at_the_limit() {
     }
 }
 
-/// A service that does not stream is asked again for the whole answer, which has the same limit.
+/// A service without streaming is asked for the whole answer, with the same limit.
 #[tokio::test]
 async fn a_single_answer_without_end_is_cut_off_at_the_limit() {
     let endless = Step::endless("x".repeat(1 << 16), Duration::ZERO);
@@ -118,7 +119,7 @@ async fn a_flood_before_the_answer_is_cut_off() {
     assert!(flood.sent_bytes() < SENT_BYTES_MAX, "it sent {} bytes", flood.sent_bytes());
 }
 
-/// Text that drips in for ever never is silent, so only the limit for the whole answer ends it.
+/// Text that drips in forever is never silent, so only the limit for the whole answer ends it.
 #[tokio::test]
 async fn an_answer_that_takes_too_long_is_ended() {
     let text = json!({"choices": [{"delta": {"content": "word "}}]});

@@ -1,7 +1,7 @@
 //! The scripted services and what Haft sends, held against the official clients of OpenAI and Anthropic.
 
 use haft::Content;
-use haft::model::{ChatMessage, ModelRequest, ModelResult};
+use haft_agent::model::{ChatMessage, ModelRequest, ModelResult};
 use serde_json::{Value, json};
 use testkit::model::Format;
 use testkit::{ModelServer, Step, peers};
@@ -11,7 +11,7 @@ use crate::model_support::{model, question, turn, weather};
 const SERVICES: [(Format, &str); 2] =
     [(Format::OpenAi, "openai"), (Format::Anthropic, "anthropic")];
 
-/// What the official clients say.
+/// The result of the official clients.
 fn sdk(words: &[&str], input: &Value) -> Value {
     let command = words.iter().fold(peers::model_sdk(), |command, word| command.arg(word));
     let finished = command.run(&input.to_string());
@@ -19,7 +19,8 @@ fn sdk(words: &[&str], input: &Value) -> Value {
     serde_json::from_str(&finished.stdout).unwrap()
 }
 
-/// The official clients understand the scripted services, in pieces and as a whole: what tests rely on is no invention.
+/// The official clients understand the scripted services, in streams and as a whole: the tests rely
+/// on real formats.
 #[test]
 fn official_clients_understand_the_scripted_services() {
     for (format, service) in SERVICES {
@@ -45,13 +46,14 @@ fn official_clients_understand_the_scripted_services() {
     }
 }
 
-/// Every key of what Haft sends is one that the official clients know, with a value of its type: system text, tools, calls,
-/// results with pictures, failures, thoughts that go back.
+/// Every key that Haft sends is known to the official clients, with a value of its type: system
+/// text, tools, calls, results with images, failures, reasoning that is sent back.
 #[tokio::test]
 async fn requests_are_such_as_the_official_clients_send() {
     for (format, service) in SERVICES {
         let first = Step::call("get_weather", json!({"city": "Bern"})).saying("I will look.");
-        // OpenAI itself tells no thoughts; services that do want them back under a key that it does not know.
+        // OpenAI itself sends no reasoning; services that do expect it back under a key that OpenAI
+        // does not know.
         let first = if format == Format::OpenAi { first } else { first.thinking("Hm.") };
         let answers = [first, Step::call_raw("web_search", "no JSON"), Step::text("Sunny.")];
         let server = ModelServer::start(format, answers);
@@ -61,7 +63,7 @@ async fn requests_are_such_as_the_official_clients_send() {
             system: Some("You look out of windows.".to_owned()),
             tools: vec![
                 weather(),
-                haft::model::ModelTool { name: "web_search".to_owned(), ..weather() },
+                haft_agent::model::ModelTool { name: "web_search".to_owned(), ..weather() },
             ],
             ..question("What is the weather?")
         };
@@ -80,8 +82,8 @@ async fn requests_are_such_as_the_official_clients_send() {
                 is_error: call.name == "web_search",
             });
             let results = results.collect();
-            let haft::model::ModelTurn { text, calls, kept, .. } = answer;
-            request.messages.push(ChatMessage::Assistant { text, calls, kept });
+            let haft_agent::model::ModelTurn { text, calls, provider_state, .. } = answer;
+            request.messages.push(ChatMessage::Assistant { text, calls, provider_state });
             request.messages.push(ChatMessage::Tools { results });
         }
         let sent: Vec<Value> = server.requests().into_iter().map(|asked| asked.body).collect();

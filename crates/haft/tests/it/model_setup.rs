@@ -1,6 +1,6 @@
-//! Which model is asked, where, and under which key.
+//! Selection of the model, its address and its key.
 
-use haft::model::{ModelError, ModelFailure};
+use haft_agent::model::{ModelError, ModelFailure};
 use testkit::{ModelServer, Step, Workspace};
 
 use crate::config_support::{errors, load, native};
@@ -51,7 +51,7 @@ fn a_model_that_cannot_be_asked_says_why() {
             "there is no key for the model `openai::gpt-5`",
             "set `MY_KEY`, or name a file that holds it with `agent.api_key_file`",
         ),
-        // Who runs a service of their own and names a variable means it.
+        // A self-hosted service may name a variable explicitly.
         (
             "agent: {model: \"openai::own\", base_url: \"http://localhost:1/v1\", api_key_env: MY_KEY}",
             "there is no key for the model `openai::own`",
@@ -97,7 +97,7 @@ async fn ollama_gets_a_key_where_there_is_one() {
     assert_eq!(server.last_request().headers.get("authorization"), None);
 }
 
-/// Models of Gemini that do not think refuse to be asked for their thoughts.
+/// Gemini models without reasoning reject a request for it.
 #[tokio::test]
 async fn gemini_is_not_asked_for_thoughts() {
     let server = ModelServer::gemini([Step::text("ok")]);
@@ -105,7 +105,7 @@ async fn gemini_is_not_asked_for_thoughts() {
     assert_eq!(server.last_request().body.pointer("/generationConfig/thinkingConfig"), None);
 }
 
-/// Another provider's model on the command line is not asked at the address of the file, with the file's key.
+/// A model of another provider on the command line does not use the address and key of the file.
 #[test]
 fn another_providers_model_has_its_own_address_and_key() {
     let written =
@@ -119,9 +119,9 @@ fn another_providers_model_has_its_own_address_and_key() {
     assert_eq!(config.agent.api_key.as_ref().map(haft::config::Secret::expose), Some(KEY));
 }
 
-/// A setting that the model's provider has no use for is said to do nothing.
+/// A setting that the model's provider ignores is reported.
 #[test]
-fn settings_without_use_are_told() {
+fn settings_without_effect_are_reported() {
     for (provider, expected) in [("openai", 0), ("anthropic", 2), ("gemini", 1), ("ollama", 2)] {
         let agent =
             format!("agent: {{model: \"{provider}::m\", strict_schemas: true, audio: true}}");
@@ -155,7 +155,7 @@ async fn the_file_with_the_key_is_read_for_each_request() {
     let workspace =
         Workspace::with(&[("haft.yaml", config.as_str()), ("secrets/key", " first-key-1\n")]);
     let config = load(&workspace, &["haft.yaml"], &[("OPENAI_API_KEY", KEY)]).unwrap();
-    let model = haft::model::open(&config.agent).unwrap();
+    let model = haft_agent::model::open(&config.agent).unwrap();
     let file = workspace.path().join("secrets/key");
     let shown = file.display();
     turn(&model, question("?")).await;
@@ -200,7 +200,7 @@ async fn a_key_is_only_read_from_a_short_plain_file() {
         let pipe = workspace.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
         let config = load(&workspace, &["haft.yaml"], &[]).unwrap();
-        let model = haft::model::open(&config.agent).unwrap();
+        let model = haft_agent::model::open(&config.agent).unwrap();
         let error = failure(&model, question("?")).await;
         assert_eq!(error.kind, ModelFailure::Setup);
         assert!(error.message.ends_with(&format!("with the key: {problem}")), "{error}");
@@ -208,7 +208,7 @@ async fn a_key_is_only_read_from_a_short_plain_file() {
     assert_eq!(server.requests().len(), 0);
 }
 
-/// So is what a model is told before everything else.
+/// The same holds for the system instructions.
 #[cfg(unix)]
 #[test]
 fn instructions_are_only_read_from_a_plain_file_that_is_not_too_long() {

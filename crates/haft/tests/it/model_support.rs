@@ -1,12 +1,12 @@
-//! What the tests of models share.
+//! Helpers for the tests of models.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use haft::model::{
-    ChatMessage, ChatModel, ModelError, ModelEvent, ModelRequest, ModelTool, ModelTurn, Patience,
-    open_with,
+use haft_agent::model::{
+    ChatMessage, ChatModel, ModelError, ModelEvent, ModelRequest, ModelTool, ModelTurn,
+    RetryPolicy, open_with,
 };
 use serde_json::{Value, json};
 use testkit::ModelServer;
@@ -32,8 +32,8 @@ pub fn open_in(
     environment: &[(&str, &str)],
 ) -> Result<Arc<dyn ChatModel>, ModelError> {
     let config = native(config, environment).unwrap().agent;
-    let patience = Patience::new(config.retries.value);
-    open_with(&config, Patience { wait_first: Duration::ZERO, ..patience })
+    let retry = RetryPolicy::new(config.retries.value);
+    open_with(&config, RetryPolicy { wait_first: Duration::ZERO, ..retry })
 }
 
 pub fn indented(lines: &str) -> String {
@@ -58,7 +58,7 @@ pub fn weather() -> ModelTool {
     }
 }
 
-/// Everything the model says.
+/// All events of the model.
 pub async fn events(
     model: &Arc<dyn ChatModel>,
     request: ModelRequest,
@@ -66,7 +66,7 @@ pub async fn events(
     model.ask(request).collect().await
 }
 
-/// What it said in the end.
+/// The final turn.
 pub async fn turn(model: &Arc<dyn ChatModel>, request: ModelRequest) -> ModelTurn {
     match events(model, request).await.pop() {
         Some(Ok(ModelEvent::Done(turn))) => *turn,
@@ -74,7 +74,7 @@ pub async fn turn(model: &Arc<dyn ChatModel>, request: ModelRequest) -> ModelTur
     }
 }
 
-/// Why it said nothing.
+/// The failure.
 pub async fn failure(model: &Arc<dyn ChatModel>, request: ModelRequest) -> ModelError {
     match events(model, request).await.pop() {
         Some(Err(error)) => error,

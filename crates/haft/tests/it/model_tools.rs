@@ -1,6 +1,6 @@
 //! Tools as models are offered them, and calls as the toolbox knows them.
 
-use haft::model::{ChatMessage, ModelCall, ModelResult, ModelTool};
+use haft_agent::model::{ChatMessage, ModelCall, ModelResult, ModelTool};
 use serde_json::json;
 use testkit::model::Format;
 use testkit::{ModelServer, Step};
@@ -74,7 +74,7 @@ async fn a_name_no_provider_takes_is_another_on_the_way() {
         let names = server.last_request().tool_names();
         assert_eq!(names[1], "wetter-heute-morgen");
         assert_ne!(names[0], names[1]);
-        // The history says the name that the model knows.
+        // The history contains the name that the model knows.
         let result = ModelResult {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -115,7 +115,7 @@ async fn a_name_that_the_provider_has_a_tool_of_its_own_for_means_ours() {
 }
 
 fn assistant(call: ModelCall) -> ChatMessage {
-    ChatMessage::Assistant { text: String::new(), calls: vec![call], kept: None }
+    ChatMessage::Assistant { text: String::new(), calls: vec![call], provider_state: None }
 }
 
 #[tokio::test]

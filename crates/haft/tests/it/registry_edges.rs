@@ -56,8 +56,8 @@ fn a_configured_tool_that_no_server_ever_had_is_one_warning() {
     );
 }
 
-/// Proves S0-67, S0-93: where the file or an earlier run says whose the tool was, only that server
-/// is named.
+/// Proves S0-67, S0-93: if the file or an earlier run knows the tool's server, only that server is
+/// named.
 #[test]
 fn a_gone_tool_is_reported_for_the_server_that_had_it() {
     let gone = "WARNING: Tool 'ghost' was configured but is no longer available from MCP server \
@@ -88,7 +88,7 @@ fn a_configured_tool_that_nothing_can_provide_is_a_warning() {
     assert_eq!(log(&first_run(&disabled, &[])), [warning]);
 }
 
-/// Proves S0-67 (its limit): a server that could not be asked may well have the tool.
+/// Proves S0-67 (its limit): a server that did not answer may still have the tool.
 #[test]
 fn a_tool_of_a_server_that_is_out_of_reach_is_not_called_gone() {
     let config = toolbox("{name: get}", &[dynamic("a", TEN), dynamic("b", TEN)]);
@@ -99,7 +99,7 @@ fn a_tool_of_a_server_that_is_out_of_reach_is_not_called_gone() {
     assert_eq!(after.known, before.known);
 }
 
-/// Proves S0-29, S0-35 (no false alarm): the general entry speaks of the same tool.
+/// Proves S0-29, S0-35 (no false alarm): the general entry matches the same tool.
 #[test]
 fn an_entry_that_a_more_exact_one_overrules_is_not_called_gone() {
     let config = toolbox(

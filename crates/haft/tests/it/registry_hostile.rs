@@ -1,4 +1,4 @@
-//! What a server says is not to be trusted: names that forge lines, schemas that lead elsewhere.
+//! Untrusted server data: names that forge log lines, schemas with remote references.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::registry_support::{
 };
 
 const TEN: &str = "{max_instances: 10, timeout: 30s}";
-/// A line of its own, a colour, a text that reads backwards, and what nobody sees.
+/// A line break, a colour, reversed text, and invisible characters.
 const FORGED: &str =
     "get\nERROR: all is lost\r\u{1b}[31m\u{202e}\u{2066}\u{200b}\u{2028}\u{61c}\u{e0041}\u{85}";
 const SHOWN: &str = "get\\u{a}ERROR: all is lost\\u{d}\\u{1b}[31m\\u{202e}\\u{2066}\\u{200b}\
@@ -55,7 +55,7 @@ fn a_name_cannot_forge_a_line_of_the_log() {
     );
 }
 
-/// Proves S0-49, S0-50, S0-69, S0-82 (names from servers): the other texts.
+/// Proves S0-49, S0-50, S0-69, S0-82 (names from servers): the other messages.
 #[test]
 fn a_name_cannot_forge_a_line_where_it_is_merged_left_out_or_collides() {
     let quoted = json!(FORGED);
@@ -86,7 +86,7 @@ fn the_offered_name_carries_nothing_of_a_forged_one() {
     assert_eq!(registration.tools[0].definition.name, FORGED);
 }
 
-/// Registers `get` of a dynamic server with these schemas; what the log says of it.
+/// Registers `get` of a dynamic server with these schemas and returns its log.
 fn with_schemas(input: Value, output: Option<Value>) -> String {
     let config = toolbox("", &[dynamic("a", TEN)]);
     let mut tool = definition("get");

@@ -1,4 +1,4 @@
-//! What one run remembers for the next: a new tool is told from one that merely has no entry.
+//! The memory between runs: it distinguishes a new tool from one without an entry.
 
 use haft::registry::{KnownTools, register};
 
@@ -45,7 +45,7 @@ fn a_tool_that_the_last_run_did_not_see_is_announced_as_new() {
     assert_eq!(log(&third), [using_default("get"), using_default("put")]);
 }
 
-/// Proves S0-38: a server that was never asked has no new tools.
+/// Proves S0-38: a server that was never listed has no new tools.
 #[test]
 fn the_first_run_of_one_server_beside_a_known_one_announces_nothing() {
     let one = toolbox("", &[dynamic("other", TEN)]);
@@ -57,7 +57,7 @@ fn the_first_run_of_one_server_beside_a_known_one_announces_nothing() {
     assert_eq!(log(&registration).len(), 2);
 }
 
-/// Proves S0-36 (its limit): a new tool that has an entry is not said to use the default.
+/// Proves S0-36 (its limit): a new tool with an entry is not announced as using the default.
 #[test]
 fn a_new_tool_with_an_entry_is_not_announced() {
     let config = toolbox("{name: put}", &[dynamic("customers", TEN)]);
@@ -98,8 +98,8 @@ fn a_server_switched_from_strict_to_dynamic_starts_with_the_tool_that_failed() {
     assert_eq!(log_from("INFO", &after), [using_default("put")]);
 }
 
-/// Proves S0-36, S0-67: a server that could not be asked is remembered as it was; one that is no
-/// longer configured is forgotten.
+/// Proves S0-36, S0-67: an unreachable server keeps its memory; one that is no longer configured is
+/// forgotten.
 #[test]
 fn memory_outlives_a_server_that_is_away_but_not_one_that_is_deleted() {
     let both = toolbox("", &[dynamic("a", TEN), dynamic("b", TEN)]);

@@ -75,7 +75,7 @@ fn a_name_in_a_default_is_ignored_with_a_warning() {
     );
 }
 
-/// Proves S0-19, S0-20: 5 at once and 30 s where nobody says anything, and the origin says so.
+/// Proves S0-19, S0-20: 5 concurrent calls and 30 s by default, with that origin.
 #[test]
 fn an_entry_that_sets_nothing_gets_what_is_built_in() {
     let effective = settings(&toolbox("{name: get}", &[strict("customers")]));
@@ -109,8 +109,8 @@ fn instance_counts_is_no_setting_and_the_refusal_says_to_delete_it() {
     );
 }
 
-/// Proves X-6: the tool's own timeout, else its server's default, else how long the server may
-/// take for any request; a local tool falls back to `defaults.tool_timeout`.
+/// Proves X-6: the tool's own timeout, otherwise its server's default, otherwise the server's
+/// request timeout; a local tool falls back to `defaults.tool_timeout`.
 #[test]
 fn the_nearest_timeout_wins() {
     let timeout = |entry: &str, default: &str, server: &str| {
@@ -138,8 +138,8 @@ fn the_nearest_timeout_wins() {
     assert_eq!(local(own), secs(3));
 }
 
-/// Proves X-9: local tools run one at a time, tools of servers side by side; `parallel_capable:
-/// false` means one at a time whatever `max_instances` says.
+/// Proves X-9: local tools run one at a time, tools of servers concurrently; `parallel_capable:
+/// false` means one at a time whatever the value of `max_instances`.
 #[test]
 fn whether_calls_run_side_by_side_depends_on_the_source_unless_it_is_said() {
     let of = |tool: &str, entry: &str| {

@@ -1,7 +1,7 @@
 //! Strict servers, dynamic servers and local tools: what is registered and what is refused.
 
 use haft::config::choices::Mode;
-use haft::registry::{Discovered, Source, register};
+use haft::registry::{Discovered, ToolSource, register};
 use serde_json::json;
 
 use super::registry_support::{
@@ -240,8 +240,8 @@ fn a_server_without_tools_is_a_warning_and_nothing_else() {
     }
 }
 
-/// Proves S0-53: each tool knows its source, its server, its server's mode and whose its settings
-/// are.
+/// Proves S0-53: each tool has its source, its server, its server's mode and the origin of its
+/// settings.
 #[test]
 fn every_tool_carries_where_it_comes_from() {
     let config = toolbox(
@@ -286,7 +286,7 @@ fn every_tool_of_a_long_list_is_registered() {
     }
 }
 
-/// Part of S1-6, from registration on: what the server said is kept word for word.
+/// Part of S1-6, from registration on: the server's definition stays unmodified.
 #[test]
 fn the_definition_of_a_tool_is_what_its_server_said() {
     let config = toolbox("", &[dynamic("customers", TEN)]);
@@ -347,7 +347,7 @@ fn an_entry_with_mode_strict_takes_nothing_from_the_default_of_its_server() {
     let tool = &registration.tools[0];
     assert_eq!(
         tool.source,
-        Source::Mcp { mcp_name: "customers".to_owned(), mcp_mode: Mode::Dynamic }
+        ToolSource::Mcp { mcp_name: "customers".to_owned(), mcp_mode: Mode::Dynamic }
     );
     assert_eq!(tool.effective.approval.value.to_string(), "auto");
 }

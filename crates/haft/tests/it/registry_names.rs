@@ -257,7 +257,7 @@ fn names_that_become_alike_are_warned_of_with_the_names_their_servers_gave() {
     );
 }
 
-/// Proves S3-FR-015, X-7 (`prefix` within one server): a hash of the own name tells them apart.
+/// Proves S3-FR-015, X-7 (`prefix` within one server): a hash of the own name distinguishes them.
 #[test]
 fn names_of_one_server_that_become_alike_are_told_apart_under_prefix() {
     let registration = first_run(&three("prefix"), &[("a", &["get it", "get/it", "get!it"])]);
@@ -309,7 +309,7 @@ fn without_a_switch_the_first_keeps_its_name() {
     assert_eq!(names(&registration), pairs(&[("get", "b"), ("c__get", "c")]));
 }
 
-/// The tool that is used asks if its rival would have asked, whichever of the two is used.
+/// The tool in use needs approval if its rival would have, whichever of the two is used.
 #[test]
 fn of_two_rivals_the_stricter_approval_holds() {
     for rule in ["last_wins", "first_wins"] {

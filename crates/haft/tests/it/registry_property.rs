@@ -1,4 +1,4 @@
-//! Whatever servers bring and whatever a file says: nothing is silently dropped.
+//! For any servers and any file: nothing is dropped silently.
 
 use haft::config::Config;
 use haft::registry::{Discovered, Registration, register};
@@ -14,7 +14,7 @@ const RULES: [&str; 4] = ["last_wins", "first_wins", "error", "prefix"];
 const NAMES: [&str; 9] =
     ["get", "put", "get it", "get/it", "get-it", "a__get", "b__get", "drop", ""];
 
-/// What one server looks like.
+/// The shape of one server.
 #[derive(Debug, Clone)]
 struct Server {
     is_strict: bool,
@@ -44,7 +44,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let entry =
         (0..NAMES.len() - 1, proptest::option::of(0..SERVERS.len()), any::<bool>(), any::<bool>());
     proptest::collection::vec(entry, 0..8).prop_map(|mut entries| {
-        // A file may not say the same thing twice.
+        // A file may not contain the same entry twice.
         entries.sort_unstable();
         entries.dedup_by_key(|(name, server, ..)| (*name, *server));
         entries
@@ -113,7 +113,7 @@ fn found(local: &[usize], servers: &[Server]) -> Discovered {
     }
 }
 
-/// How many tools each kind of line says are not there.
+/// Counts the tools that each kind of record reports as absent.
 fn left_out(registration: &Registration) -> [usize; 4] {
     let count = |level: &str, phrase: &str| {
         let lines = log(registration);
@@ -133,7 +133,7 @@ fn left_out(registration: &Registration) -> [usize; 4] {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves S0-87, S3-FR-015, X-7: each tool is registered once, or a line says why it is not.
+    /// Proves S0-87, S3-FR-015, X-7: each tool is registered once, or a record explains why not.
     #[test]
     fn every_tool_is_registered_or_a_line_says_why_not(
         rule in 0..RULES.len(),
@@ -174,7 +174,7 @@ proptest! {
         prop_assert_eq!(names.len(), registration.tools.len(), "two tools have one name");
 
         let is_local = |tool: &haft::registry::RegisteredTool| {
-            tool.source == haft::registry::Source::Local
+            tool.source == haft::registry::ToolSource::Local
         };
         prop_assert!(
             registration.tools.is_sorted_by_key(|tool| !is_local(tool)),

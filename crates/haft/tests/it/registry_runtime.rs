@@ -7,7 +7,7 @@ use haft::{
     CallError, Config, FunctionTool, Runtime, StartError, Status, Tool, ToolCall, ToolOutput,
 };
 use serde_json::{Value, json};
-use testkit::Heard;
+use testkit::LogCapture;
 
 /// A native file whose log and memory lie in `folder`.
 fn config(folder: &Path, text: &str) -> Config {
@@ -36,7 +36,7 @@ fn sum_numbers() -> impl Tool {
 async fn a_function_without_an_entry_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "tools: [{name: get}, {name: put}]");
-    let (heard, guard) = Heard::start();
+    let (heard, guard) = LogCapture::start();
     let started = Runtime::builder(config).tool(sum_numbers()).start().await;
     drop(guard);
     let Err(error) = started else { panic!("it started") };
@@ -127,7 +127,7 @@ async fn a_new_configuration_without_the_entry_leaves_the_old_one_running() {
 async fn a_configured_tool_that_nothing_provides_is_unknown_to_a_caller() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "tools: [{name: ghost}, {name: sum_numbers}]");
-    let (heard, guard) = Heard::start();
+    let (heard, guard) = LogCapture::start();
     let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
     let warning = "Tool 'ghost' is configured but nothing provides it: no server and no local tool \
@@ -191,7 +191,7 @@ async fn a_damaged_memory_is_a_warning_and_the_toolbox_starts() {
     std::fs::write(state.join("known-tools.json"), "{").unwrap();
     assert!(KnownTools::load(&state).is_err());
     let config = config(folder.path(), "tools: [{name: sum_numbers}]");
-    let (heard, guard) = Heard::start();
+    let (heard, guard) = LogCapture::start();
     let runtime = Runtime::builder(config).tool(sum_numbers()).start().await.unwrap();
     drop(guard);
     let expected = format!(

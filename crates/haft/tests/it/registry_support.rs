@@ -1,12 +1,13 @@
-//! What the tests of registration share: short ways to write a configuration and to read a result.
+//! Helpers for the tests of registration: short forms to write a configuration and to read a
+//! result.
 
 use std::path::PathBuf;
 
 use haft::ToolDefinition;
 use haft::config::{Config, ConfigError, LoadOptions};
 use haft::registry::{
-    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration, Source,
-    register,
+    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
+    ToolSource, register,
 };
 use serde_json::json;
 
@@ -58,12 +59,12 @@ pub fn definition(name: &str) -> ToolDefinition {
     }
 }
 
-/// A Rust function: a local tool without settings of its own.
+/// A Rust function: a local tool without its own settings.
 pub fn function(name: &str) -> LocalDiscovery {
     LocalDiscovery { definition: definition(name).into(), settings: None }
 }
 
-/// What was found: functions, then servers with the names of their tools.
+/// The discovered functions, then servers with the names of their tools.
 pub fn found(functions: &[&str], servers: &[(&str, &[&str])]) -> Discovered {
     Discovered {
         local: functions.iter().map(|name| function(name)).collect(),
@@ -111,12 +112,12 @@ pub fn log_from(level: &str, registration: &Registration) -> Vec<String> {
     lines
 }
 
-/// Each tool on a line: `name (own name) of source: settings, whose`.
+/// One line per tool: `name (own name) of source: settings, origin`.
 pub fn offered(registration: &Registration) -> Vec<String> {
     let line = |tool: &RegisteredTool| {
         let source = match &tool.source {
-            Source::Local => "local".to_owned(),
-            Source::Mcp { mcp_name, mcp_mode } => format!("{mcp_mode} {mcp_name}"),
+            ToolSource::Local => "local".to_owned(),
+            ToolSource::Mcp { mcp_name, mcp_mode } => format!("{mcp_mode} {mcp_name}"),
         };
         let own = if tool.definition.name == tool.name {
             String::new()
@@ -146,8 +147,8 @@ pub fn own_names(registration: &Registration) -> Vec<(String, String)> {
 
 fn source(tool: &RegisteredTool) -> String {
     match &tool.source {
-        Source::Local => "local".to_owned(),
-        Source::Mcp { mcp_name, .. } => mcp_name.clone(),
+        ToolSource::Local => "local".to_owned(),
+        ToolSource::Mcp { mcp_name, .. } => mcp_name.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The texts of the toolbox, byte for byte, and the level each is logged at.
+//! The exact messages of the toolbox and their log levels.
 
 use haft::registry::{Level, Record, connect_failure, no_tools, register};
-use testkit::Heard;
+use testkit::LogCapture;
 
 use super::registry_support::{
     dynamic, first_run, found, load, log, native, next_run, strict, toolbox,
@@ -29,7 +29,7 @@ To resolve:
     assert_eq!(log(&registration)[2..], [expected]);
 }
 
-/// Part of S0-43, S0-58, their text: T2, for a url and for a command line.
+/// Part of S0-43, S0-58: T2, for a url and for a command line.
 #[test]
 fn t2_a_server_that_cannot_be_connected() {
     let config = native(
@@ -166,7 +166,7 @@ fn t9_settings_that_are_merged() {
 /// level, so that DEBUG is not seen at the default level.
 #[test]
 fn each_record_is_one_event_at_its_level() {
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let text = "Mode: strict\n\nMissing {tool}";
     for level in [Level::Debug, Level::Info, Level::Warning, Level::Error] {
         Record { level, text: text.to_owned() }.emit();

@@ -1,4 +1,4 @@
-//! The calls under way: what is told of them, and how one of them is ended from outside.
+//! The calls in flight: their list, and their cancellation from outside.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::support::{Bench, Held, empty, spawn, until};
 
 const LIMITED: &str = "tools: [{name: held, timeout: 20s, max_instances: 1}]";
 
-/// A toolbox with one tool that does one call at a time, each until it is let go.
+/// A toolbox with one tool that runs one call at a time, each until it is released.
 async fn toolbox(bench: &Bench, held: &Held) -> Runtime {
     Runtime::builder(bench.config(LIMITED)).tool(held.tool("held")).start().await.unwrap()
 }
@@ -24,7 +24,7 @@ fn with_state(runtime: &Runtime, state: CallState) -> Vec<RunningCall> {
 
 /// Proves X-10: who runs, who waits and since when can be seen, in the order of the queue.
 #[tokio::test]
-async fn calls_under_way_are_listed_with_who_waits() {
+async fn calls_in_flight_are_listed_with_who_waits() {
     let (bench, held) = (Bench::new(), Held::new());
     let runtime = toolbox(&bench, &held).await;
     assert_eq!(runtime.running(), []);
@@ -60,7 +60,7 @@ async fn calls_under_way_are_listed_with_who_waits() {
     assert_eq!(runtime.running(), [], "whoever has the answer is off the list");
 }
 
-/// A call that runs and one that waits end as `Cancelled`, each with its one entry; others go on.
+/// A call that runs and one that waits end as `Cancelled`, each with its one entry; others continue.
 #[tokio::test]
 async fn a_call_is_cancelled_by_its_id() {
     let (bench, held) = (Bench::new(), Held::new());
@@ -116,7 +116,7 @@ async fn the_id_is_known_before_the_end() {
     assert_eq!(bench.logged()[0].execution_id, id);
 }
 
-/// Every call has an id, also one that nobody can answer; a listener that panics spoils nothing.
+/// Every call has an id, also one that fails; a listener that panics breaks nothing.
 #[tokio::test]
 async fn a_listener_that_panics_is_no_fault_of_the_call() {
     let (bench, held) = (Bench::new(), Held::new());
@@ -131,7 +131,7 @@ async fn a_listener_that_panics_is_no_fault_of_the_call() {
     assert_eq!(*heard.lock().unwrap(), [unknown.execution_id]);
 }
 
-/// However a call ends, nothing of it stays on the list.
+/// However a call ends, the list does not keep it.
 #[tokio::test]
 async fn a_call_that_is_gone_is_not_listed() {
     let (bench, held) = (Bench::new(), Held::new());
@@ -150,9 +150,9 @@ async fn a_call_that_is_gone_is_not_listed() {
     assert_eq!(runtime.running(), [], "cut off");
 }
 
-/// The server hears that nobody waits any more, over stdio and over HTTP.
+/// The server receives the cancellation, over stdio and over HTTP.
 #[tokio::test]
-async fn a_server_hears_that_its_call_was_cancelled() {
+async fn a_server_receives_the_cancellation() {
     let stage = Stage::new();
     let near = stage.stdio("near", json!({"tools": ["hang"]}), json!({}));
     let far = json!({"tools": [{"name": "hang_far", "behaves": "hang"}]});

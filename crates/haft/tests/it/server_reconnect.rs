@@ -1,4 +1,4 @@
-//! A server is connected anew because somebody wants it now.
+//! Reconnecting a server on demand.
 
 use std::path::Path;
 
@@ -43,9 +43,9 @@ async fn a_remote_server_gets_a_new_session() {
     assert_eq!((&stats["initialize"], &stats["deleted"]), (&json!(2), &json!(1)));
 }
 
-/// Proves S2-FR-017: a call under way is sent again only where that is harmless.
+/// Proves S2-FR-017: a call in flight is sent again only if that is safe.
 #[tokio::test]
-async fn calls_under_way_end_by_the_servers_rules() {
+async fn calls_in_flight_end_by_the_servers_rules() {
     let stage = Stage::new();
     let tools = json!([
         {"name": "writes", "behaves": "hang"},
@@ -63,8 +63,8 @@ async fn calls_under_way_end_by_the_servers_rules() {
     assert_eq!(runtime.running().len(), 1, "it waits for the new server");
 }
 
-/// Proves X-3: nobody waits for the pause between attempts, which is an hour here; the tools are
-/// there when the answer is.
+/// Proves X-3: the call does not wait for the backoff, which is an hour here; the tools are
+/// available with the answer.
 #[tokio::test]
 async fn a_server_that_waits_for_its_next_attempt_is_tried_at_once() {
     let stage = Stage::new();
@@ -84,7 +84,7 @@ async fn a_server_that_waits_for_its_next_attempt_is_tried_at_once() {
     assert_eq!(call(&runtime, "echo", json!({})).await.status, Status::Success);
 }
 
-/// Proves S1-21: with `attempts: 0` what is lost stays lost, until somebody wants it back.
+/// Proves S1-21: with `attempts: 0` a lost server stays lost, until a reconnect is requested.
 #[tokio::test]
 async fn a_server_that_is_lost_for_good_comes_back_on_demand() {
     let stage = Stage::new();

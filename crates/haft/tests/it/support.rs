@@ -1,4 +1,4 @@
-//! What the tests of the call path share.
+//! Helpers for the tests of the call path.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Bench {
         self.path().join("logs")
     }
 
-    /// A configuration whose log lies in the folder.
+    /// A configuration with its log in the folder.
     pub fn config(&self, yaml: &str) -> Config {
         let logs = self.logs();
         let state = self.path().join("state");
@@ -58,7 +58,7 @@ impl Bench {
     }
 }
 
-/// A tool that counts how many of its calls run at once, each until it is let go.
+/// A tool that counts its concurrent calls, each until it is released.
 #[derive(Clone)]
 pub struct Held {
     pub running: Arc<AtomicUsize>,
@@ -93,7 +93,7 @@ impl Held {
         self.most.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many calls run.
+    /// Waits until `count` calls run.
     pub async fn until_running(&self, count: usize) {
         until(|| self.running.load(Ordering::SeqCst) == count).await;
     }
@@ -125,7 +125,7 @@ pub async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The same for a condition that takes its time to look at.
+/// Like `until`, for an asynchronous condition.
 pub async fn until_async(mut holds: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while !holds().await {

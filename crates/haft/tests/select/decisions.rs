@@ -1,11 +1,10 @@
 //! Decisions over the built-in tools as they are shipped, and over toolboxes of several servers.
 
-use haft::backend::builtin;
 use haft::select::{Decision, Selector, ToolText};
 
 use crate::set::{Row, rows, tools};
 
-/// Right decisions, requests, and what "no tool" was said for.
+/// Right decisions, requests, and the decisions for "no tool".
 #[derive(Debug, Default, Clone, Copy)]
 struct Figures {
     requests: usize,
@@ -67,7 +66,7 @@ macro_rules! decide {
 }
 
 fn builtins() -> Figures {
-    Figures::of(&builtin::texts(), decide!("tune/builtins.jsonl"))
+    Figures::of(&haft::builtin_tools(), decide!("tune/builtins.jsonl"))
 }
 
 fn toolboxes() -> Figures {
@@ -117,7 +116,7 @@ fn decide(tools: &[ToolText], request: &str) -> (&'static str, String) {
     }
 }
 
-/// The verb tells the tools of one server apart.
+/// The verb distinguishes the tools of one server.
 #[test]
 fn tools_of_one_server_are_told_apart_by_what_they_do() {
     let office = tools(decide!("toolsets/office.jsonl"));
@@ -129,7 +128,8 @@ fn tools_of_one_server_are_told_apart_by_what_they_do() {
     is("accept the invitation ev-90", "calendar_respond_to_invite");
 }
 
-/// Words within a path do not tell what to do, and what every tool of a server needs is not asked for.
+/// Words within a path do not choose the action, and a parameter of every tool of a server is not
+/// asked for.
 #[test]
 fn values_do_not_choose_the_tool() {
     let workspace = tools(decide!("toolsets/workspace.jsonl"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft::{Config, Runtime};
 use serde_json::json;
-use testkit::Heard;
+use testkit::LogCapture;
 use testkit::embeddings::{Asked, EmbeddingAnswer, EmbeddingServer};
 
 use crate::toolbox::function;
@@ -45,8 +45,8 @@ fn inputs(asked: &[Asked]) -> Vec<usize> {
     asked.iter().map(|it| it.input.len()).collect()
 }
 
-/// Proves S2-FR-004: the service's meanings decide where the table knows none. Tools are asked about once, also over
-/// restarts.
+/// Proves S2-FR-004: the service's embeddings decide where the table has none. Each tool is
+/// embedded once, also across restarts.
 #[tokio::test]
 async fn the_service_knows_better_and_is_asked_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,7 +72,7 @@ async fn the_service_knows_better_and_is_asked_once() {
     runtime.shutdown(Duration::ZERO).await;
 }
 
-/// A tool that is new or says something else is asked about; the others are not.
+/// New and changed tools are embedded; the others are not.
 #[tokio::test]
 async fn only_what_is_new_is_asked_about() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ async fn a_service_that_fails_is_done_without() {
     let server = EmbeddingServer::start(&TOPICS).await;
     for answer in answers {
         let dir = tempfile::tempdir().unwrap();
-        let (heard, guard) = Heard::start();
+        let (heard, guard) = LogCapture::start();
         server.answers(answer.clone());
         let runtime = start(&server, dir.path()).await;
         assert_eq!(best(&runtime).await, "first", "the table: {answer:?}");
@@ -136,12 +136,13 @@ async fn a_service_that_fails_is_done_without() {
     }
 }
 
-/// A service that begins to answer with another model is asked about the tools again, and said to have done so.
+/// If the service switches to another model, the tools are embedded again, and a log line reports
+/// it.
 #[tokio::test]
 async fn another_model_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let server = EmbeddingServer::start(&TOPICS).await;
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let runtime = start(&server, dir.path()).await;
     assert_eq!(best(&runtime).await, "second");
     server.answers(EmbeddingAnswer::Longer(3));
@@ -154,13 +155,13 @@ async fn another_model_is_noticed() {
     runtime.shutdown(Duration::ZERO).await;
 }
 
-/// A text that the service does not take is shortened, and nobody else does without the service for it.
+/// An oversized input is shortened, and other tools keep their embeddings.
 #[tokio::test]
 async fn a_text_that_is_refused_concerns_only_itself() {
     let dir = tempfile::tempdir().unwrap();
     let server = EmbeddingServer::start(&TOPICS).await;
     server.answers(EmbeddingAnswer::Limited(400));
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let long = format!("Does the brimble. {}", "and more of it ".repeat(60));
     let builder = Runtime::builder(config(&server, dir.path())).tool(function("first", &long));
     let runtime = builder.tool(function("second", "Does the florble.")).start().await.unwrap();
@@ -175,13 +176,13 @@ async fn a_text_that_is_refused_concerns_only_itself() {
     runtime.shutdown(Duration::ZERO).await;
 }
 
-/// Silence is waited for once, and not longer than the setting says.
+/// A silent service is awaited once, and not longer than the setting allows.
 #[tokio::test]
 async fn a_service_that_is_silent_is_done_without() {
     let dir = tempfile::tempdir().unwrap();
     let server = EmbeddingServer::start(&TOPICS).await;
     server.answers(EmbeddingAnswer::Silence);
-    let (heard, _guard) = Heard::start();
+    let (heard, _guard) = LogCapture::start();
     let runtime = start_with(config_with(&server, dir.path(), ", timeout: 100ms")).await;
     assert_eq!((best(&runtime).await, best(&runtime).await), ("first".into(), "first".into()));
     assert_eq!(server.asked().len(), 1);
@@ -189,9 +190,9 @@ async fn a_service_that_is_silent_is_done_without() {
     runtime.shutdown(Duration::ZERO).await;
 }
 
-/// What an earlier run left half is asked for again.
+/// A truncated cache file is rebuilt.
 #[tokio::test]
-async fn a_broken_file_is_made_anew() {
+async fn a_broken_file_is_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let server = EmbeddingServer::start(&TOPICS).await;
     let runtime = start(&server, dir.path()).await;
@@ -207,7 +208,7 @@ async fn a_broken_file_is_made_anew() {
     assert_eq!(inputs(&server.asked()), [2, 1]);
     assert_eq!(std::fs::read(&kept).unwrap().len(), bytes.len());
     runtime.shutdown(Duration::ZERO).await;
-    // Nobody will ever write to this one.
+    // This file is never written again.
     std::fs::remove_file(&kept).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&kept).status().unwrap().success());
     let runtime = start(&server, dir.path()).await;

@@ -7,7 +7,7 @@ use crate::set::{Row, rows, tools};
 const TOOLS: &str = include_str!("../data/gold/tools.jsonl");
 const GOLD: &str = include_str!("../data/gold/gold.jsonl");
 
-/// What was decided, as the set writes it, and the tool it is about.
+/// The decision, as the set writes it, and its tool.
 fn decided(decision: &Decision) -> (&'static str, Option<&str>) {
     match decision {
         Decision::UseTool { ranked } => ("tool", Some(&ranked[0].tool)),
@@ -16,8 +16,9 @@ fn decided(decision: &Decision) -> (&'static str, Option<&str>) {
     }
 }
 
-/// Proves S2-Q-12, S2-SC-001, S2-EC-02, and S2-SC-005 for the decision without a model: at least 50 mappings, at
-/// least 90 % right decisions, pairs that only the description tells apart among them. `--nocapture` shows the score.
+/// Proves S2-Q-12, S2-SC-001, S2-EC-02, and S2-SC-005 for the decision without a model: at least 50
+/// mappings, at least 90 % right decisions, including pairs that only the description
+/// distinguishes. `--nocapture` shows the score.
 #[test]
 fn at_least_nine_of_ten_decisions_are_right() {
     let selector = Selector::new(&tools(TOOLS));
@@ -31,7 +32,7 @@ fn at_least_nine_of_ten_decisions_are_right() {
             let is_gold =
                 || tool.is_some_and(|tool| row.gold.as_array().unwrap().contains(&tool.into()));
             let right = action == row.action && (action != "tool" || is_gold());
-            // Whoever tunes must not see what the other half gets wrong.
+            // The person who tunes must not see the errors of the other half.
             if !right && half == "tune" {
                 println!(
                     "{half}: {:?} wants {} {}, got {action} {tool:?}",

@@ -1,11 +1,11 @@
-//! Examples from what people asked for.
+//! Examples from past requests.
 
 use haft::select::{ProposedExample, Selector};
 use serde_json::json;
 
 use crate::ranking::tool;
 
-/// Requests that lead to a wrong tool are proposed, those that say the same once, the frequent ones first.
+/// Requests that lead to a wrong tool are proposed, equal ones once, frequent ones first.
 #[test]
 fn what_is_not_found_is_proposed() {
     let schema = || json!({"type": "object"});

@@ -1,4 +1,4 @@
-//! What holds for every ranking.
+//! Properties of every ranking.
 
 use haft::select::{Decision, Selector, ToolText};
 use serde_json::{Value, json};
@@ -150,7 +150,8 @@ fn no_part_of_a_request_takes_all_the_places() {
     assert_eq!(best, selector.select(request, 9)[..5]);
 }
 
-/// Proves S2-SC-005 for the decision without a model: what is missing is named, what is said is not asked for.
+/// Proves S2-SC-005 for the decision without a model: missing arguments are named, given ones are
+/// not asked for.
 #[test]
 fn missing_arguments_are_asked_for() {
     let selector = Selector::new(&office());
@@ -169,7 +170,8 @@ fn missing_arguments_are_asked_for() {
     assert_eq!(missing("Read the file src/main.rs"), "read_file");
 }
 
-/// Proves S2-SC-005 for the decision without a model: one number is no two arguments, and a year is no place.
+/// Proves S2-SC-005 for the decision without a model: one number does not fill two arguments, and a
+/// year is not a place.
 #[test]
 fn what_is_said_once_is_one_argument() {
     let number = json!({"type": "number"});
@@ -194,7 +196,7 @@ fn what_is_said_once_is_one_argument() {
     assert_eq!(missing("Get the weather forecast for 10 March 2027"), "city");
 }
 
-/// Small talk and questions that anybody can answer need no tool.
+/// Small talk and general knowledge need no tool.
 #[test]
 fn no_tool_is_an_answer() {
     let selector = Selector::new(&office());
@@ -227,7 +229,7 @@ fn examples_help_to_choose() {
     );
 }
 
-/// An index made from one before is the index made anew.
+/// An updated index equals one built from scratch.
 #[test]
 fn a_changed_toolbox_is_ranked_as_if_it_were_new() {
     let mut tools = office();

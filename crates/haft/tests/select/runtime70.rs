@@ -1,4 +1,4 @@
-//! How often the right tool of a realistic toolbox is on the short list.
+//! The rate at which the right tool of a realistic toolbox is on the short list.
 
 use haft::select::Selector;
 
@@ -6,7 +6,7 @@ use crate::set::{Row, rows, tools};
 
 const TOOLS: &str = include_str!("../data/runtime70/tools.jsonl");
 const REQUESTS: &str = include_str!("../data/runtime70/requests.jsonl");
-/// As many tools as a model is shown.
+/// The number of tools offered to a model.
 const COUNT: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +26,7 @@ fn found(examples: Examples) -> (usize, usize) {
     let selector = Selector::new(&tools);
     let rows = rows(REQUESTS);
     let rows: Vec<&Row> = rows.iter().filter(|row| row.action == "tool").collect();
-    // Which ones are missed is not shown: whoever tunes must not see it.
+    // The misses are not shown, because the person who tunes must not see them.
     let is_found = |row: &&&Row| {
         selector.select(&row.query, COUNT).iter().any(|it| row.gold[0] == it.tool.as_str())
     };

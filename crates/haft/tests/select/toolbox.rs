@@ -63,7 +63,7 @@ async fn examples_in_tools_json_are_used_and_follow_changes() {
     runtime.shutdown(std::time::Duration::ZERO).await;
 }
 
-/// Examples are shown with the other settings, and must be a list of texts.
+/// Examples are shown with the other settings, and must be a list of strings.
 #[tokio::test]
 async fn examples_are_checked_and_shown() {
     let folder = folder("[]");

@@ -14,22 +14,21 @@ use super::random::Random;
 use super::service::Service;
 use super::tally::Tally;
 
-/// How long a client pauses between two attacks, in milliseconds.
+/// Pause between two attacks of a client, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 50..250;
 /// The longest that a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// Connections that one client holds open and says nothing on: five such clients exceed what a service
-/// usually takes from all.
+/// Idle connections that one client holds open: five such clients exceed what a service usually takes from all.
 const SILENT_CONNECTIONS: usize = 250;
 const SLOW_CONNECTIONS: usize = 10;
-/// How long a slow client waits between two bytes.
+/// Pause of a slow client between two bytes.
 const SLOW_BYTE_EVERY: Duration = Duration::from_millis(300);
 const QUEUED_CALLS: usize = 8;
 const SESSIONS_EACH: usize = 50;
 const WRONG_KEYS_EACH: usize = 20;
 const PIPELINED: usize = 20;
 
-/// What a client does.
+/// The behaviour of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientKind {
     /// Bodies of millions of tiny values.
@@ -46,7 +45,7 @@ pub(super) enum ClientKind {
     EarlyLeaver,
     /// Guesses keys.
     WrongKeys,
-    /// Holds connections and says nothing, or half a greeting.
+    /// Holds connections and sends nothing, or half a greeting.
     HalfOpen,
     /// Opens sessions and leaves them.
     SessionFlood,

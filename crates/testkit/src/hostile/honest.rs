@@ -13,11 +13,11 @@ use super::bodies::{initialize, tools_call};
 use super::http::{Answer, Connection, Request};
 use super::service::Address;
 
-/// What every marker begins with.
+/// The prefix of every marker.
 pub(super) const MARK: &str = "honest-";
 /// The longest that a call may take; beyond, it has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
-/// Every so many calls use a new connection, as a new client would.
+/// One in this many calls uses a new connection, as a new client would.
 const FRESH_EVERY: u64 = 10;
 /// The longest that a connection waits for its next call.
 const IDLE_MAX: Duration = Duration::from_secs(3);
@@ -38,7 +38,7 @@ struct Lane {
     tool: &'static str,
 }
 
-/// What became of the honest calls.
+/// The results of the honest calls.
 #[derive(Debug, Default)]
 pub(super) struct Honest {
     /// The calls that were made.

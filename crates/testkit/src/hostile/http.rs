@@ -26,7 +26,7 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) session: Option<String>,
     pub(super) body: Vec<u8>,
-    /// Whether the service closes the connection behind it.
+    /// True if the service closes the connection behind it.
     pub(super) is_last: bool,
 }
 
@@ -93,7 +93,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Whether the service has neither closed it nor sent anything unasked.
+    /// Returns true if the service has neither closed it nor sent anything unasked.
     pub(super) fn is_open(&self) -> bool {
         let read = self.stream.get_ref().try_read(&mut [0]);
         read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)

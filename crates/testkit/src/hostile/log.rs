@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::honest::MARK;
 
-/// What the log has.
+/// The entries of the log.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// How often each marker is there.
+    /// Number of occurrences of each marker.
     pub(super) markers: HashMap<String, u32>,
     /// All entries, hostile ones too.
     pub(super) count: u64,

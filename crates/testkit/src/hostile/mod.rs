@@ -28,23 +28,23 @@ use tally::Tally;
 
 pub use report::{Limits, Report};
 
-/// How often memory and the log are looked at.
+/// Interval between checks of memory and log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A log beyond this ends the run early: the machine's disk is not part of the test.
 const LOG_BYTES_MAX: u64 = 8 << 30;
 /// The threads that send hostile traffic.
 const HOSTILE_THREADS: usize = 2;
 
-/// How the load test runs.
+/// Settings of the load test.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long.
+    /// Length of the run.
     pub duration: Duration,
-    /// How many hostile clients; the kinds take turns.
+    /// Number of hostile clients; the kinds take turns.
     pub clients: usize,
-    /// How many honest calls start every second.
+    /// Honest calls started per second.
     pub calls_per_second: u32,
-    /// What the random choices start from.
+    /// Seed of the random choices.
     pub seed: u64,
     /// Only the kinds with these names, of clients and servers; all if empty.
     pub only: Vec<String>,

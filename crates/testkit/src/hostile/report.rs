@@ -11,17 +11,17 @@ use super::tally::Tally;
 
 const MIB: u64 = 1 << 20;
 
-/// What the run has to stay within.
+/// Limits that the run has to keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The latency that 99 of 100 honest calls stay below, if it is judged: it says little about a busy machine or
+    /// The latency that 99 of 100 honest calls stay below, if it is judged: it means little on a busy machine or for
     /// a build without optimization.
     pub p99: Option<Duration>,
     /// The most memory of the service, in bytes.
     pub memory: u64,
 }
 
-/// What the load test found.
+/// The findings of the load test.
 #[derive(Debug)]
 pub struct Report {
     pub(super) options: Options,
@@ -136,7 +136,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The value that so many of 100 stay at or below.
+/// The value that `part` of 100 stay at or below.
 fn percentile(sorted: &[Duration], part: usize) -> Duration {
     let at = (sorted.len() * part).div_ceil(100).saturating_sub(1);
     sorted.get(at).copied().unwrap_or_default()

@@ -32,14 +32,14 @@ pub(super) struct Service {
     _retry_zero: fixture::Running,
 }
 
-/// What an honest client knows.
+/// The address and key of an honest client.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) port: u16,
     pub(super) key: String,
 }
 
-/// How the service ended, and what it left.
+/// The exit of the service, and the state it left.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) code: i32,
@@ -113,7 +113,7 @@ impl Service {
         }
         let took = asked.elapsed();
         if is_running(self.pid) {
-            // Its exit code tells that it did not end by itself.
+            // Its exit code shows that it did not end by itself.
             self.running.kill();
         }
         let finished = self.running.finish();
@@ -122,7 +122,7 @@ impl Service {
     }
 }
 
-/// What `haft --json serve` prints when it listens.
+/// The line that `haft --json serve` prints when it listens.
 fn greeting(running: &Running) -> Value {
     let mut text = String::new();
     loop {

@@ -1,11 +1,11 @@
-//! What one kind of attack did, and what became of it.
+//! The actions of one kind of attack, and their results.
 
 use std::io::Result;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::http::Answer;
 
-/// How far into an answer an error is looked for.
+/// Part of an answer in which an error is looked for.
 const LOOKED_AT_BYTES: usize = 4096;
 
 /// The counts of one kind.

@@ -44,7 +44,7 @@ pub(super) fn stream(model: &Value, answer: &Answer, first_call: usize) -> Vec<S
     events
 }
 
-/// The same in one piece. Arguments that are no JSON stand there as a text.
+/// The same in one piece. Arguments that are not JSON are sent as a string.
 pub(super) fn whole(model: &Value, answer: &Answer, first_call: usize) -> Value {
     let mut content = Vec::new();
     if let Some(reasoning) = &answer.reasoning {

@@ -49,8 +49,7 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"code": status, "message": message, "status": kind}})
 }
 
-/// Calls come whole, without ids, each with a signature. Arguments that are no JSON stand there as
-/// a text.
+/// Calls come whole, without ids, each with a signature. Arguments that are not JSON are sent as a string.
 fn calls(answer: &Answer) -> Vec<Value> {
     let call = |call: &super::step::Call| {
         let args = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
@@ -74,7 +73,7 @@ fn response(parts: &Value, end: &Value, answer: &Answer) -> Value {
                              "totalTokenCount": input + output}})
 }
 
-/// It says `STOP` also where it calls tools.
+/// The format has `STOP` also for tool calls.
 fn stop(answer: &Answer) -> &str {
     answer.stop.as_deref().unwrap_or("STOP")
 }

@@ -8,7 +8,7 @@
 //!     Step::call("add", json!({"a": 2, "b": 3})),
 //!     Step::by(|asked| Step::text(format!("It is {}.", asked.last_result()))),
 //! ]);
-//! // A configuration that uses it, and what it heard when the test is over.
+//! // A configuration that uses it, and what it received when the test is over.
 //! let config = server.config();
 //! assert_eq!(server.requests()[0].tool_names(), ["add"]);
 //! ```
@@ -18,10 +18,10 @@
 //! those that start the program.
 
 mod anthropic;
-mod asked;
 mod gemini;
 mod ollama;
 mod openai;
+mod request;
 mod step;
 
 use std::collections::VecDeque;
@@ -35,11 +35,11 @@ use axum::http::{Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use asked::{AskedModel, OfferedTool, ToldResult};
+pub use request::{AskedModel, OfferedTool, ToldResult};
 pub use step::Step;
 use step::{Answer, End, Kind};
 
-/// How much of a request is read.
+/// Largest request body.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
 
 /// The service. It ends when it is dropped.
@@ -49,7 +49,7 @@ pub struct ModelServer {
     _stop: DropGuard,
 }
 
-/// Whose format it speaks.
+/// The provider's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Chat completions, `POST /v1/chat/completions`.
@@ -144,12 +144,12 @@ impl ModelServer {
         format!("agent:\n  model: \"{}\"\n  base_url: {}\n", self.model(), self.url())
     }
 
-    /// Goes on with the script.
+    /// Appends steps to the script.
     pub fn then(&self, steps: impl IntoIterator<Item = Step>) {
         lock(&self.shared.script).extend(steps);
     }
 
-    /// How many steps nobody has asked for yet.
+    /// Number of steps that are left.
     pub fn left(&self) -> usize {
         lock(&self.shared.script).len()
     }
@@ -244,7 +244,7 @@ impl Shared {
             End::Proper | End::Unmarked | End::Early => Body::from_stream(said),
             End::Silent => Body::from_stream(said.chain(stream::pending())),
             End::Lost => {
-                // What was said goes out before the connection is lost, or nobody would hear it.
+                // The text is flushed before the connection is lost, otherwise the client would not receive it.
                 let lost = stream::once(async {
                     tokio::task::yield_now().await;
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;

@@ -40,7 +40,7 @@ pub(super) fn error(message: &str) -> Value {
     json!({ "error": message })
 }
 
-/// Calls come whole and without ids. Arguments that are no JSON stand there as a text.
+/// Calls come whole and without ids. Arguments that are not JSON are sent as a string.
 fn calls(answer: &Answer) -> Vec<Value> {
     let call = |call: &super::step::Call| {
         let arguments =

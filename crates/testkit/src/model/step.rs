@@ -1,4 +1,4 @@
-//! What a scripted model answers to one request.
+//! The answer of a scripted model to one request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::asked::AskedModel;
+use super::request::AskedModel;
 
 /// One line of the script: the answer to one request.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     By(Arc<dyn Fn(&AskedModel) -> Step + Send + Sync>),
 }
 
-/// Everything a model says at once.
+/// One whole answer of a model.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub reasoning: Option<String>,
@@ -42,18 +42,18 @@ pub(super) struct Call {
     pub arguments: String,
 }
 
-/// How calls are told apart.
+/// The ids of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
     /// Each has its own, over the whole script.
     Own,
     /// There are none.
     Missing,
-    /// They have some, and all say that they are the first (`index: 0`). OpenAI's format only.
+    /// They have some, and all claim to be the first (`index: 0`). OpenAI's format only.
     AllFirst,
 }
 
-/// What becomes of the stream when everything was said.
+/// The end of the stream after the last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Proper,
@@ -68,14 +68,14 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Whether the answer comes with its end.
+    /// Returns true if the answer comes with its end.
     pub(super) fn is_said(self) -> bool {
         matches!(self, Self::Proper | Self::Unmarked)
     }
 }
 
 impl Step {
-    /// The model says this.
+    /// The model answers with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::answer(Answer { text: text.into(), ..Answer::default() })
     }
@@ -133,7 +133,7 @@ impl Step {
         self.with(|answer| answer.calls.push(call))
     }
 
-    /// It says this first, before its calls.
+    /// It writes this text before its calls.
     #[must_use]
     pub fn saying(self, text: impl Into<String>) -> Self {
         self.with(|answer| answer.text = text.into())
@@ -151,7 +151,7 @@ impl Step {
         self.with(|answer| answer.stop = Some(reason.into()))
     }
 
-    /// It costs so many tokens; 10 and 5 unless this is said.
+    /// Sets the token usage; 10 and 5 by default.
     #[must_use]
     pub fn costing(self, input: u64, output: u64) -> Self {
         self.with(|answer| answer.usage = (input, output))
@@ -170,7 +170,7 @@ impl Step {
         self.with(|answer| answer.ids = Ids::AllFirst)
     }
 
-    /// The connection is lost when everything was said but before the stream's proper end.
+    /// The connection is lost after the last token but before the stream's proper end.
     #[must_use]
     pub fn then_lost(self) -> Self {
         self.with(|answer| answer.end = End::Lost)
@@ -257,7 +257,7 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// A text in a few pieces, as a model writes it.
+/// A string in a few pieces, as a model writes it.
 pub(super) fn pieces(text: &str) -> Vec<&str> {
     const PIECE_CHARS: usize = 7;
     let mut pieces = Vec::new();

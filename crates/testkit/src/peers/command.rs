@@ -1,4 +1,4 @@
-//! What is started, and a server that listens for as long as a test needs it.
+//! A program to start, and a server that listens for as long as a test needs it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::program::exit_code;
 use crate::{Finished, LOOK_EVERY, eventually};
 
-/// How long a server may take to end by itself.
+/// Longest time that a server may take to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A program with its arguments and the variables it needs beside the usual ones.
@@ -69,7 +69,7 @@ impl CommandLine {
         let child = command.spawn();
         let mut child =
             child.unwrap_or_else(|error| panic!("cannot start {}: {error}", self.program));
-        // The client may end without reading, which its exit code tells.
+        // The client may end without reading, which its exit code shows.
         drop(child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()));
         let output = child.wait_with_output().expect("a client that ends");
         Finished {
@@ -127,7 +127,7 @@ impl Drop for Listening {
     }
 }
 
-/// A port of this machine that nobody listens on.
+/// A free port of this machine.
 pub fn free_port() -> u16 {
     // Below those that the system hands out: between this look and the server's start, connections and
     // listeners of other tests would take one of them.

@@ -1,4 +1,4 @@
-//! What the official SDKs see of a server, so that a test can compare Haft with them.
+//! A server as the official SDKs see it, so that a test can compare Haft with them.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -34,12 +34,12 @@ pub enum Address {
     WebSocket(String),
 }
 
-/// What a client got, as JSON without the SDK's defaults.
+/// The lists and results that a client received, as JSON without the SDK's defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// The protocol version agreed upon; null where the SDK does not tell.
+    /// The protocol version agreed upon; null if the SDK does not report it.
     pub protocol_version: Value,
-    /// The server's name and version; null if a modern server did not say.
+    /// The server's name and version; null if a modern server did not send them.
     pub server_info: Value,
     /// The server's capabilities.
     pub capabilities: Value,

@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio_util::task::TaskTracker;
 
-/// What a `SearXNG` instance answers.
+/// An answer of a `SearXNG` instance.
 pub const SEARXNG: &str = include_str!("searxng.json");
-/// What Brave answers.
+/// An answer of Brave.
 pub const BRAVE: &str = include_str!("brave.json");
-/// What Tavily answers.
+/// An answer of Tavily.
 pub const TAVILY: &str = include_str!("tavily.json");
 /// The page of `DuckDuckGo` with results, an advertisement among them.
 pub const DUCKDUCKGO: &str = include_str!("duckduckgo.html");
@@ -24,7 +24,7 @@ pub const DUCKDUCKGO_ANOMALY: &str = include_str!("duckduckgo_anomaly.html");
 
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// How it answers.
+/// The kind of answer.
 #[derive(Debug, Clone)]
 pub enum SearchAnswer {
     /// Each service with its results, by the path that is asked for.
@@ -54,7 +54,7 @@ pub struct Searched {
     pub method: Method,
     /// The path.
     pub path: String,
-    /// What follows the question mark.
+    /// The query string.
     pub query: String,
     /// The headers.
     pub headers: HeaderMap,
@@ -81,7 +81,7 @@ impl SearchServer {
         Self { address, shared }
     }
 
-    /// Says how it answers from now on.
+    /// Sets the answer to later requests.
     pub fn answers(&self, answer: SearchAnswer) {
         *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
@@ -91,7 +91,7 @@ impl SearchServer {
         self.answers(SearchAnswer::Page(status, Vec::new(), body.to_owned()));
     }
 
-    /// What it was asked since the last look.
+    /// Returns the requests since the last call of this function.
     pub fn asked(&self) -> Vec<Searched> {
         std::mem::take(&mut *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -11,11 +11,11 @@ use super::suite::{self, Half, REVISIONS, SCENARIO_TIMEOUT_MS};
 use crate::peers;
 use crate::run::{cargo, step, target};
 
-/// What the suite runs, in a shell: `exec`, so that the signal after a timeout arrives.
+/// The command that the suite runs in a shell: `exec`, so that the signal after a timeout arrives.
 const COMMAND: &str = "exec sh crates/xtask/conformance/client.sh";
 
-/// Scenarios in which a client rightly gives up, and may say so by its exit code. The suite itself
-/// marks these, and none other that is scored.
+/// Scenarios in which a client rightly gives up, and may report it by its exit code. The suite itself marks these,
+/// and none other that is scored.
 const MAY_FAIL: [&str; 8] = [
     "auth/iss-normalized",
     "auth/iss-supported-missing",

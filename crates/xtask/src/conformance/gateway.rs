@@ -33,7 +33,7 @@ const TASKS: [&str; 9] = [
     "tasks-wire-fields",
 ];
 
-/// The longest a program may take to say where it listens.
+/// The longest that a program may take to print its address.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Builds the gateway and the server behind it, and tests them together.
@@ -103,7 +103,7 @@ struct Program {
 }
 
 impl Program {
-    /// Starts a program and waits until what it has printed tells where it listens.
+    /// Starts a program and waits until it has printed its address.
     fn start(
         command: &mut Command,
         errors: &Path,
@@ -118,20 +118,20 @@ impl Program {
         let mut program = Self { child, url: String::new() };
         let stdout = stdout.context("its output was not kept")?;
         let (found, address_found) = mpsc::channel();
-        // It reads to the end: a program whose output nobody reads would stop in the middle.
+        // It reads to the end: a program whose output is not read would block.
         thread::spawn(move || {
             let mut text = String::new();
             let mut lines = BufReader::new(stdout);
             while lines.read_line(&mut text).is_ok_and(|length| length > 0) {
                 if let Some(address) = address(&text) {
                     text.clear();
-                    // Nobody waits any more for a second one.
+                    // A second address has no receiver.
                     let _ = found.send(address);
                 }
             }
         });
         program.url = address_found.recv_timeout(START_TIMEOUT).with_context(|| {
-            format!("{name} did not say where it listens: see {}", shown_path(errors))
+            format!("{name} did not print its address: see {}", shown_path(errors))
         })?;
         Ok(program)
     }

@@ -1,4 +1,4 @@
-//! What passes: some check of the scenario's own succeeded and none failed.
+//! A scenario passes if some check of its own succeeded and none failed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::run::shown_path;
 
-/// What became of each scenario.
+/// The outcome of each scenario.
 pub(super) type Outcomes = BTreeMap<String, Outcome>;
 
 /// The length of what the suite appends to a scenario's folder: `-2026-07-28T00-00-00-000Z`.
 const FOLDER_TIME_LEN: usize = 25;
 
-/// How much is shown of why a check failed; its file has the rest.
+/// Largest part of a failed check's reason that is shown; its file has the rest.
 const REASON_CHARS_MAX: usize = 300;
 
-/// A check that the suite adds to every scenario: whether what was sent has the right shape. It succeeds
-/// for a refusal as well, so it says nothing of the scenario.
+/// A check that the suite adds to every scenario: the shape of the sent messages. It succeeds for a refusal as well,
+/// so it does not prove the scenario.
 const SHAPE_CHECK: &str = "wire-schema-valid";
 
-/// What became of one scenario.
+/// The outcome of one scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     successes: usize,
@@ -40,7 +40,7 @@ impl Outcome {
                 Some("SUCCESS") => outcome.successes += usize::from(check["id"] != SHAPE_CHECK),
                 Some("WARNING") => outcome.warnings.push(shown_check(check)),
                 Some("SKIPPED" | "INFO") => {}
-                // A status nobody knows is not a success.
+                // An unknown status is not a success.
                 Some(_) | None => outcome.faults.push(shown_check(check)),
             }
         }
@@ -55,7 +55,7 @@ impl Outcome {
     }
 }
 
-/// A check's name and what it says went wrong.
+/// A check's name and its error.
 pub(super) fn shown_check(check: &Value) -> String {
     let text = |key: &str| check[key].as_str().filter(|text| !text.is_empty());
     let name = text("name").or(text("id")).unwrap_or("a check without a name");

@@ -1,8 +1,7 @@
 //! The suite against a server, which also has to have what the suite calls.
 //!
-//! Some scenarios pass when a tool is not there at all, because its absence is an error, too, or a text.
-//! So the lists have to name everything that is called, two answers have to be the right ones, and no
-//! result but one may be an error.
+//! Some scenarios pass if a tool is missing, because its absence is an error, too, or text. So the lists have to name
+//! everything that is called, two answers have to be the right ones, and no result but one may be an error.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -11,7 +10,7 @@ use super::judge::{self, Outcome, Outcomes};
 use super::suite::{self, Half, LEGACY, MODERN, REVISIONS, SCENARIO_TIMEOUT_MS};
 use crate::peers;
 
-/// What the suite calls in both eras.
+/// The tools that the suite calls in both eras.
 const TOOLS: [&str; 7] = [
     "test_audio_content",
     "test_embedded_resource",
@@ -91,7 +90,7 @@ fn run_scenario(url: &str, scenario: &str, revision: Option<&'static str>) -> Re
                 revisions.push(revision);
             }
         }
-        ensure!(!revisions.is_empty(), "no revision requires `{scenario}`: say --revision");
+        ensure!(!revisions.is_empty(), "no revision requires `{scenario}`: pass --revision");
     }
     let required = [scenario.to_owned()];
     let mut passed = 0;
@@ -128,7 +127,7 @@ impl<'a> Options<'a> {
         if let [option, ..] = rest {
             bail!("`{option}` has no value");
         }
-        let url = url.context("which server? say --url URL")?;
+        let url = url.context("which server? pass --url URL")?;
         Ok(Self { url, revision, scenario })
     }
 }
@@ -166,7 +165,7 @@ fn outcome(revision: &str, scenario: &str, checks: &[Value]) -> Outcome {
     outcome
 }
 
-/// What a scenario's list has to name, and where its checks keep that list.
+/// The names that a scenario's list must have, and where its checks keep that list.
 fn listed(revision: &str, scenario: &str) -> (&'static str, Vec<&'static str>) {
     let chosen: (&str, [&[&str]; 2]) = match (scenario, revision) {
         ("tools-list", LEGACY) => ("tools", [&TOOLS, &LEGACY_TOOLS]),
@@ -236,7 +235,7 @@ mod tests {
     fn the_options_name_a_server_and_a_known_revision() {
         let read = |words: &[&str]| Options::read(words).map_err(|error| error.to_string()).err();
         assert_eq!(read(&["--url", "http://x/mcp", "--revision", MODERN]), None);
-        assert_eq!(read(&[]).as_deref(), Some("which server? say --url URL"));
+        assert_eq!(read(&[]).as_deref(), Some("which server? pass --url URL"));
         assert_eq!(read(&["--url"]).as_deref(), Some("`--url` has no value"));
         assert_eq!(
             read(&["--url", "u", "--revision", "1"]).as_deref(),

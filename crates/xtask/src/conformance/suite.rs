@@ -1,4 +1,4 @@
-//! Running the suite, and what it says is required.
+//! Runs the suite and reads its list of required scenarios.
 
 use std::fmt;
 use std::fs;
@@ -22,7 +22,7 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The longest one scenario may take.
 pub(super) const SCENARIO_TIMEOUT_MS: &str = "60000";
 
-/// What is tested: a client, or a server.
+/// The tested side: a client, or a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Half {
     Client,
@@ -30,7 +30,7 @@ pub(super) enum Half {
 }
 
 impl Half {
-    /// How many scenarios a revision requires.
+    /// Number of scenarios that a revision requires.
     pub(super) fn required_count(self, revision: &str) -> Option<usize> {
         match (self, revision) {
             (Self::Client, LEGACY) => Some(18),
@@ -41,7 +41,7 @@ impl Half {
         }
     }
 
-    /// How the listing begins its section.
+    /// The heading of its section in the listing.
     fn heading(self) -> &'static str {
         match self {
             Self::Client => "Client scenarios",

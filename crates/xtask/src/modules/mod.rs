@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_children_and_tests_are_no_cycle() {
+    fn parents_children_and_tests_form_no_cycle() {
         let found = cycles(&[
             ("lib.rs", "mod a;\nmod b;\n"),
             ("a.rs", "mod part { pub use super::One; }\npub struct One;\nuse part::One as Two;\n"),

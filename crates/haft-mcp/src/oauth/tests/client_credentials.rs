@@ -33,7 +33,7 @@ struct Seen {
     form: HashMap<String, String>,
 }
 
-/// How the authorization server behaves.
+/// The behaviour of the authorization server.
 struct Facts {
     origin: String,
     /// Put over its metadata; `null` removes a field.
@@ -237,8 +237,8 @@ async fn the_secret_goes_nowhere_else() {
     assert!(ClientCredentials::new(login(), here).token().await.is_ok());
 }
 
-/// A refusal says what the authorization server said, and no secret reaches an error, a log line or a
-/// debug output, even if the authorization server repeats it.
+/// A refusal contains the authorization server's message, and no secret reaches an error, a log line or a debug
+/// output, even if the authorization server repeats it.
 #[tokio::test]
 async fn a_refusal_is_reported_without_the_secret() {
     let log = Log::default();

@@ -65,5 +65,5 @@ async fn the_wait_ends() {
     let url = Url::parse("https://auth.example/?state=s1").unwrap();
     let error = browser.authorize(&url, &browser.redirect()).await.unwrap_err();
     assert!(matches!(error, AuthError::Timeout { .. }), "{error}");
-    assert_eq!(error.to_string(), "nobody signed in within 300s");
+    assert_eq!(error.to_string(), "no sign-in within 300s");
 }

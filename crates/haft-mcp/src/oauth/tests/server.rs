@@ -26,7 +26,7 @@ use url::Url;
 
 type Fields = HashMap<String, String>;
 
-/// What was asked of the server.
+/// The requests that the server received.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     pub(super) registrations: usize,
@@ -39,7 +39,7 @@ pub(super) struct Seen {
     challenge: String,
 }
 
-/// How the server shall behave.
+/// The behaviour of the server.
 #[derive(Default)]
 pub(super) struct Behaviour {
     pub(super) refuse_refresh: AtomicBool,

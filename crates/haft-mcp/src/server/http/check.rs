@@ -1,31 +1,36 @@
-//! What the headers of a request must say.
+//! Checks of a request's headers.
+
+use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use haft_bounds::parse_error::describe;
-use http::HeaderMap;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use http::{HeaderMap, HeaderName};
 
-use crate::client::mirror;
-use crate::error::{HEADER_MISMATCH, INVALID_PARAMS, RpcError};
-use crate::server::Service;
-use crate::server::desk::Asked;
+use crate::client::param_headers;
+use crate::error::{HEADER_MISMATCH, RpcError};
+use crate::server::params::Params;
+use crate::server::{ParamHeaders, Service};
 
-/// Whether the client reads either kind of answer.
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The header of nearly every client.
+const USUAL: &[u8] = b"application/json, text/event-stream";
+
+/// Returns true if the client reads either kind of answer.
 pub(super) fn takes_json_or_events(headers: &HeaderMap) -> bool {
     takes(headers, "application/json") || takes_events(headers)
 }
 
-/// Whether the client reads streams of events.
+/// Returns true if the client reads streams of events.
 pub(super) fn takes_events(headers: &HeaderMap) -> bool {
     takes(headers, "text/event-stream")
 }
 
 fn takes(headers: &HeaderMap, kind: &str) -> bool {
     let mut accepted = headers.get_all(http::header::ACCEPT).iter().peekable();
-    // Who says nothing takes everything.
-    if accepted.peek().is_none() {
+    // Without the header, everything is accepted.
+    if accepted.peek().is_none_or(|first| first.as_bytes() == USUAL) {
         return true;
     }
     let family = kind.split_once('/').map_or(kind, |(family, _)| family);
@@ -37,76 +42,40 @@ fn takes(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// Compares what the headers of a request of the modern era say with its body. What stands between may
-/// have decided by the headers; the body is what is done.
-pub(super) fn mirrors(
+/// Compares the headers of a request of the modern era with its body. Proxies may have decided by the headers; the
+/// body is executed.
+pub(super) fn request_headers(
     headers: &HeaderMap,
     version: &str,
-    asked: Asked<'_>,
+    method: &str,
+    params: &Params<'_>,
     service: &dyn Service,
 ) -> Result<(), RpcError> {
-    same(headers, "MCP-Protocol-Version", Some(version))?;
-    same(headers, "Mcp-Method", Some(asked.method))?;
-    let Some(params) = asked.params else { return Ok(()) };
-    let Some(name) = named(asked.method, params)? else { return Ok(()) };
-    same(headers, "Mcp-Name", Some(&name))?;
-    if asked.method == "tools/call"
-        && let Some(schema) = service.input_schema(&name)
-        // A tool that marks its headers wrongly has none.
-        && let Ok(mirrors) = mirror::of_schema(&schema)
-        && !mirrors.is_empty()
+    same(headers, &PROTOCOL_VERSION, Some(version))?;
+    same(headers, &METHOD, Some(method))?;
+    let Some(name) = params.subject(method)? else { return Ok(()) };
+    same(headers, &NAME, Some(&name))?;
+    if method == "tools/call"
+        && let Some(ParamHeaders(expected)) = service.param_headers(&name)
+        && !expected.is_empty()
     {
-        let arguments = arguments(params);
-        let sent = arguments.map(|arguments| mirror::values(&mirrors, arguments));
+        let sent = params.arguments.map(|arguments| param_headers::values(&expected, arguments));
         let sent = sent.unwrap_or_default();
-        for header in mirrors.iter().map(mirror::Mirror::header) {
+        for header in expected.iter().map(param_headers::ParamHeader::header) {
             let value = sent.iter().find(|(name, _)| name == header).map(|(_, value)| &**value);
-            same(headers, &format!("Mcp-Param-{header}"), value)?;
+            let name = HeaderName::try_from(format!("mcp-param-{header}").to_ascii_lowercase());
+            let name = name.map_err(|_| {
+                let text = format!("`Mcp-Param-{header}` is not the name of a header");
+                RpcError::new(HEADER_MISMATCH, text)
+            })?;
+            same(headers, &name, value)?;
         }
     }
     Ok(())
 }
 
-/// What a method is about. One that says it unreadably is refused: nothing could be compared.
-fn named(method: &str, params: &RawValue) -> Result<Option<String>, RpcError> {
-    #[derive(Deserialize)]
-    struct Name {
-        name: String,
-    }
-    #[derive(Deserialize)]
-    struct Uri {
-        uri: String,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Task {
-        task_id: String,
-    }
-    let params = params.get();
-    let named = match method {
-        "tools/call" | "prompts/get" => serde_json::from_str::<Name>(params).map(|it| it.name),
-        "resources/read" => serde_json::from_str::<Uri>(params).map(|it| it.uri),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => {
-            serde_json::from_str::<Task>(params).map(|it| it.task_id)
-        }
-        _ => return Ok(None),
-    };
-    named.map(Some).map_err(|error| {
-        RpcError::new(INVALID_PARAMS, format!("Invalid params: {}", describe(&error)))
-    })
-}
-
-fn arguments(params: &RawValue) -> Option<&RawValue> {
-    #[derive(Deserialize)]
-    struct Arguments<'a> {
-        #[serde(borrow, default)]
-        arguments: Option<&'a RawValue>,
-    }
-    serde_json::from_str::<Arguments<'_>>(params.get()).ok()?.arguments
-}
-
-/// One header against what the body says.
-fn same(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), RpcError> {
+/// Compares one header with the body.
+fn same(headers: &HeaderMap, name: &HeaderName, body: Option<&str>) -> Result<(), RpcError> {
     let mut values = headers.get_all(name).iter();
     let mismatch = |text: String| Err(RpcError::new(HEADER_MISMATCH, text));
     let header = match (values.next(), values.next()) {
@@ -119,9 +88,7 @@ fn same(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), RpcEr
         (None, Some(_)) => mismatch(format!("the header `{name}` is missing")),
         (Some(None), _) => mismatch(format!("the header `{name}` cannot be read")),
         (Some(Some(header)), Some(body)) if header == body => Ok(()),
-        (Some(Some(_)), Some(_)) => {
-            mismatch(format!("the header `{name}` says something else than the body"))
-        }
+        (Some(Some(_)), Some(_)) => mismatch(format!("the header `{name}` contradicts the body")),
         (Some(Some(_)), None) => {
             mismatch(format!("the header `{name}` stands for nothing in the body"))
         }
@@ -129,11 +96,13 @@ fn same(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), RpcEr
 }
 
 /// A header's value: as it is, or wrapped in `=?base64?...?=`.
-fn plain(value: &str) -> Option<String> {
+fn plain(value: &str) -> Option<Cow<'_, str>> {
     let wrapped = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     match wrapped {
-        None => Some(value.to_owned()),
-        Some(wrapped) => String::from_utf8(BASE64_STANDARD.decode(wrapped).ok()?).ok(),
+        None => Some(value.into()),
+        Some(wrapped) => {
+            String::from_utf8(BASE64_STANDARD.decode(wrapped).ok()?).ok().map(Cow::Owned)
+        }
     }
 }
 
@@ -160,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_the_body_says() {
+    fn a_header_matches_the_body() {
         let code = |value: &[&'static str], body: Option<&str>| {
             let mut headers = HeaderMap::new();
             for value in value {
                 headers.append("mcp-name", http::HeaderValue::from_static(value));
             }
-            same(&headers, "Mcp-Name", body).map_err(|error| error.code)
+            same(&headers, &NAME, body).map_err(|error| error.code)
         };
         assert_eq!(code(&["a"], Some("a")), Ok(()));
         assert_eq!(code(&["=?base64?WsO8cmljaA==?="], Some("Zürich")), Ok(()));

@@ -2,7 +2,7 @@
 //! [`Reply`] out.
 
 mod check;
-mod log;
+mod replay_buffer;
 mod request;
 mod session;
 mod sessions;
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderMap, HeaderValue, StatusCode};
+use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use futures_util::Stream;
 use haft_bounds::heavy;
 use haft_bounds::json::Excess;
@@ -21,8 +21,8 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::{Asked, Client, Desk, check_id};
-use super::meta::Meta;
+use super::dispatch::{Client, RawRequest, RequestHandler, check_id};
+use super::params::Params;
 use super::peer::new_client_id;
 use super::principal::Principal;
 use super::{
@@ -37,26 +37,26 @@ use session::Session;
 use sessions::{NoRoom, Sessions};
 
 /// The header that names a session.
-pub(super) const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
-/// How often idle sessions are looked for: more often where they may be idle for a shorter time, within reason.
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Interval between searches for idle sessions: shorter if the idle limit is shorter, within reason.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 const SWEEP_EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// How to serve clients over HTTP.
+/// Options for serving clients over HTTP.
 #[derive(Debug, Clone)]
-pub struct HttpOptions {
-    /// How much a message may be.
+pub struct EndpointOptions {
+    /// Limits on messages.
     pub limits: Limits,
-    /// How many sessions of the legacy era there may be at once.
+    /// Largest number of sessions of the legacy era.
     pub sessions_max: usize,
-    /// How long a session may be idle.
+    /// Longest time that a session may be idle.
     pub session_idle: Duration,
     /// Counts the answers that are kept for clients which have not read them.
     pub kept_bytes: KeptBytes,
 }
 
-impl Default for HttpOptions {
+impl Default for EndpointOptions {
     fn default() -> Self {
         Self {
             limits: Limits::default(),
@@ -69,14 +69,14 @@ impl Default for HttpOptions {
 
 /// A service at one address. Ends when it is dropped or stopped.
 pub struct HttpEndpoint {
-    desk: Arc<Desk>,
+    handler: Arc<RequestHandler>,
     sessions: Arc<Sessions>,
-    options: HttpOptions,
+    options: EndpointOptions,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// What to answer.
+/// The answer to a request.
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
@@ -92,15 +92,15 @@ pub enum ReplyBody {
     Empty,
     /// One message: `application/json`.
     Json(String),
-    /// The course of a request, which ends by itself: `text/event-stream`. Dropping it tells that the
-    /// client went away.
-    Course(Events),
-    /// News, for as long as somebody listens: `text/event-stream`.
-    News(Events),
+    /// The events of one request, which end by themselves: `text/event-stream`. Dropping the stream means that the
+    /// client disconnected.
+    Response(ReplyEvents),
+    /// Notifications, for as long as the client listens: `text/event-stream`.
+    Notifications(ReplyEvents),
 }
 
 /// Events as they are written.
-pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
+pub type ReplyEvents = Pin<Box<dyn Stream<Item = String> + Send>>;
 
 impl Reply {
     fn empty(status: StatusCode) -> Self {
@@ -118,11 +118,11 @@ impl Reply {
 
 impl HttpEndpoint {
     /// Serves `service`. Needs a tokio runtime around it.
-    pub fn new(service: Arc<dyn Service>, options: HttpOptions) -> Arc<Self> {
+    pub fn new(service: Arc<dyn Service>, options: EndpointOptions) -> Arc<Self> {
         let changes = service.changes();
         let sweep_every = SWEEP_EVERY.min(options.session_idle).max(SWEEP_EVERY_MIN);
         let endpoint = Arc::new(Self {
-            desk: Desk::new(service, options.kept_bytes.clone()),
+            handler: RequestHandler::new(service, options.kept_bytes.clone()),
             sessions: Arc::new(Sessions::new(&options)),
             options,
             tasks: TaskTracker::new(),
@@ -138,7 +138,7 @@ impl HttpEndpoint {
         endpoint
     }
 
-    /// How many sessions are open.
+    /// Number of open sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
@@ -164,8 +164,8 @@ impl HttpEndpoint {
         let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
         match message {
             Incoming::Request { id, method, params } => {
-                let asked = Asked { id, method: &method, params };
-                self.request(principal, headers, version, asked).await
+                let raw = RawRequest { id, method: &method, params };
+                self.request(principal, headers, version, raw).await
             }
             Incoming::Notification { method, params } => {
                 self.notification(principal, headers, version, &method, params)
@@ -193,7 +193,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Answers a GET: a session's stream of news, or the rest of one that broke off.
+    /// Answers a GET: a session's stream of changes_seen, or the rest of one that broke off.
     pub fn get(&self, principal: &Principal, headers: &HeaderMap) -> Reply {
         if !check::takes_events(headers) {
             let error = RpcError::new(
@@ -240,28 +240,28 @@ impl HttpEndpoint {
         principal: &Principal,
         headers: &HeaderMap,
         version: Option<&str>,
-        asked: Asked<'_>,
+        raw: RawRequest<'_>,
     ) -> Reply {
-        if let Err(error) = check_id(asked.id) {
+        if let Err(error) = check_id(raw.id) {
             return Reply::refusal(StatusCode::BAD_REQUEST, None, &error);
         }
-        let meta = match Meta::read(asked.params) {
-            Ok(meta) => meta,
-            Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),
+        let params = match Params::read(raw.params) {
+            Ok(params) => params,
+            Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(raw.id), &error),
         };
-        let is_modern = meta.protocol_version.is_some()
-            || asked.method == "server/discover"
+        let is_modern = params.meta.protocol_version.is_some()
+            || raw.method == "server/discover"
             || version.is_some_and(|version| !LEGACY_VERSIONS.contains(&version));
         if is_modern && !headers.contains_key(SESSION) {
-            return self.modern(principal, headers, &meta, asked).await;
+            return self.modern(principal, headers, &params, raw).await;
         }
-        if asked.method == "initialize" {
-            return self.initialize(principal, asked).await;
+        if raw.method == "initialize" {
+            return self.initialize(principal, raw).await;
         }
-        match self.session(principal, headers, Some(asked.id)) {
+        match self.session(principal, headers, Some(raw.id)) {
             Ok(session) => {
                 let accepts = check::takes_events(headers);
-                request::legacy(&self.desk, &session, asked, accepts, &self.tasks).await
+                request::legacy(&self.handler, &session, raw, &params, accepts, &self.tasks).await
             }
             Err(reply) => reply,
         }
@@ -271,44 +271,48 @@ impl HttpEndpoint {
         &self,
         principal: &Principal,
         headers: &HeaderMap,
-        meta: &Meta<'_>,
-        asked: Asked<'_>,
+        params: &Params<'_>,
+        raw: RawRequest<'_>,
     ) -> Reply {
+        let meta = &params.meta;
         let begun = match &meta.protocol_version {
             // Before anything else: by a wrong header, the request went astray.
-            Some(version) => check::mirrors(headers, version, asked, &*self.desk.service),
+            Some(version) => {
+                let service = &*self.handler.service;
+                check::request_headers(headers, version, raw.method, params, service)
+            }
             None => Ok(()),
         };
         let begun = begun.and_then(|()| {
             let facts = modern::client(meta, new_client_id(), principal)?;
-            Ok((facts, meta.wishes()?))
+            Ok((facts, meta.request_meta()?))
         });
         match begun {
-            Ok((facts, wishes)) => {
+            Ok((facts, request_meta)) => {
                 let accepts = check::takes_events(headers);
-                request::modern(&self.desk, facts, wishes, asked, accepts).await
+                request::modern(&self.handler, facts, request_meta, raw, params, accepts).await
             }
-            Err(error) => Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),
+            Err(error) => Reply::refusal(StatusCode::BAD_REQUEST, Some(raw.id), &error),
         }
     }
 
-    async fn initialize(&self, principal: &Principal, asked: Asked<'_>) -> Reply {
-        let about = Arc::clone(&self.desk.service).about().await;
-        let (facts, result) = match legacy::initialize(asked.params, &about, principal) {
+    async fn initialize(&self, principal: &Principal, raw: RawRequest<'_>) -> Reply {
+        let about = Arc::clone(&self.handler.service).about().await;
+        let (facts, result) = match legacy::initialize(raw.params, &about, principal) {
             Ok(begun) => begun,
-            Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(asked.id), &error),
+            Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(raw.id), &error),
         };
         match self.sessions.open(Client::new(facts)) {
             Ok(session) => {
                 self.end_with_permission(&session);
                 Reply {
                     session: HeaderValue::from_str(&session.id).ok(),
-                    ..Reply::json(StatusCode::OK, wire::response(asked.id, &result))
+                    ..Reply::json(StatusCode::OK, wire::response(raw.id, &result))
                 }
             }
             Err(NoRoom(why)) => {
                 let error = RpcError::new(INTERNAL_ERROR, why);
-                Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(asked.id), &error)
+                Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(raw.id), &error)
             }
         }
     }
@@ -337,7 +341,7 @@ impl HttpEndpoint {
     ) -> Reply {
         let is_modern = version.is_some_and(|version| !LEGACY_VERSIONS.contains(&version));
         if is_modern && !headers.contains_key(SESSION) {
-            // Nothing a client could tell here concerns anybody: requests end with their streams.
+            // No notification of a client matters here: requests end with their streams.
             return Reply::empty(StatusCode::ACCEPTED);
         }
         self.with_session(principal, headers, None, |session| {
@@ -360,7 +364,7 @@ impl HttpEndpoint {
         self.session(principal, headers, id).map_or_else(|reply| reply, |session| use_it(&session))
     }
 
-    /// The session a request names, if it belongs to whoever sends it.
+    /// The session that a request names, if it belongs to the sender.
     fn session(
         &self,
         principal: &Principal,
@@ -399,7 +403,7 @@ impl Drop for HttpEndpoint {
     }
 }
 
-/// Tells the sessions what changes, and ends those that nobody uses.
+/// Notifies the sessions of changes, and ends unused ones.
 async fn keep(
     sessions: &Sessions,
     sweep_every: Duration,
@@ -409,8 +413,8 @@ async fn keep(
     let mut is_open = true;
     loop {
         tokio::select! {
-            news = change::next(&mut changes), if is_open => match news {
-                Some(news) => sessions.announce(&news),
+            changes_seen = change::next(&mut changes), if is_open => match changes_seen {
+                Some(changes_seen) => sessions.announce(&changes_seen),
                 None => is_open = false,
             },
             _ = sweep.tick() => sessions.sweep(),

@@ -10,19 +10,20 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::log::{KeptFor, StreamLog};
+use super::replay_buffer::{BufferBudget, ReplayBuffer};
 use super::{Reply, ReplyBody};
 use crate::budget::KeptBytes;
 use crate::client::LEGACY_VERSIONS;
 use crate::error::RpcError;
-use crate::server::desk::Client;
+use crate::server::dispatch::Client;
+use crate::server::flag::Flag;
 use crate::server::{Change, INVALID_REQUEST};
 use crate::wire;
 
-/// How many requests of one session may be under way at once.
+/// Largest number of requests of one session in flight.
 const REQUESTS_MAX: usize = 1_024;
-/// How many streams that have ended are kept for a client that missed the end, how large they may be
-/// together (the last one is kept whatever its size), and for how long.
+/// Ended streams that are kept for a client that missed the end: their number, their total size (the last one is kept
+/// whatever its size), and their lifetime.
 const ENDED_MAX: usize = 32;
 const ENDED_BYTES_MAX: usize = 1024 * 1024;
 const ENDED_KEPT: Duration = Duration::from_secs(30);
@@ -31,30 +32,31 @@ const ENDED_KEPT: Duration = Duration::from_secs(30);
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) client: Arc<Client>,
-    /// Cancelled when it ends, and with it everything under way.
+    /// Cancelled when it ends, and with it everything in flight.
     pub(super) ended: CancellationToken,
-    /// The requests under way, by the client's own ids.
-    running: Mutex<HashMap<Box<str>, CancellationToken>>,
-    /// What is told without a request.
-    news: Arc<StreamLog>,
+    /// The requests in flight, by the client's own ids.
+    running: Mutex<HashMap<Box<str>, Arc<Flag>>>,
+    /// Notifications outside requests.
+    notifications: Arc<ReplayBuffer>,
     /// The streams of requests.
-    streams: Mutex<VecDeque<Arc<StreamLog>>>,
+    streams: Mutex<VecDeque<Arc<ReplayBuffer>>>,
     last_stream: AtomicU64,
-    kept_bytes: KeptFor,
-    /// How many requests and readers there are.
+    kept_bytes: BufferBudget,
+    /// Number of requests and readers.
     uses: AtomicUsize,
     last_use: Mutex<Instant>,
 }
 
 impl Session {
     pub(super) fn new(id: String, client: Arc<Client>, kept_bytes: KeptBytes) -> Arc<Self> {
-        let kept_bytes = KeptFor { principal: Arc::clone(&client.facts.principal), kept_bytes };
+        let kept_bytes =
+            BufferBudget { principal: Arc::clone(&client.facts.principal), kept_bytes };
         Arc::new(Self {
             id,
             client,
             ended: CancellationToken::new(),
             running: Mutex::default(),
-            news: StreamLog::new(0, kept_bytes.clone()),
+            notifications: ReplayBuffer::new(0, kept_bytes.clone()),
             kept_bytes,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
@@ -63,12 +65,12 @@ impl Session {
         })
     }
 
-    /// Since when nobody uses it; nothing while somebody does.
+    /// Start of the idle time; none while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (self.uses.load(Ordering::Relaxed) == 0).then(|| *lock(&self.last_use))
     }
 
-    /// When somebody last began or ended to use it.
+    /// The last start or end of a use.
     pub(super) fn last_use(&self) -> Instant {
         *lock(&self.last_use)
     }
@@ -78,37 +80,41 @@ impl Session {
         InUse(Arc::clone(self))
     }
 
-    /// Notes that a request is under way.
-    pub(super) fn begin(self: &Arc<Self>, id: &RawValue) -> Result<UnderWay, RpcError> {
+    /// Registers a request in flight.
+    pub(super) fn begin(self: &Arc<Self>, id: &RawValue) -> Result<InFlightRequest, RpcError> {
         let mut running = lock(&self.running);
         if running.contains_key(id.get()) {
-            let text = format!("a request with the id {id} is under way already");
+            let text = format!("a request with the id {id} is already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
         if running.len() >= REQUESTS_MAX {
-            let text = format!("{REQUESTS_MAX} requests are under way already");
+            let text = format!("{REQUESTS_MAX} requests are already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
-        let cancelled = self.ended.child_token();
-        running.insert(id.get().into(), cancelled.clone());
+        let cancelled = Arc::new(Flag::default());
+        running.insert(id.get().into(), Arc::clone(&cancelled));
         drop(running);
-        Ok(UnderWay { in_use: self.in_use(), id: id.get().into(), cancelled })
+        // After it is in the list: a session that ends from here on finds it there.
+        if self.ended.is_cancelled() {
+            cancelled.set();
+        }
+        Ok(InFlightRequest { in_use: self.in_use(), id: id.get().into(), cancelled })
     }
 
     /// The client wants no answer any more.
     pub(super) fn cancel(&self, id: &str) {
         if let Some(request) = lock(&self.running).get(id) {
-            request.cancel();
+            request.set();
         }
     }
 
     /// A stream for a request.
-    pub(super) fn open_stream(&self) -> Arc<StreamLog> {
+    pub(super) fn open_stream(&self) -> Arc<ReplayBuffer> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let log = StreamLog::new(number, self.kept_bytes.clone());
-        lock(&self.streams).push_back(Arc::clone(&log));
+        let buffer = ReplayBuffer::new(number, self.kept_bytes.clone());
+        lock(&self.streams).push_back(Arc::clone(&buffer));
         self.tidy();
-        log
+        buffer
     }
 
     /// Forgets streams that ended long ago.
@@ -117,50 +123,53 @@ impl Session {
         let (mut ended, mut bytes) = (0, 0);
         let mut kept = VecDeque::with_capacity(streams.len());
         // The newest first: they are the ones a client may come back for.
-        for log in streams.drain(..).rev() {
-            if let Some(since) = log.is_over_since() {
+        for buffer in streams.drain(..).rev() {
+            if let Some(since) = buffer.is_over_since() {
                 ended += 1;
-                bytes += log.bytes();
+                bytes += buffer.bytes();
                 let is_too_much = ended > ENDED_MAX || (ended > 1 && bytes > ENDED_BYTES_MAX);
                 if is_too_much || since.elapsed() > ENDED_KEPT {
                     continue;
                 }
             }
-            kept.push_front(log);
+            kept.push_front(buffer);
         }
         *streams = kept;
     }
 
-    /// Whether its client knows events that say nothing and only give a place to come back to.
+    /// Returns true if its client knows events without data, which only give a point to resume from.
     pub(super) fn primes(&self) -> bool {
         self.client.facts.protocol_version == LEGACY_VERSIONS[0]
     }
 
-    /// Tells what is another than before.
-    pub(super) fn announce(&self, news: &[Change]) {
-        for change in news.iter().filter(|change| self.client.wants(change)) {
-            self.news.push_once(wire::notification(change.method(), &change.params(None)));
+    /// Sends notifications of changes.
+    pub(super) fn announce(&self, changes_seen: &[Change]) {
+        for change in changes_seen.iter().filter(|change| self.client.wants(change)) {
+            self.notifications.push_once(wire::notification(change.method(), &change.params(None)));
         }
     }
 
-    /// A stream of news, or the rest of the stream that `last` is an event of.
+    /// A stream of changes_seen, or the rest of the stream that `last` is an event of.
     pub(super) fn events(self: &Arc<Self>, last: Option<&str>) -> Reply {
-        let stream = |log: &Arc<StreamLog>, after| log.read(after, self.primes(), self.in_use());
+        let stream =
+            |buffer: &Arc<ReplayBuffer>, after| buffer.read(after, self.primes(), self.in_use());
         let body = match last.filter(|last| !last.is_empty()) {
-            None => ReplyBody::News(stream(&self.news, None)),
+            None => ReplyBody::Notifications(stream(&self.notifications, None)),
             Some(last) => {
                 let place = last.split_once('-').and_then(|(stream, after)| {
                     Some((stream.parse::<u64>().ok()?, after.parse::<u64>().ok()?))
                 });
                 match place {
-                    Some((0, after)) => ReplyBody::News(stream(&self.news, Some(after))),
+                    Some((0, after)) => {
+                        ReplyBody::Notifications(stream(&self.notifications, Some(after)))
+                    }
                     // One that ended has to be refused: a client that gets an empty stream believes that
                     // there is more to come, and asks again for ever.
                     Some((number, after))
-                        if let Some(log) = self.stream(number)
-                            && !log.is_over_after(after) =>
+                        if let Some(buffer) = self.stream(number)
+                            && !buffer.is_over_after(after) =>
                     {
-                        ReplyBody::Course(stream(&log, Some(after)))
+                        ReplyBody::Response(stream(&buffer, Some(after)))
                     }
                     Some(_) | None => {
                         let text = "Bad Request: the stream of that `Last-Event-ID` has ended or is not kept";
@@ -173,18 +182,21 @@ impl Session {
         Reply { status: StatusCode::OK, session: None, body }
     }
 
-    fn stream(&self, number: u64) -> Option<Arc<StreamLog>> {
-        lock(&self.streams).iter().find(|log| log.number == number).cloned()
+    fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
+        lock(&self.streams).iter().find(|buffer| buffer.number == number).cloned()
     }
 
     /// Ends it, and everything of it.
     pub(super) fn end(&self) {
         self.ended.cancel();
-        self.news.finish();
+        for request in lock(&self.running).values() {
+            request.set();
+        }
+        self.notifications.finish();
     }
 }
 
-/// Somebody uses the session.
+/// A use of the session.
 pub(super) struct InUse(Arc<Session>);
 
 impl Drop for InUse {
@@ -194,14 +206,14 @@ impl Drop for InUse {
     }
 }
 
-/// A request under way.
-pub(super) struct UnderWay {
+/// A request in flight.
+pub(super) struct InFlightRequest {
     in_use: InUse,
     id: Box<str>,
-    pub(super) cancelled: CancellationToken,
+    pub(super) cancelled: Arc<Flag>,
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         lock(&self.in_use.0.running).remove(&self.id);
     }

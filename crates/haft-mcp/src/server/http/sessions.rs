@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::HttpOptions;
+use super::EndpointOptions;
 use super::session::Session;
 use crate::budget::KeptBytes;
 use crate::server::Change;
-use crate::server::desk::Client;
+use crate::server::dispatch::Client;
 
 /// The random part of a session's id.
 const ID_BYTES: usize = 16;
@@ -28,7 +28,7 @@ pub(super) struct Sessions {
 pub(super) struct NoRoom(pub(super) String);
 
 impl Sessions {
-    pub(super) fn new(options: &HttpOptions) -> Self {
+    pub(super) fn new(options: &EndpointOptions) -> Self {
         Self {
             open: Mutex::default(),
             max: options.sessions_max.max(1),
@@ -41,8 +41,8 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// Opens a session. Where there is no room, the one goes that was idle for the longest time: of the
-    /// same client if it has more than half of all, else of anybody.
+    /// Opens a session. If all are taken, the session that was idle for the longest time is closed: of the same
+    /// client if it has more than half of all, otherwise of any client.
     pub(super) fn open(&self, client: Arc<Client>) -> Result<Arc<Session>, NoRoom> {
         let mut bytes = [0; ID_BYTES];
         getrandom::fill(&mut bytes)
@@ -75,7 +75,7 @@ impl Sessions {
         let candidates = open.values().filter(|it| !has_most || is_own(it));
         let idle = candidates.filter_map(|it| Some((it.idle_since()?, it)));
         let most = idle.min_by_key(|(since, _)| *since).map(|(_, it)| it.id.clone());
-        // Where all are in use, whoever has more than half of them gives one to another client.
+        // If all are in use, a client with more than half of them gives one to another client.
         let taken = || {
             let (greedy, count) = Self::greediest(open)?;
             let gives = count > self.max / 2 && greedy != new.client.facts.principal;
@@ -108,13 +108,13 @@ impl Sessions {
         session.end();
     }
 
-    pub(super) fn announce(&self, news: &[Change]) {
+    pub(super) fn announce(&self, changes_seen: &[Change]) {
         for session in self.all() {
-            session.announce(news);
+            session.announce(changes_seen);
         }
     }
 
-    /// Ends the sessions that nobody used for long enough.
+    /// Ends the sessions that were unused for long enough.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         for session in self.all() {

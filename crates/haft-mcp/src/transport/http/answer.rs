@@ -9,11 +9,11 @@ use crate::budget::Charge;
 use crate::error::{Failure, TransportError};
 use crate::http_client::Response;
 
-/// How long a stream may stay open behind its answer before its connection is given up.
+/// Longest time that a stream may stay open behind its answer before its connection is given up.
 const TAIL_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl Shared {
-    /// Puts everything that comes back for the request `id` into the inbox.
+    /// Puts everything that comes back for the request `id` into the router.
     pub(super) async fn answer(
         self: &Arc<Self>,
         id: u64,
@@ -26,9 +26,9 @@ impl Shared {
         let kind = response.headers().get(http::header::CONTENT_TYPE).cloned();
         let (mut body, _charge) = self.body(response).await?;
         if is_json || kind.is_none() {
-            body = self.inbox.accept(Some(id), body).await;
+            body = self.router.accept(Some(id), body).await;
         }
-        if !self.inbox.awaits(id) {
+        if !self.router.awaits(id) {
             return Ok(());
         }
         let shown = &self.endpoint.shown;
@@ -46,16 +46,16 @@ impl Shared {
 
     /// A whole body, up to the size of a message.
     async fn body(&self, mut response: Response) -> Result<(Vec<u8>, Charge), TransportError> {
-        let max = self.inbox.limits().message_bytes_max;
+        let max = self.router.limits().message_bytes_max;
         let length = response.content_length().unwrap_or_default();
         if length > max as u64 {
-            return Err(self.inbox.too_long());
+            return Err(self.router.too_long());
         }
-        let mut charge = self.inbox.charge();
+        let mut charge = self.router.charge();
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         while let Some(chunk) = self.endpoint.chunk(&mut response, BodyKind::Answer).await? {
             if body.len() + chunk.len() > max {
-                return Err(self.inbox.too_long());
+                return Err(self.router.too_long());
             }
             charge.cover(body.len() + chunk.len())?;
             body.extend_from_slice(&chunk);
@@ -68,13 +68,13 @@ impl Shared {
         id: u64,
         response: Response,
     ) -> Result<(), TransportError> {
-        let events = Events::new(response, &self.inbox);
+        let events = Events::new(response, &self.router);
         let mut tail = Tail { shared: self, id, events: Some(events) };
         let ended = loop {
             let Some(events) = &mut tail.events else { return Ok(()) };
-            match events.next(&self.endpoint, &self.inbox).await {
+            match events.next(&self.endpoint, &self.router).await {
                 Ok(Some(event)) if event.is_message() => {
-                    self.inbox.accept(Some(id), event.data).await;
+                    self.router.accept(Some(id), event.data).await;
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break None,
@@ -82,7 +82,7 @@ impl Shared {
             }
         };
         let Some(events) = tail.events.take() else { return Ok(()) };
-        if !self.inbox.awaits(id) {
+        if !self.router.awaits(id) {
             return Ok(());
         }
         let can_resume = !self.is_modern()
@@ -100,8 +100,8 @@ impl Shared {
     }
 }
 
-/// The rest of a stream whose answer came. Whoever waited goes on at once; a stream that is read
-/// to its end leaves a connection which the next request can use.
+/// The rest of a stream whose answer came. The caller continues at once; a stream that is read to its end leaves a
+/// connection which the next request can use.
 struct Tail<'a> {
     shared: &'a Arc<Shared>,
     id: u64,
@@ -111,17 +111,17 @@ struct Tail<'a> {
 impl Drop for Tail<'_> {
     fn drop(&mut self) {
         let Some(mut events) = self.events.take() else { return };
-        // Nobody waits any more: closing is what says so.
-        let is_answered = !self.shared.inbox.awaits(self.id);
+        // The caller is gone: closing the stream cancels the request.
+        let is_answered = !self.shared.router.awaits(self.id);
         if !is_answered || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let shared = Arc::clone(self.shared);
-        self.shared.inbox.spawn(async move {
+        self.shared.router.spawn(async move {
             let reading = async {
-                while let Ok(Some(event)) = events.next(&shared.endpoint, &shared.inbox).await {
+                while let Ok(Some(event)) = events.next(&shared.endpoint, &shared.router).await {
                     if event.is_message() {
-                        shared.inbox.accept(None, event.data).await;
+                        shared.router.accept(None, event.data).await;
                     }
                 }
             };

@@ -13,16 +13,16 @@ use crate::error::{Failure, TransportError};
 use crate::http_client::{HttpClient, HttpClientOptions, Response};
 use crate::oauth::{AuthError, Authorizer};
 
-/// How many redirects one request may take.
+/// Largest number of redirects of one request.
 const REDIRECTS_MAX: usize = 5;
-/// How often one request may be sent again with a better token.
+/// Largest number of retries with a new token.
 const TOKENS_MAX: usize = 2;
-/// Many servers close a connection that idles for five seconds; using one at that very moment
-/// fails, and nobody knows whether the message arrived.
+/// Many servers close a connection that idles for five seconds; using one at that very time fails, and the outcome of
+/// the message is unknown.
 const IDLE_MAX: Duration = Duration::from_secs(4);
-/// How many idle connections to keep.
+/// Largest number of idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 64;
-/// How much of a refusal is read.
+/// Largest part of a refusal that is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 /// Where a server is and how to talk to it.
@@ -34,13 +34,13 @@ pub struct HttpOptions {
     pub shown: String,
     /// Sent with every request.
     pub headers: Vec<(String, String)>,
-    /// How long connecting may take.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long the server may take to begin its answer, and how long a body may be silent.
+    /// Time limit for the first byte of a response, and for silence within a body.
     pub timeout: Duration,
-    /// How long a stream of events may be silent.
+    /// Time limit for silence of an event stream.
     pub sse_read_timeout: Duration,
-    /// Whether to end the session on closing. HTTP+SSE has none to end.
+    /// True if to end the session on closing. HTTP+SSE has none to end.
     pub terminate_on_close: bool,
     /// Where tokens come from.
     pub authorizer: Option<Arc<dyn Authorizer>>,
@@ -57,11 +57,11 @@ pub(crate) struct Endpoint {
     pub(crate) timeout: Duration,
     pub(crate) sse_read_timeout: Duration,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// Kept only to be found in what the server says, and hidden there.
+    /// Kept only to be found in the server's messages, and redacted there.
     last_token: Arc<Mutex<Option<HeaderValue>>>,
 }
 
-/// A response that is no success, with the beginning of its body.
+/// An unsuccessful response, with the beginning of its body.
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     headers: HeaderMap,
@@ -81,7 +81,7 @@ impl Endpoint {
             authorizer,
         } = options;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            let message = format!("`{shown}` is no address for HTTP");
+            let message = format!("`{shown}` is not an address for HTTP");
             return Err(TransportError::unsent(Failure::NotFound, message));
         }
         let headers = headers::configured(&headers, &mut url)?;
@@ -95,8 +95,8 @@ impl Endpoint {
         Ok(Self { client, url, shown, headers, timeout, sse_read_timeout, authorizer, last_token })
     }
 
-    /// Sends a request and waits up to `limit` for the beginning of its response. `headers` are all
-    /// of them but the token. What is no success comes back too, as the response it is.
+    /// Sends a request and waits up to `limit` for the beginning of its response. `headers` are all of them but the
+    /// token. An unsuccessful response is returned as well.
     pub(crate) async fn send(
         &self,
         method: &Method,
@@ -154,7 +154,7 @@ impl Endpoint {
         }
     }
 
-    /// Reads what a server says about a refusal, as far as it is worth reading.
+    /// Reads the server's explanation of a refusal, up to a limit.
     pub(crate) async fn refusal(&self, mut response: Response) -> Refusal {
         let status = response.status();
         let headers = std::mem::take(response.headers_mut());
@@ -178,7 +178,7 @@ impl Endpoint {
         TransportError { message: self.without_secrets(error.message), ..error }
     }
 
-    /// Reads a body that nobody needs to its end, so that the connection can be used again.
+    /// Reads an unneeded body to its end, so that the connection can be reused.
     pub(crate) async fn drain(&self, response: Response) {
         let _ = self.refusal(response).await;
     }
@@ -259,7 +259,7 @@ impl Endpoint {
         };
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let Some(to) = location.and_then(|location| from.join(location).ok()) else {
-            return refuse("but does not say where to".to_owned());
+            return refuse("but gives no address".to_owned());
         };
         if to.origin() != from.origin() {
             let (from, to) = (origin(from), origin(&to));

@@ -5,7 +5,7 @@ use super::endpoint::BodyKind;
 use crate::budget::{Charge, FREE_BYTES};
 use crate::error::TransportError;
 use crate::http_client::Response;
-use crate::inbox::Inbox;
+use crate::message_router::MessageRouter;
 use crate::transport::event_stream::{Event, EventStream, Excess};
 
 /// A stream that is being read.
@@ -16,24 +16,24 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) fn new(response: Response, inbox: &Inbox) -> Self {
-        let limits = inbox.limits();
+    pub(crate) fn new(response: Response, router: &MessageRouter) -> Self {
+        let limits = router.limits();
         let stream = EventStream::new(limits.message_bytes_max, limits.noise_bytes_max);
-        Self { response, stream, charge: inbox.charge() }
+        Self { response, stream, charge: router.charge() }
     }
 
     /// The next event; nothing at the end of the stream. Given up while it waits, nothing is lost.
     pub(crate) async fn next(
         &mut self,
         endpoint: &Endpoint,
-        inbox: &Inbox,
+        router: &MessageRouter,
     ) -> Result<Option<Event>, TransportError> {
         loop {
             match self.stream.next() {
                 Ok(Some(event)) => return Ok(Some(event)),
                 Ok(None) => self.cover()?,
-                Err(Excess::Message) => return Err(inbox.too_long()),
-                Err(Excess::Noise) => return Err(inbox.too_noisy()),
+                Err(Excess::Message) => return Err(router.too_long()),
+                Err(Excess::Noise) => return Err(router.too_noisy()),
             }
             match endpoint.chunk(&mut self.response, BodyKind::Stream).await? {
                 Some(chunk) => self.stream.push(&chunk),
@@ -54,7 +54,7 @@ impl Events {
 }
 
 impl Event {
-    /// Whether its data is a message of the protocol.
+    /// Returns true if its data is a message of the protocol.
     pub(crate) fn is_message(&self) -> bool {
         self.name.is_empty() || self.name == "message"
     }

@@ -1,4 +1,4 @@
-//! What went wrong on the way to a server, said so that somebody can act on it.
+//! Errors on the way to a server, worded so that the reader can act on them.
 
 use std::error::Error as _;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use super::retry_after;
 use crate::error::{Failure, Sent, TransportError};
 use crate::http_client::HttpError;
 
-/// How much of a server's own words goes into an error.
+/// Largest excerpt of a server's message in an error.
 const EXCERPT_CHARS_MAX: usize = 200;
 
 /// A request that got no response, or a response that broke off.
@@ -46,7 +46,7 @@ pub(crate) fn silent_stream(shown: &str, after: Duration) -> TransportError {
     TransportError::after_sending(Failure::StreamTimeout, message)
 }
 
-/// A status that is no success. `excerpt` is what the server says about it.
+/// An unsuccessful status. `excerpt` is the server's explanation.
 pub(super) fn of_status(
     status: StatusCode,
     headers: &HeaderMap,
@@ -72,8 +72,8 @@ pub(super) fn of_status(
         code @ (400 | 404 | 405 | 406 | 410 | 411 | 413 | 414 | 415 | 421 | 426 | 429 | 431) => {
             (Failure::Status(code), Sent::No)
         }
-        // A server that cannot take the request now refuses it before it begins: the status is the whole answer, and no
-        // event of a response came before it. A proxy in front says the same if it reached no server.
+        // A server that cannot take the request now refuses it before it begins: the status is the whole answer, and
+        // no event of a response came before it. A proxy in front answers the same if it reached no server.
         503 => (Failure::Status(503), Sent::No),
         code => (Failure::Status(code), Sent::Maybe),
     };
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_says_whether_the_server_can_have_acted() {
+    fn a_status_shows_whether_the_server_can_have_acted() {
         let of = |code: u16, retry: Option<&'static str>| {
             let mut headers = HeaderMap::new();
             if let Some(retry) = retry {

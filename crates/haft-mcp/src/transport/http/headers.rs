@@ -52,8 +52,8 @@ pub(crate) fn configured(
 }
 
 /// Adds what the modern era wants to see of a message without reading its body.
-pub(super) fn mirror(message: &Outgoing, headers: &mut HeaderMap) {
-    let Outgoing { kind: _, method, name, mirrored, trace: _, body: _ } = message;
+pub(super) fn add_message_headers(message: &Outgoing, headers: &mut HeaderMap) {
+    let Outgoing { kind: _, method, name, param_headers, trace: _, body: _ } = message;
     if let Ok(method) = HeaderValue::from_str(method)
         && !method.is_empty()
     {
@@ -62,7 +62,7 @@ pub(super) fn mirror(message: &Outgoing, headers: &mut HeaderMap) {
     if let Some(name) = name {
         headers.insert(NAME, encoded(name));
     }
-    for (name, value) in mirrored {
+    for (name, value) in param_headers {
         if let Ok(name) = HeaderName::try_from(format!("{PARAM_PREFIX}{name}")) {
             headers.insert(name, encoded(value));
         }
@@ -79,7 +79,7 @@ pub(crate) fn trace(message: &Outgoing, headers: &mut HeaderMap) {
     }
 }
 
-/// A text as a header's value: as it is where that survives the way, else `=?base64?...?=`.
+/// A string as a header value: unmodified if the characters are allowed, otherwise `=?base64?...?=`.
 fn encoded(text: &str) -> HeaderValue {
     let is_padded = text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']);
     let is_sentinel = text.starts_with("=?base64?") && text.ends_with("?=");

@@ -15,22 +15,21 @@ use crate::http_client::Response;
 /// let it cause requests without end.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How long the handshake waits for the background stream. Some servers answer only when they have
-/// something to say.
+/// Time that the handshake waits for the background stream. Some servers answer only with the first event.
 const OPEN_WAIT_MAX: Duration = Duration::from_millis(200);
-/// How often in a row the rest of an answer is asked for in vain.
+/// Largest number of failed attempts in a row to resume an answer.
 const RESUMES_MAX: u32 = 5;
-/// How often a server may cut one answer altogether.
+/// Largest number of times that a server may cut one answer.
 const CUTS_MAX: u32 = 1_000;
 
 /// Where a stream broke off.
 #[derive(Default)]
-struct Place {
+struct StreamPosition {
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
-impl Place {
+impl StreamPosition {
     fn note(&mut self, events: &Events) {
         if let Some(id) = events.stream.last_id() {
             self.last_id = Some(id.to_owned());
@@ -60,7 +59,7 @@ impl Pause {
 impl Shared {
     /// Starts the background stream, once. It lives as long as the connection.
     ///
-    /// Returns when the server has answered, so that what it sends by itself from now on is heard.
+    /// Returns when the server has answered, so that what it sends by itself from now on is received.
     pub(super) async fn listen(self: &Arc<Self>) {
         {
             let mut state = self.state();
@@ -71,42 +70,44 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         let (open, opened) = oneshot::channel();
-        self.inbox.spawn(async move { shared.keep_listening(open).await });
+        self.router.spawn(async move { shared.keep_listening(open).await });
         let _ = tokio::time::timeout(OPEN_WAIT_MAX, opened).await;
     }
 
     /// Drops `open` when the first answer is there.
     async fn keep_listening(&self, open: oneshot::Sender<()>) {
         let mut open = Some(open);
-        let mut place = Place::default();
+        let mut position = StreamPosition::default();
         let mut pause = Pause::default();
         let mut was_offered = false;
         loop {
             let began = Instant::now();
             let wish;
-            let answer = self.events_from(&place).await;
+            let answer = self.events_from(&position).await;
             open.take();
             match answer {
                 Ok(events) => {
                     was_offered = true;
-                    let heard = self.take_in_all(events, None, &mut place).await;
-                    if heard > 0 || began.elapsed() > PAUSE_MAX {
+                    let received = self.take_in_all(events, None, &mut position).await;
+                    if received > 0 || began.elapsed() > PAUSE_MAX {
                         pause = Pause::default();
                     }
-                    // A server that closes its streams on purpose says when to come back.
-                    wish = place.retry;
+                    // A server that closes its streams on purpose sends a reconnect delay.
+                    wish = position.retry;
                 }
                 // A server that knew the stream and does not know it now has forgotten the session.
                 Err(error) if error.kind == Failure::Status(404) && was_offered => {
                     let shown = &self.endpoint.shown;
                     let message = format!("`{shown}` does not know the session any more");
                     let expired = TransportError::unsent(Failure::SessionExpired, message);
-                    return self.inbox.end(&expired);
+                    return self.router.end(&expired);
                 }
                 // The server has no such stream, which it need not have.
                 Err(error) if !error.is_transient() => {
                     if error.kind != Failure::Status(405) {
-                        self.inbox.handler().trouble(&format!("no background stream: {error}"));
+                        self.router
+                            .handler()
+                            .report_anomaly(&format!("no background stream: {error}"));
                     }
                     return;
                 }
@@ -118,22 +119,22 @@ impl Shared {
 
     /// Asks for the rest of an answer until it is there.
     pub(super) async fn resume(&self, id: u64, events: Events) -> Result<(), TransportError> {
-        let mut place = Place::default();
-        place.note(&events);
+        let mut position = StreamPosition::default();
+        position.note(&events);
         drop(events);
         let mut in_vain = 0;
         let mut why = None;
         let mut pause = Pause::default();
         for _ in 0..CUTS_MAX {
-            tokio::time::sleep(pause.next(place.retry)).await;
-            match self.events_from(&place).await {
+            tokio::time::sleep(pause.next(position.retry)).await;
+            match self.events_from(&position).await {
                 Ok(events) => {
-                    let heard = self.take_in_all(events, Some(id), &mut place).await;
-                    if !self.inbox.awaits(id) {
+                    let received = self.take_in_all(events, Some(id), &mut position).await;
+                    if !self.router.awaits(id) {
                         return Ok(());
                     }
                     in_vain += 1;
-                    if heard > 0 {
+                    if received > 0 {
                         in_vain = 0;
                         pause = Pause::default();
                     }
@@ -155,13 +156,13 @@ impl Shared {
         let why = why.map_or_else(|| "the rest never came".to_owned(), |error| error.message);
         Err(TransportError::after_sending(
             Failure::Closed,
-            format!("`{shown}` ended the exchange without an answer, and could not go on: {why}"),
+            format!("`{shown}` ended the exchange without an answer, and could not resume: {why}"),
         ))
     }
 
-    async fn events_from(&self, place: &Place) -> Result<Events, TransportError> {
+    async fn events_from(&self, position: &StreamPosition) -> Result<Events, TransportError> {
         let endpoint = &self.endpoint;
-        let headers = self.headers_for_events(place.last_id.as_deref());
+        let headers = self.headers_for_events(position.last_id.as_deref());
         // Some servers begin their response with the first event.
         let limit = endpoint.sse_read_timeout;
         let response = endpoint.send(&Method::GET, &endpoint.url, headers, None, limit).await?;
@@ -177,7 +178,7 @@ impl Shared {
             let message = format!("`{}` answered without a stream of events", self.endpoint.shown);
             return Err(TransportError::unsent(Failure::Protocol, message));
         }
-        Ok(Events::new(response, &self.inbox))
+        Ok(Events::new(response, &self.router))
     }
 
     /// Reads a stream to its end, or until the answer to `awaited` came. Counts the messages.
@@ -185,19 +186,19 @@ impl Shared {
         &self,
         mut events: Events,
         awaited: Option<u64>,
-        place: &mut Place,
+        position: &mut StreamPosition,
     ) -> usize {
-        let mut heard = 0;
-        while let Ok(Some(event)) = events.next(&self.endpoint, &self.inbox).await {
+        let mut received = 0;
+        while let Ok(Some(event)) = events.next(&self.endpoint, &self.router).await {
             if event.is_message() {
-                self.inbox.accept(None, event.data).await;
-                heard += 1;
+                self.router.accept(None, event.data).await;
+                received += 1;
             }
-            if awaited.is_some_and(|id| !self.inbox.awaits(id)) {
+            if awaited.is_some_and(|id| !self.router.awaits(id)) {
                 break;
             }
         }
-        place.note(&events);
-        heard
+        position.note(&events);
+        received
     }
 }

@@ -20,7 +20,7 @@ use super::{Connector, Era, Outgoing, Transport};
 use crate::error::TransportError;
 use crate::handler::BoxFuture;
 use crate::http_client::Response;
-use crate::inbox::Inbox;
+use crate::message_router::MessageRouter;
 
 pub use endpoint::HttpOptions;
 pub(super) use endpoint::{Endpoint, origin};
@@ -35,7 +35,7 @@ pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENT_STREAM: HeaderValue =
     HeaderValue::from_static("application/json, text/event-stream");
-/// How long saying goodbye may take.
+/// Time limit for ending the session.
 const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Connects to servers that speak streamable HTTP. Connections to the server are shared by
@@ -54,14 +54,17 @@ impl HttpConnector {
 }
 
 impl Connector for HttpConnector {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
         Box::pin(async move {
             let endpoint = self.endpoint.clone();
             let mut headers = endpoint.headers.clone();
             headers.insert(ACCEPT, JSON_OR_EVENT_STREAM);
             headers.insert(CONTENT_TYPE, JSON);
             let state = State { headers, era: None, listening: false };
-            let shared = Arc::new(Shared { endpoint, inbox, state: Mutex::new(state) });
+            let shared = Arc::new(Shared { endpoint, router, state: Mutex::new(state) });
             let terminate_on_close = self.terminate_on_close;
             Ok(Arc::new(Http { shared, terminate_on_close }) as Arc<dyn Transport>)
         })
@@ -74,14 +77,14 @@ struct Http {
     terminate_on_close: bool,
 }
 
-/// What exchanges and the background stream have in common.
+/// Shared state of exchanges and the background stream.
 struct Shared {
     endpoint: Endpoint,
-    inbox: Inbox,
+    router: MessageRouter,
     state: Mutex<State>,
 }
 
-/// What the handshake found out.
+/// Results of the handshake.
 struct State {
     /// Every header of a POST, except those of its own message.
     headers: HeaderMap,
@@ -92,7 +95,7 @@ struct State {
 
 impl Http {
     async fn exchange(&self, message: &Outgoing) -> Result<(), TransportError> {
-        let Shared { endpoint, inbox: _, state: _ } = &*self.shared;
+        let Shared { endpoint, router: _, state: _ } = &*self.shared;
         let headers = self.shared.headers_for(message);
         let response = endpoint
             .send(&Method::POST, &endpoint.url, headers, Some(&message.body), endpoint.timeout)
@@ -149,7 +152,7 @@ impl Transport for Http {
             let endpoint = &self.shared.endpoint;
             let limit = endpoint.timeout.min(GOODBYE_WAIT_MAX);
             let goodbye = endpoint.send(&Method::DELETE, &endpoint.url, headers, None, limit);
-            // A server that is gone, or does not end sessions, has nothing left to be told.
+            // A server that is gone, or does not end sessions, needs no notification.
             let _ = tokio::time::timeout(limit, goodbye).await;
         })
     }
@@ -172,7 +175,7 @@ impl Shared {
         let state = self.state();
         let mut headers = state.headers.clone();
         if state.era == Some(Era::Modern) {
-            headers::mirror(message, &mut headers);
+            headers::add_message_headers(message, &mut headers);
         }
         headers::trace(message, &mut headers);
         headers

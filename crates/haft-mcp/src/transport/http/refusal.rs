@@ -1,4 +1,4 @@
-//! What a response that is no success means to the request it answers.
+//! The meaning of an unsuccessful response for its request.
 
 use haft_bounds::json::{Budget, NODES_MAX};
 
@@ -12,8 +12,7 @@ use crate::wire::{self, Incoming};
 const SESSION_NOT_FOUND: i64 = -32001;
 
 impl Shared {
-    /// Ends the exchange of `message`: with the server's own error where it sent one, else with
-    /// the status.
+    /// Ends the exchange of `message`: with the server's own error if it sent one, otherwise with the status.
     pub(super) async fn refused(
         &self,
         message: &Outgoing,
@@ -21,7 +20,7 @@ impl Shared {
     ) -> Result<(), TransportError> {
         let refusal = self.endpoint.refusal(response).await;
         let status = refusal.status.as_u16();
-        // These are about the caller or the moment, whatever the body says.
+        // These concern the caller or the current load, regardless of the body.
         let is_plain = matches!(status, 401 | 403 | 429 | 503);
         let error = if is_plain { None } else { rpc_error(&refusal.body) };
         let (is_ours, error) = match error {
@@ -42,7 +41,7 @@ impl Shared {
         }
         match (message.awaited(), error) {
             (Some(id), Some(error)) if is_ours || refusal.status.is_client_error() => {
-                self.inbox.fail(id, error);
+                self.router.fail(id, error);
                 Ok(())
             }
             _ => Err(self.endpoint.refused(&refusal)),
@@ -50,14 +49,14 @@ impl Shared {
     }
 }
 
-/// Whether a refusal means that the session is gone: 404 by the specification; some servers say it
-/// with 400 and words.
+/// Returns true if a refusal means that the session is gone: 404 by the specification; some servers send 400 and a
+/// message.
 fn is_expiry(status: u16, error: Option<&RpcError>) -> bool {
     status == 404 || (status == 400 && error.is_some_and(mentions_session))
 }
 
-/// Whether an error that answers the request itself reports a lost session. Others with 404 (an unknown method, a
-/// missing resource) are the answer.
+/// Returns true if an error that answers the request itself reports a lost session. Others with 404 (an unknown
+/// method, a missing resource) are the answer.
 fn names_lost_session(error: &RpcError) -> bool {
     error.code == SESSION_NOT_FOUND || mentions_session(error)
 }

@@ -1,4 +1,4 @@
-//! How long a server asks to be left alone.
+//! The server's `Retry-After`.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use http::header::{HeaderMap, RETRY_AFTER};
 /// A server may not put us off for longer than this.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
-/// What `Retry-After` says: seconds or a date, never more than [`RETRY_AFTER_MAX`].
+/// Reads `Retry-After`: seconds or a date, never more than [`RETRY_AFTER_MAX`].
 pub(crate) fn read(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -22,14 +22,14 @@ use crate::oauth::AuthError;
 use crate::transport::http::{configured_headers, retry_after};
 
 const SUBPROTOCOL: &str = "mcp";
-/// How often a refusal is answered with another token.
+/// Largest number of retries with another token.
 const TOKENS_MAX: usize = 2;
 
 /// Asks for a WebSocket until there is one, or a reason why not.
 pub(super) async fn upgrade(connector: &WebSocketConnector) -> Result<Upgraded, TransportError> {
     let shown = &connector.shown;
     let mut url = http_url(&connector.url).ok_or_else(|| {
-        let message = format!("`{shown}` is no WebSocket address: it must begin with ws or wss");
+        let message = format!("`{shown}` is not a WebSocket address: it must begin with ws or wss");
         TransportError::unsent(Failure::NotFound, message)
     })?;
     let headers = configured_headers(&connector.headers, &mut url)?;
@@ -100,7 +100,7 @@ fn bearer(shown: &str, token: &str) -> Result<HeaderValue, TransportError> {
     Ok(value)
 }
 
-/// Whether the authorizer has something better after a refusal.
+/// Returns true if the authorizer has something better after a refusal.
 async fn has_new_token(
     connector: &WebSocketConnector,
     response: &Response,
@@ -118,7 +118,7 @@ async fn has_new_token(
     renewed.map_err(|error| no_token(&connector.shown, &error))
 }
 
-/// What is wrong with an answer that agrees.
+/// The problem with a positive answer, if any.
 fn check(headers: &HeaderMap, key: &str) -> Result<(), String> {
     let is_websocket = text(headers, UPGRADE.as_str())
         .is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"));
@@ -129,7 +129,7 @@ fn check(headers: &HeaderMap, key: &str) -> Result<(), String> {
         return Err("its `sec-websocket-accept` does not fit the key".into());
     }
     if headers.contains_key(SEC_WEBSOCKET_EXTENSIONS) {
-        return Err("it uses an extension nobody asked for".into());
+        return Err("it uses an extension that was not requested".into());
     }
     match text(headers, SEC_WEBSOCKET_PROTOCOL.as_str()) {
         None | Some("" | SUBPROTOCOL) => Ok(()),

@@ -1,7 +1,7 @@
 //! Messages as frames of a WebSocket: both sides may speak at any time over one connection.
 
+mod counting_stream;
 mod handshake;
-mod heard;
 mod link;
 
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{Connector, Outgoing, Transport};
-use crate::Inbox;
+use crate::MessageRouter;
 use crate::error::{Failure, Sent, TransportError};
 use crate::handler::BoxFuture;
 use crate::oauth::Authorizer;
 
-/// How long a server may take to answer our goodbye.
+/// Time limit for the server's close frame.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Opens a WebSocket. Has no `Debug`, because headers and URL may hold secrets.
@@ -32,18 +32,21 @@ pub struct WebSocketConnector {
     pub shown: String,
     /// Headers of the handshake. Those that make it a WebSocket handshake cannot be replaced.
     pub headers: Vec<(String, String)>,
-    /// How long connecting may take, from the name lookup to the server's agreement.
+    /// Time limit for connecting, from the name lookup to the server's agreement.
     pub connect_timeout: Duration,
-    /// How often the server is asked for a sign of life.
+    /// Interval between pings.
     pub ping_every: Duration,
-    /// How long it may take to give one.
+    /// Time limit for the pong.
     pub pong_wait: Duration,
     /// Where tokens come from.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 impl Connector for WebSocketConnector {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
         Box::pin(async move {
             let wait = self.connect_timeout;
             let stream = tokio::time::timeout(wait, handshake::upgrade(self)).await;
@@ -52,7 +55,7 @@ impl Connector for WebSocketConnector {
                 TransportError::unsent(Failure::Timeout, message)
             })??;
             let transport: Arc<dyn Transport> =
-                Arc::new(link::start(stream, &inbox, self.ping_every, self.pong_wait).await);
+                Arc::new(link::start(stream, &router, self.ping_every, self.pong_wait).await);
             Ok(transport)
         })
     }
@@ -60,11 +63,11 @@ impl Connector for WebSocketConnector {
 
 /// An open WebSocket.
 struct WebSocket {
-    /// To the one task that writes. Room for one: whoever has more to say waits until the server
-    /// reads. What is in there goes out whole, even if its sender gives up.
+    /// To the one task that writes. Capacity one: a second sender waits until the server reads. A queued message goes
+    /// out whole, even if its sender gives up.
     outgoing: mpsc::Sender<Message>,
-    inbox: Inbox,
-    /// We said goodbye, so the end of the connection is no failure.
+    router: MessageRouter,
+    /// A close frame was sent, so the end of the connection is not a failure.
     is_closing: Arc<AtomicBool>,
     /// Nothing more comes from the server.
     read_to_end: CancellationToken,
@@ -74,7 +77,7 @@ impl Transport for WebSocket {
     fn deliver<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), TransportError>> {
         Box::pin(async move {
             let sent = self.outgoing.send(Message::text(message.body.clone())).await;
-            sent.map_err(|_| match self.inbox.ended() {
+            sent.map_err(|_| match self.router.ended() {
                 Some(reason) => TransportError { sent: Sent::No, ..reason },
                 None => TransportError::unsent(
                     Failure::Closed,

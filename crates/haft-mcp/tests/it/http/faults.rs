@@ -97,7 +97,7 @@ async fn a_broken_answer_fails_its_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_page_for_people_is_no_answer() {
+async fn a_page_for_people_is_not_an_answer() {
     let html = json!({"Content-Type": "text/html"});
     let page = json!({"answer": {"status": 200, "headers": html, "body": "<h1>Hello</h1>"}});
     let server = faulty(&page);
@@ -108,7 +108,7 @@ async fn a_page_for_people_is_no_answer() {
 }
 
 #[tokio::test]
-async fn nobody_there_and_no_such_name_say_so() {
+async fn a_refused_port_and_an_unknown_name_are_reported() {
     let gone = {
         let server = Server::start(Transport::Http, json!({}));
         server.url().to_owned()

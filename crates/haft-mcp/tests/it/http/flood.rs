@@ -5,8 +5,8 @@ use testkit::Flood;
 
 use crate::support::{http, options, unconnected};
 
-/// What a server can send before it notices that the client closed the connection: the buffers of the system. Without
-/// a limit it is gigabytes, until the time limit.
+/// Bytes that a server can send before it notices that the client closed the connection: the buffers of the system.
+/// Without a limit it is gigabytes, until the time limit.
 const SENT_BYTES_MAX: u64 = 64 << 20;
 
 /// hyper reads interim responses in one loop, which keeps a worker from everything else.

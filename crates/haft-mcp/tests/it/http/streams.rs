@@ -1,4 +1,4 @@
-//! Sessions and streams of the legacy era, and requests that nobody waits for any more.
+//! Sessions and streams of the legacy era, and requests whose caller is gone.
 
 use haft_mcp::client::Protocol;
 use haft_mcp::{Client, ClientOptions, Failure, Sent};
@@ -7,10 +7,10 @@ use testkit::fixture::{Fixture, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::support::{Heard, Server, call, connect, eventually, failed, http};
+use crate::support::{RecordingHandler, Server, call, connect, eventually, failed, http};
 
 #[tokio::test]
-async fn an_expired_session_is_told_apart_and_nothing_was_done() {
+async fn an_expired_session_is_distinguished_and_nothing_was_done() {
     let server = Server::http(json!({"http": {"expire_session_at_call": 1}}));
     let client = connect(&http(server.url()), Protocol::Legacy).await;
     let error = failed(&client, "text").await;
@@ -33,33 +33,33 @@ async fn an_answer_whose_stream_broke_off_is_resumed() {
 #[tokio::test]
 async fn what_the_server_sends_by_itself_comes_over_the_background_stream() {
     let server = Server::http(json!({"http": {"answer": "json"}}));
-    let (handler, mut heard) = Heard::pair();
+    let (handler, mut received) = RecordingHandler::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&http(server.url()), None, handler, options).await.unwrap();
     call(&client, "add_tool", json!({"name": "another"})).await.unwrap();
-    assert_eq!(heard.recv().await.unwrap(), "notifications/tools/list_changed");
+    assert_eq!(received.recv().await.unwrap(), "notifications/tools/list_changed");
     // The server asks over that stream too, and the answer is a POST of its own.
     let sampled = call(&client, "sample", json!({"message": "?"})).await.unwrap();
     assert!(sampled.to_string().contains("sampled"), "{sampled}");
     client.close().await;
 }
 
-/// Nobody has to call to find out that the server was started anew.
+/// A restart of the server is detected without a call.
 #[tokio::test]
 async fn a_server_that_forgot_the_session_ends_the_connection() {
     let mut server = Server::http(json!({}));
-    let (handler, mut heard) = Heard::pair();
+    let (handler, mut received) = RecordingHandler::pair();
     let options = ClientOptions { protocol: Protocol::Legacy, ..ClientOptions::default() };
     let client = Client::connect(&http(server.url()), None, handler, options).await.unwrap();
     let port = server.running.port();
     server.running.kill();
     let _anew = Fixture::serve_at(Transport::Http, &json!({}), port);
-    let ended = heard.recv().await.unwrap();
+    let ended = received.recv().await.unwrap();
     assert_eq!(ended, "ended: `the server` does not know the session any more");
     assert_eq!(client.ended().unwrap().kind, Failure::SessionExpired);
 }
 
-/// How far apart the server's GETs are, in milliseconds.
+/// Intervals between the GETs at the server, in milliseconds.
 fn gaps(server: &Server) -> Vec<u64> {
     let at: Vec<u64> =
         server.requests("GET").iter().map(|get| get["at_ms"].as_u64().unwrap()).collect();

@@ -73,5 +73,5 @@ async fn a_line_without_memory_fails_its_request_alone() {
     assert!(waited.is_ok(), "the answer is held: {taken:?}");
     answer_bytes.release();
     assert_eq!(taken.load(Ordering::SeqCst), 0);
-    assert!(session.inbox().ended().is_none());
+    assert!(session.router().ended().is_none());
 }

@@ -1,4 +1,4 @@
-//! How long a request may take, and what happens when it takes longer or is dropped.
+//! Time limits of a request, and the effects of exceeding or dropping it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn options(timeout: u64, timeout_max: Option<u64>) -> RequestOptions {
     }
 }
 
-/// Reports progress of the first request every eight seconds, as often as `steps` says.
+/// Reports progress of the first request every eight seconds, `steps` times.
 async fn progress(server: &mut Server, steps: u64) {
     for step in 1..=steps {
         tokio::time::sleep(Duration::from_secs(8)).await;
@@ -27,9 +27,9 @@ async fn progress(server: &mut Server, steps: u64) {
     }
 }
 
-/// Proves S3-KE-3: a session waits for signs of life, up to an absolute limit.
+/// Proves S3-KE-3: progress restarts a request's time limit, up to an absolute limit.
 #[tokio::test(start_paused = true)]
-async fn progress_gives_a_request_its_time_anew() {
+async fn progress_restarts_the_time_limit_of_a_request() {
     let (session, mut server) = Setup::default().start();
     let started = Instant::now();
     let (answer, ()) = tokio::join!(ask(&session, options(10, None)), async {
@@ -53,14 +53,14 @@ async fn progress_does_not_stretch_a_request_beyond_its_absolute_limit() {
         }
         other => panic!("{other:?}"),
     }
-    // The progress that nobody hears any more took the rest.
+    // The progress without a receiver took the rest.
     assert_eq!(started.elapsed(), Duration::from_secs(80));
     assert_eq!(server.next().await["method"], "test");
     assert_eq!(server.next().await["method"], "notifications/cancelled");
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_request_and_the_server_hears_of_it() {
+async fn silence_ends_a_request_and_notifies_the_server() {
     let (session, mut server) = Setup::default().start();
     let started = Instant::now();
     let error = ask(&session, options(10, Some(25))).await.unwrap_err();
@@ -71,7 +71,7 @@ async fn silence_ends_a_request_and_the_server_hears_of_it() {
         server.next().await,
         json!({
             "jsonrpc": "2.0", "method": "notifications/cancelled",
-            "params": {"requestId": 1, "reason": "nobody waits any more"},
+            "params": {"requestId": 1, "reason": "the request was abandoned"},
         })
     );
 }
@@ -98,7 +98,7 @@ async fn half_a_line_is_completed_when_its_sender_gives_up() {
     let (session, mut server) = Setup { pipe_bytes: 16, ..Setup::default() }.start();
     let text = "x".repeat(1000);
     let params = json!({"text": text}).to_string();
-    // The pipe holds sixteen bytes and nobody reads, so it is stuck in the middle.
+    // The pipe holds sixteen bytes and has no reader, so it is stuck in the middle.
     let request = session.request(session.next_id(), "test", &params, options(1, None));
     assert!(matches!(request.await, Err(RequestError::Timeout { .. })));
     assert_eq!(server.next().await["params"]["text"], text);
@@ -124,6 +124,6 @@ async fn a_line_over_the_limit_fails_everyone_and_ends_the_connection() {
     };
     expect(first.unwrap_err(), Sent::Maybe);
     expect(second.unwrap_err(), Sent::Maybe);
-    // Whoever comes later was not sent at all.
+    // A later request was not sent at all.
     expect(ask(&session, RequestOptions::default()).await.unwrap_err(), Sent::No);
 }

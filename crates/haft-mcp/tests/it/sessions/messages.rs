@@ -1,4 +1,4 @@
-//! What a server may send besides plain answers.
+//! Messages of a server besides plain answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ async fn a_batch_answers_each_of_its_requests_in_order() {
     assert!(matches!(first, Err(RequestError::Rpc(error)) if error.code == 3));
     assert_eq!(second.unwrap(), r#""b""#);
     // The empty batch and the number.
-    assert_eq!(session.inbox().counts().noise_bytes, 5);
+    assert_eq!(session.router().counts().noise_bytes, 5);
 }
 
 #[tokio::test]
@@ -59,14 +59,14 @@ async fn a_last_line_need_not_end() {
         drop(server);
     });
     assert_eq!(answer.unwrap(), r#""last""#);
-    session.inbox().wait_ended().await;
+    session.router().wait_ended().await;
     assert_eq!(
-        session.inbox().ended(),
+        session.router().ended(),
         Some(TransportError::after_sending(Failure::Closed, "the server closed its output"))
     );
 }
 
-/// Never answers; notes whether anybody still waits for that, and what it hears.
+/// Never answers; records if the answer still has a receiver, and its notifications.
 #[derive(Default)]
 struct Pondering {
     asked: CancellationToken,
@@ -85,7 +85,7 @@ impl Handler for Pondering {
         })
     }
 
-    fn trouble(&self, what: &str) {
+    fn report_anomaly(&self, what: &str) {
         self.troubles.lock().unwrap().push(what.to_owned());
     }
 
@@ -107,7 +107,7 @@ async fn a_request_that_the_server_takes_back_is_dropped() {
 }
 
 #[tokio::test]
-async fn the_end_drops_what_is_under_way_and_is_heard_once() {
+async fn the_end_drops_requests_in_flight_and_is_reported_once() {
     let handler = Arc::new(Pondering::default());
     let (session, mut server) =
         Setup { handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
@@ -117,16 +117,16 @@ async fn the_end_drops_what_is_under_way_and_is_heard_once() {
     let (pending, ()) = tokio::join!(ask(&session, RequestOptions::default()), close);
     assert_eq!(pending.unwrap_err().sent(), Sent::Maybe);
     handler.dropped.cancelled().await;
-    session.inbox().end(&TransportError::unsent(Failure::Closed, "again"));
-    session.inbox().receive(br#"{"method":"late"}"#);
+    session.router().end(&TransportError::unsent(Failure::Closed, "again"));
+    session.router().receive(br#"{"method":"late"}"#);
     assert_eq!(handler.endings.load(Ordering::Relaxed), 1);
-    assert_eq!(session.inbox().ended().unwrap().message, "enough");
+    assert_eq!(session.router().ended().unwrap().message, "enough");
 }
 
-/// Proves S3-SC-007: the server hears that nobody waits, although the connection is closed at once;
-/// its answer that crosses this on the way is nothing to complain about.
+/// Proves S3-SC-007: the server receives the cancellation, although the connection is closed at once; its answer that
+/// crosses it is not an anomaly.
 #[tokio::test(start_paused = true)]
-async fn the_last_cancellation_is_told_before_the_end() {
+async fn the_last_cancellation_is_sent_before_the_end() {
     let handler = Arc::new(Pondering::default());
     // The cancellation does not fit into the pipe: it takes a server that reads.
     let (session, mut server) =
@@ -136,17 +136,17 @@ async fn the_last_cancellation_is_told_before_the_end() {
         request = server.next() => assert_eq!(request["id"], 1),
     }
     let close = session.close(TransportError::unsent(Failure::Closed, "enough"));
-    let (heard, ()) = tokio::join!(
+    let (received, ()) = tokio::join!(
         async {
             server.say(r#"{"id":1,"result":"late"}"#).await;
-            // Everything else goes on until it waits for us.
+            // Everything else runs until it waits for us.
             tokio::time::sleep(Duration::from_millis(1)).await;
             server.next().await
         },
         close
     );
-    assert_eq!(heard["method"], "notifications/cancelled");
-    assert_eq!(session.inbox().counts().unmatched, 1);
+    assert_eq!(received["method"], "notifications/cancelled");
+    assert_eq!(session.router().counts().unmatched, 1);
     assert_eq!(*handler.troubles.lock().unwrap(), Vec::<String>::new());
 }
 
@@ -156,7 +156,7 @@ async fn a_server_that_asks_and_never_reads_does_not_fill_the_memory() {
     let (session, _server) =
         Setup { pipe_bytes: 16, handler: Arc::clone(&handler) as _, ..Setup::default() }.start();
     for _ in 0..1030 {
-        session.inbox().receive(br#"{"id":"p","method":"ping"}"#);
+        session.router().receive(br#"{"id":"p","method":"ping"}"#);
     }
     let troubles = handler.troubles.lock().unwrap().clone();
     assert_eq!(troubles, ["the server asks, and does not read the answers"; 6]);

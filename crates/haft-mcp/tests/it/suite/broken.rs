@@ -1,4 +1,4 @@
-//! What a client bears from a server that is wrong.
+//! A client's behaviour with a faulty server.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{Connected, Serve, connect, eventually};
 
-/// Proves S3-SC-007: whoever gives up tells the server.
-pub async fn a_dropped_call_tells_the_server(serve: Serve) {
+/// Proves S3-SC-007: dropping a call notifies the server.
+pub async fn a_dropped_call_notifies_the_server(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     let id = tokio::select! {
         answer = connected.call("hang", json!({})) => panic!("answered: {answer:?}"),
@@ -16,7 +16,7 @@ pub async fn a_dropped_call_tells_the_server(serve: Serve) {
             Some(connected.received("tools/call").first()?["id"].clone())
         }) => id,
     };
-    let cancelled = eventually("the server hears of it", || {
+    let cancelled = eventually("the server is notified", || {
         connected.received("notifications/cancelled").pop()
     })
     .await;
@@ -25,7 +25,7 @@ pub async fn a_dropped_call_tells_the_server(serve: Serve) {
 }
 
 /// Proves S3-SC-007: the call ends by timeout, or as soon as the exchange ends without its answer.
-pub async fn an_answer_under_a_wrong_id_is_counted_and_answers_nobody(serve: Serve) {
+pub async fn an_answer_with_a_wrong_id_is_counted_and_ignored(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     let session = connected.client.session();
     let options =
@@ -39,7 +39,7 @@ pub async fn an_answer_under_a_wrong_id_is_counted_and_answers_nobody(serve: Ser
     }
     assert_works(&connected).await;
     eventually("the strange answer is counted", || {
-        (session.inbox().counts().unmatched == 1).then_some(())
+        (session.router().counts().unmatched == 1).then_some(())
     })
     .await;
 }
@@ -52,7 +52,7 @@ pub async fn of_two_answers_the_first_wins(serve: Serve) {
     assert_works(&connected).await;
 }
 
-/// Proves S3-SC-007: the other call under way is not harmed.
+/// Proves S3-SC-007: the other call in flight is not harmed.
 pub async fn deep_nesting_fails_its_own_call_only(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     let (deep, other) = tokio::join!(
@@ -81,7 +81,7 @@ pub async fn a_message_over_the_limit_fails_the_call(serve: Serve) {
     assert_eq!(error.to_string(), "the server sent a message of more than 8388608 bytes");
 }
 
-/// Proves S3-SC-007: nobody can tell whether the call was executed.
+/// Proves S3-SC-007: it is unknown if the call was executed.
 pub async fn a_crash_in_the_middle_of_a_call_leaves_the_outcome_open(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     match connected.call("crash", json!({})).await {

@@ -1,4 +1,4 @@
-//! What a healthy server and its client do together.
+//! A healthy server and its client.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ pub async fn the_handshake_comes_first_and_calls_follow(serve: Serve) {
     let trace = trace.strip_prefix(&["server/discover"]).unwrap_or(&trace);
     let expected = ["initialize", "notifications/initialized", "tools/list", "tools/call"];
     assert_eq!(trace, expected);
-    assert_eq!(*connected.heard.endings.lock().unwrap(), ["the connection was closed by Haft"]);
+    assert_eq!(*connected.received.endings.lock().unwrap(), ["the connection was closed by Haft"]);
 
     let connected = connect(serve, "modern", json!({"capabilities": {"tools": {}}})).await;
     assert_eq!(connected.client.identity().era, Era::Modern);
@@ -49,7 +49,7 @@ pub async fn lists_are_read_page_by_page(serve: Serve) {
 }
 
 /// Proves S3-SC-007.
-pub async fn a_call_returns_what_the_tool_says(serve: Serve) {
+pub async fn a_call_returns_the_output_of_the_tool(serve: Serve) {
     for era in ERAS {
         let connected = connect(serve, era, json!({})).await;
         let args = json!({"text": "grüße, 你好 \u{1f600}", "n": [1, null, {"a": "\n\"\\"}]});
@@ -110,19 +110,19 @@ pub async fn progress_arrives_in_order(serve: Serve) {
 pub async fn notifications_arrive_in_order(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     connected.call("log_all_levels", json!({})).await.unwrap();
-    let heard = connected.heard.of("notifications/message");
-    let levels: Vec<&str> = heard.iter().map(|it| it["level"].as_str().unwrap()).collect();
+    let received = connected.received.of("notifications/message");
+    let levels: Vec<&str> = received.iter().map(|it| it["level"].as_str().unwrap()).collect();
     let all = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     assert_eq!(levels, all);
 }
 
 /// Proves S3-US7-T (over WebSocket) and S3-SC-007.
-pub async fn a_change_of_the_tools_is_heard(serve: Serve) {
+pub async fn a_change_of_the_tools_is_received(serve: Serve) {
     let connected = connect(serve, "legacy", json!({})).await;
     connected.call("add_tool", json!({"name": "new"})).await.unwrap();
-    eventually("the change is heard", || {
-        let heard = connected.heard.of("notifications/tools/list_changed");
-        (!heard.is_empty()).then_some(())
+    eventually("the change is received", || {
+        let received = connected.received.of("notifications/tools/list_changed");
+        (!received.is_empty()).then_some(())
     })
     .await;
     let listed = connected.client.list_tools().await.unwrap();

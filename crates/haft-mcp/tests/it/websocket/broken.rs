@@ -14,7 +14,7 @@ async fn transport_error(connected: &Connected, tool: &str) -> TransportError {
 }
 
 #[tokio::test]
-async fn a_close_frame_says_why_to_everyone_who_waits() {
+async fn a_close_frame_gives_every_waiter_the_reason() {
     let connected = connect(serve, "legacy", json!({"ws": {"close_at_call": 2}})).await;
     let (hanging, closed) =
         tokio::join!(transport_error(&connected, "hang"), transport_error(&connected, "hang"));
@@ -23,7 +23,7 @@ async fn a_close_frame_says_why_to_everyone_who_waits() {
         "the server closed the connection (code 1001)",
     );
     assert_eq!((&hanging, &closed), (&expected, &expected));
-    assert_eq!(*connected.heard.endings.lock().unwrap(), [expected.message]);
+    assert_eq!(*connected.received.endings.lock().unwrap(), [expected.message]);
     let again = transport_error(&connected, "text").await;
     assert_eq!((again.kind, again.sent), (Failure::Closed, Sent::No));
 }
@@ -37,7 +37,7 @@ async fn a_connection_may_end_without_a_close_frame() {
 }
 
 #[tokio::test]
-async fn a_server_that_breaks_off_in_the_handshake_of_mcp_is_no_mystery() {
+async fn a_server_that_breaks_off_in_the_handshake_has_a_clear_error() {
     let served = serve(&json!({"exit_on": {"initialize": 3}}));
     let handler = std::sync::Arc::new(haft_mcp::RefuseAll);
     let options = haft_mcp::ClientOptions::default();

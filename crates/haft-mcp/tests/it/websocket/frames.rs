@@ -1,12 +1,12 @@
-//! What goes over the wire, frame by frame, against a server of the WebSocket library.
+//! The traffic on the wire, frame by frame, against a server of the WebSocket library.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use haft_mcp::{
-    Connector, Failure, Handler, Inbox, Limits, RefuseAll, RequestError, RequestOptions, Session,
-    TransportError,
+    Connector, Failure, Handler, Limits, MessageRouter, RefuseAll, RequestError, RequestOptions,
+    Session, TransportError,
 };
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{Frame, coding::Data, codin
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::connector;
-use crate::suite::Heard;
+use crate::suite::RecordingHandler;
 
 type Server = WebSocketStream<TcpStream>;
 
@@ -25,14 +25,14 @@ type Server = WebSocketStream<TcpStream>;
 async fn pair(handler: Arc<dyn Handler>, limits: Limits) -> (Session, Server) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
-    let inbox = Inbox::new(handler, limits);
+    let router = MessageRouter::new(handler, limits);
     let connector = connector(&url);
     let accept = async {
         let (stream, _) = listener.accept().await.unwrap();
         tokio_tungstenite::accept_async(stream).await.unwrap()
     };
-    let (transport, server) = tokio::join!(connector.open(inbox.clone()), accept);
-    (Session::new(transport.unwrap(), inbox), server)
+    let (transport, server) = tokio::join!(connector.open(router.clone()), accept);
+    (Session::new(transport.unwrap(), router), server)
 }
 
 async fn simple_pair() -> (Session, Server) {
@@ -89,7 +89,7 @@ async fn a_frame_over_the_limit_ends_the_connection_before_it_is_read() {
         "the server sent a message of more than 1000 bytes",
     );
     assert!(matches!(answer, Err(RequestError::Transport(error)) if error == expected));
-    assert_eq!(session.inbox().ended(), Some(expected));
+    assert_eq!(session.router().ended(), Some(expected));
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_binary_frame_that_is_not_utf8_fails_its_own_call_only() {
         server.send(Message::Binary(bytes)).await.unwrap();
     });
     assert!(matches!(broken, Err(RequestError::Protocol { .. })), "{broken:?}");
-    assert_eq!(session.inbox().ended(), None);
+    assert_eq!(session.router().ended(), None);
 }
 
 #[tokio::test]
@@ -124,8 +124,8 @@ async fn a_message_whose_sender_gave_up_is_still_whole() {
 
 #[tokio::test]
 async fn goodbyes_are_said_on_both_sides() {
-    let heard = Arc::new(Heard::default());
-    let (session, mut server) = pair(Arc::clone(&heard) as _, Limits::default()).await;
+    let received = Arc::new(RecordingHandler::default());
+    let (session, mut server) = pair(Arc::clone(&received) as _, Limits::default()).await;
     let ours = TransportError::unsent(Failure::Closed, "enough");
     let (pending, (), frame) = tokio::join!(ask(&session), session.close(ours), async {
         let _request = next(&mut server).await;
@@ -139,7 +139,7 @@ async fn goodbyes_are_said_on_both_sides() {
     // The request was sent, so the server may have acted on it.
     let lost = TransportError::after_sending(Failure::Closed, "enough");
     assert!(matches!(pending, Err(RequestError::Transport(error)) if error == lost));
-    assert_eq!(*heard.endings.lock().unwrap(), ["enough"]);
+    assert_eq!(*received.endings.lock().unwrap(), ["enough"]);
 
     let (session, mut server) = simple_pair().await;
     let theirs = CloseFrame { code: CloseCode::Away, reason: "update".into() };
@@ -166,12 +166,12 @@ async fn a_server_that_does_not_answer_the_goodbye_is_left_without() {
     let (session, _silent) = simple_pair().await;
     tokio::time::pause();
     session.close(TransportError::unsent(Failure::Closed, "enough")).await;
-    assert_eq!(session.inbox().ended().unwrap().message, "enough");
+    assert_eq!(session.router().ended().unwrap().message, "enough");
 }
 
-/// Nobody polls the server, so it answers no ping; and time runs ahead to the limit.
+/// The server is not polled, so it answers no ping; and time runs ahead to the limit.
 #[tokio::test]
-async fn a_server_that_gives_no_sign_of_life_is_given_up() {
+async fn a_server_without_pongs_is_given_up() {
     let (session, mut silent) = simple_pair().await;
     tokio::time::pause();
     let expected =

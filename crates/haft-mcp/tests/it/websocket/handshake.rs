@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_mcp::oauth::{AuthError, Authorizer};
 use haft_mcp::transport::WebSocketConnector;
-use haft_mcp::{BoxFuture, Connector, Failure, Inbox, Limits, RefuseAll, TransportError};
+use haft_mcp::{BoxFuture, Connector, Failure, Limits, MessageRouter, RefuseAll, TransportError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::fixture::{self, Fixture, Transport};
@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use super::connector;
 
 async fn refusal(connector: &WebSocketConnector) -> TransportError {
-    let inbox = Inbox::new(Arc::new(RefuseAll), Limits::default());
-    match connector.open(inbox).await {
+    let router = MessageRouter::new(Arc::new(RefuseAll), Limits::default());
+    match connector.open(router).await {
         Ok(_) => panic!("it connected"),
         Err(error) => error,
     }
@@ -30,7 +30,7 @@ async fn refusal_of(action: Value) -> TransportError {
 }
 
 #[tokio::test]
-async fn a_status_says_what_kind_of_refusal_it_is() {
+async fn a_status_determines_the_kind_of_refusal() {
     let status = |status: u16| json!({"answer": {"status": status}});
     assert_eq!(
         refusal_of(status(401)).await,
@@ -80,7 +80,7 @@ async fn a_flood_of_interim_responses_ends_the_handshake() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_there_is_unreachable() {
+async fn a_missing_server_is_unreachable() {
     let port = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap().port()
@@ -169,8 +169,8 @@ async fn headers_and_a_renewed_token_are_sent() {
         authorizer: Some(Arc::new(Tokens::default())),
         ..connector(&server.url)
     };
-    let inbox = Inbox::new(Arc::new(RefuseAll), Limits::default());
-    connector.open(inbox).await.unwrap();
+    let router = MessageRouter::new(Arc::new(RefuseAll), Limits::default());
+    connector.open(router).await.unwrap();
     let requests = fixture::events(&facts, "http");
     let of = |name: &str| -> Vec<String> {
         let value = |request: &Value| request["headers"][name].as_str().unwrap().to_owned();

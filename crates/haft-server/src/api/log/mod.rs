@@ -14,10 +14,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Routes, Service};
-use crate::moment;
 use crate::serve::Problem;
+use crate::timestamp;
 
-/// How many calls one query answers at most, and how many unless it says.
+/// Largest and default number of calls in one answer.
 const LIMIT_MAX: usize = 1000;
 const LIMIT_DEFAULT: usize = 50;
 
@@ -49,10 +49,10 @@ struct Which {
     since: Option<String>,
     /// Only calls until then.
     until: Option<String>,
-    /// The newest so many; 50 unless given, 1000 at most.
+    /// The newest calls, at most this many; 50 by default, 1000 at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The newest first; else in the order they were recorded.
+    /// The newest first; otherwise in the order they were recorded.
     newest_first: Option<bool>,
 }
 
@@ -67,8 +67,8 @@ impl Which {
             execution_id: None,
             tool: self.tool,
             status: self.status,
-            since: parse_moment("since", self.since.as_deref())?,
-            until: parse_moment("until", self.until.as_deref())?,
+            since: parse_timestamp("since", self.since.as_deref())?,
+            until: parse_timestamp("until", self.until.as_deref())?,
             session: self.session,
             server: self.server,
             caller: self.caller,
@@ -77,9 +77,9 @@ impl Which {
     }
 }
 
-fn parse_moment(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
-    text.map(moment::parse).transpose().map_err(|problem| {
-        Problem::bad_request(format!("`{name}` is no moment: {problem}"))
+fn parse_timestamp(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    text.map(timestamp::parse).transpose().map_err(|problem| {
+        Problem::bad_request(format!("`{name}` is an invalid timestamp: {problem}"))
             .remedy("write `2h`, `2026-01-31` or `2026-01-31T09:00:00Z`")
     })
 }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use haft::record::{Calls, Filter, LoggedCall, read};
+use haft::record::{CallIter, Filter, LoggedCall, read};
 use serde::Serialize;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::task::spawn_blocking;
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use super::{Service, Which, dir, unreadable};
 use crate::serve::{Path, Problem, Query};
 
-/// How many calls may be read ahead of a slow client.
+/// Calls that may be read ahead of a slow client.
 const AHEAD_MAX: usize = 4;
 
 /// Calls of the log.
@@ -28,13 +28,13 @@ struct LoggedCalls {
     /// The calls, each as the log holds it.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<LoggedCall>,
-    /// How many lines could not be read and are left out.
+    /// Number of unreadable lines, which are left out.
     malformed: u64,
     /// Files that could not be read.
     unreadable: Vec<String>,
 }
 
-/// What stands behind the calls.
+/// The fields after the calls.
 #[derive(Serialize)]
 struct Rest {
     malformed: u64,
@@ -67,8 +67,8 @@ pub(super) async fn list(
     Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(parts)).into_response())
 }
 
-/// Writes the document, part by part, for as long as somebody reads.
-fn write(mut calls: Calls, to: &Sender<Bytes>) -> Option<()> {
+/// Writes the document, part by part, for as long as the client reads.
+fn write(mut calls: CallIter, to: &Sender<Bytes>) -> Option<()> {
     let mut unreadable = Vec::new();
     let mut before = "{\"calls\":[";
     for call in calls.by_ref() {
@@ -86,7 +86,7 @@ fn write(mut calls: Calls, to: &Sender<Bytes>) -> Option<()> {
     }
     let rest = Rest { malformed: calls.malformed(), unreadable };
     let rest = serde_json::to_string(&rest).ok()?;
-    // The calls' bracket is closed, and the rest goes on where its brace would open.
+    // The bracket of the calls is closed; the rest continues where its brace would open.
     let begun = if before == "," { "" } else { before };
     let text = format!("{begun}],{}", rest.strip_prefix('{')?);
     to.blocking_send(text.into()).ok()

@@ -16,13 +16,13 @@ use tokio::time::sleep;
 use super::{Service, Which, dir, unreadable};
 use crate::serve::{Problem, Query};
 
-/// How often the log is looked at.
+/// Interval between reads of the log.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often a silent stream shows that it lives.
+/// Interval of keep-alive comments on a silent stream.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
-/// Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` mean nothing here.
-/// An event `problem` says that the log cannot be read for now; the stream goes on.
+/// Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` have no effect here. An
+/// event `problem` reports that the log cannot be read for now; the stream stays open.
 #[utoipa::path(
     get, path = "/api/v1/log/tail", tag = "log", params(Which),
     responses(
@@ -46,12 +46,12 @@ pub(super) async fn tail(
 struct Tail {
     follow: Follow,
     ready: VecDeque<LoggedCall>,
-    /// What was told about a log that cannot be read: once is enough.
+    /// The last reported problem of the log, so that it is reported once.
     trouble: Option<String>,
 }
 
 impl Tail {
-    /// The next event. Whoever stops waiting for it ends the following.
+    /// The next event. Dropping the future ends the stream.
     async fn next(mut self) -> Option<(Event, Self)> {
         loop {
             if let Some(call) = self.ready.pop_front() {
@@ -70,7 +70,7 @@ impl Tail {
         }
     }
 
-    /// Keeps what was read; says what is wrong where that is news.
+    /// Queues the calls that were read; reports a problem if it is new.
     fn take(&mut self, polled: Result<Vec<LoggedCall>, LogError>) -> Option<String> {
         match polled {
             Ok(calls) => {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use haft::live::{Action, Condition, Document, Edit, Edited, Happened};
+use haft::live::{Action, Condition, Edit, EditEffect, EditOutcome, RegistryDocument};
 
 use super::Service;
 use super::view::{Audience, Server};
@@ -66,7 +66,7 @@ pub(super) async fn replace(
     edit(&service, &precondition, name, Action::Put(entry.unnamed()?)).await
 }
 
-/// Takes a server out of the registry. Calls under way end; its tools are gone.
+/// Takes a server out of the registry. Calls in flight end; its tools are gone.
 #[utoipa::path(
     delete, path = "/api/v1/servers/{name}", tag = "servers",
     params(("name" = String, Path, description = "The server's name."),
@@ -125,7 +125,7 @@ pub(super) async fn disable(
     edit(&service, &precondition, name, Action::SetDisabled(true)).await
 }
 
-/// Makes a change, waits until it shows, and says how the server is doing.
+/// Makes a change, waits until it takes effect, and returns the server's state.
 async fn edit(
     service: &Service,
     precondition: &Precondition,
@@ -133,15 +133,15 @@ async fn edit(
     action: Action,
 ) -> Result<Response, Problem> {
     let live = &service.live;
-    let (document, condition) = (Document::Servers, Condition::Always);
+    let (document, condition) = (RegistryDocument::Servers, Condition::Always);
     let edit = Edit { document, name: name.clone(), action, condition };
-    let Edited { what, tag, .. } = precondition.edit(live, edit).await?;
+    let EditOutcome { what, tag, .. } = precondition.edit(live, edit).await?;
     let status = match what {
-        Happened::Removed => return Ok(StatusCode::NO_CONTENT.into_response()),
-        Happened::Added => StatusCode::CREATED,
-        Happened::Replaced => StatusCode::OK,
+        EditEffect::Removed => return Ok(StatusCode::NO_CONTENT.into_response()),
+        EditEffect::Added => StatusCode::CREATED,
+        EditEffect::Replaced => StatusCode::OK,
     };
-    // Somebody else may have removed it already.
+    // Another request may have removed it already.
     let gone = || Problem::conflict(format!("`{name}` was removed in the meantime"));
     let info = live.runtime().settled(&name).await.ok_or_else(gone)?;
     let place = HeaderValue::from_str(&format!("/api/v1/servers/{}", escaped(&name))).ok();

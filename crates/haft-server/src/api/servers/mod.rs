@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use haft::live::{Document, Live};
+use haft::live::{Live, RegistryDocument};
 use haft::{ReconnectError, ServerInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,6 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::precondition::etag;
+use super::registry_entry::for_editor;
 use super::{Routes, Service};
 use crate::serve::{Caller, Path, Problem};
 use view::{Audience, Server, ServerDetails};
@@ -50,8 +51,8 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Serve
     Json(Servers { servers: servers.map(|info| Server::of(info, live, audience)).collect() })
 }
 
-/// One server: its state, its tools, its settings with their origins. `ETag` names what the registry says
-/// about it; the state may change without it.
+/// One server: its state, its tools, its settings with their origins. `ETag` names the registry's version of it; the
+/// state may change without it.
 #[utoipa::path(
     get, path = "/api/v1/servers/{name}", tag = "servers",
     params(("name" = String, Path, description = "The server's name.")),
@@ -69,14 +70,15 @@ async fn show(
     Path(name): Path<String>,
 ) -> Result<Response, Problem> {
     let info = find(&service.live, &name)?;
-    let details = ServerDetails::of(info, &service.live, Audience::from(&caller));
-    let entry = service.live.entry(Document::Servers, &name).await?;
+    let mut details = ServerDetails::of(info, &service.live, Audience::from(&caller));
+    details.entry = for_editor(&service.live, RegistryDocument::Servers, &name, &caller).await;
+    let entry = service.live.entry(RegistryDocument::Servers, &name).await?;
     let tag = entry.map(|(_, tag)| (ETAG, etag(&tag)));
     Ok((AppendHeaders(tag), Json(details)).into_response())
 }
 
-/// Drops the connection of a server, if there is one, and connects it anew at once. Answers after the first
-/// attempt, which may have failed.
+/// Drops the connection of a server, if there is one, and reconnects at once. Answers after the first attempt, which
+/// may have failed.
 #[utoipa::path(
     post, path = "/api/v1/servers/{name}/reconnect", tag = "servers",
     params(("name" = String, Path, description = "The server's name.")),
@@ -114,7 +116,7 @@ fn find(live: &Live, name: &str) -> Result<ServerInfo, Problem> {
 /// There is no server of that name.
 pub(super) fn unknown(name: &str, servers: &[ServerInfo]) -> Problem {
     let problem = Problem::not_found(format!("no server is named `{name}`"));
-    match haft::nearest(name, servers.iter().map(|info| info.name.as_str())) {
+    match haft_text::nearest(name, servers.iter().map(|info| info.name.as_str())) {
         Some(nearest) => problem.remedy(format!("did you mean `{nearest}`?")),
         None => problem.remedy("`GET /api/v1/servers` lists the servers there are"),
     }

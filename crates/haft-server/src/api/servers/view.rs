@@ -2,8 +2,8 @@
 
 use haft::config::choices::{Mode, Start};
 use haft::config::show;
-use haft::live::{Document, Live};
-use haft::registry::Source;
+use haft::live::{Live, RegistryDocument};
+use haft::registry::ToolSource;
 use haft::{Config, ServerIdentity, ServerInfo, ServerState, ToolInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 use crate::api::config::Effective;
 use crate::serve::Caller;
 
-/// Who is shown a server.
+/// The reader of a server's details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Audience {
     Admin,
-    /// Whoever may read.
+    /// Any caller that may read.
     Caller,
 }
 
@@ -30,7 +30,7 @@ impl From<&Caller> for Audience {
 pub(in crate::api) struct Server {
     /// Its name.
     pub(super) name: String,
-    /// How it is doing.
+    /// Its state.
     #[schema(value_type = StateName)]
     pub(super) state: ServerState,
     /// Why it is in that state; for an admin with the last line of its standard error.
@@ -38,39 +38,39 @@ pub(in crate::api) struct Server {
     /// Since when; nothing for a server that is only configured.
     #[schema(format = DateTime)]
     since: Option<String>,
-    /// How often in a row the connection was tried again.
+    /// Number of reconnect attempts in a row.
     retries: u32,
-    /// How it is reached.
+    /// Its transport.
     #[schema(value_type = String)]
     transport: &'static str,
     /// Its address or command line; secrets are masked.
     endpoint: String,
-    /// What its unconfigured tools mean.
+    /// The meaning of its unconfigured tools.
     #[schema(value_type = String)]
     mode: Mode,
     /// When it is connected.
     #[schema(value_type = String)]
     start: Start,
-    /// How many tools it has, once that is known.
+    /// Number of tools, once known.
     tools: Option<usize>,
-    /// How many prompts it has, once that is known.
+    /// Number of prompts, once known.
     prompts: Option<usize>,
-    /// How many lines it wrote to its output that are not MCP messages.
+    /// Number of output lines that are not MCP messages.
     stray_lines: u64,
-    /// What it says about itself, while it is connected.
+    /// The server's own description, while it is connected.
     identity: Option<Identity>,
-    /// Whether it lies in the registry and can be changed here. Others are configured in files.
+    /// True if it lies in the registry and can be changed here. Others are configured in files.
     in_registry: bool,
 }
 
-/// How a server is doing.
+/// The state of a server.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "only described, never made")]
 pub(in crate::api) enum StateName {
     /// It is left out.
     Disabled,
-    /// Nobody needed it yet.
+    /// Not needed yet.
     Configured,
     /// It is being connected.
     Connecting,
@@ -95,9 +95,12 @@ pub(in crate::api) struct ServerDetails {
     definition: Vec<Effective>,
     /// The end of what it wrote to its standard error, for an admin; secrets are masked.
     stderr_tail: Option<String>,
+    /// The entry in the registry, for an admin. `null` if it holds a literal secret.
+    #[schema(value_type = Option<Object>)]
+    pub(super) entry: Option<serde_json::Value>,
 }
 
-/// What a server says about itself. It can say anything.
+/// The server's own description. Unverified.
 #[derive(Debug, Serialize, ToSchema)]
 struct Identity {
     /// Its name.
@@ -106,16 +109,16 @@ struct Identity {
     version: Option<String>,
     /// The protocol's version.
     protocol_version: String,
-    /// How it wants to be used.
+    /// Its instructions for use.
     instructions: Option<String>,
-    /// What it can do, as it was sent.
+    /// Its capabilities, unmodified.
     #[schema(value_type = Object)]
     capabilities: serde_json::Value,
 }
 
 impl Server {
     pub(super) fn of(info: ServerInfo, live: &Live, audience: Audience) -> Self {
-        let in_registry = live.is_in_registry(Document::Servers, &info.name);
+        let in_registry = live.is_in_registry(RegistryDocument::Servers, &info.name);
         Self {
             name: info.name,
             state: info.state,
@@ -139,8 +142,8 @@ impl ServerDetails {
     pub(super) fn of(info: ServerInfo, live: &Live, audience: Audience) -> Self {
         let runtime = live.runtime();
         let is_its = |tool: &ToolInfo| match &tool.source {
-            Source::Mcp { mcp_name, .. } => *mcp_name == info.name,
-            Source::Local => false,
+            ToolSource::Mcp { mcp_name, .. } => *mcp_name == info.name,
+            ToolSource::Local => false,
         };
         let tools = runtime.tools().into_iter().filter(is_its).map(|tool| tool.name).collect();
         let mut config = Config::clone(&runtime.config());
@@ -154,6 +157,7 @@ impl ServerDetails {
             tool_names: tools,
             definition,
             stderr_tail,
+            entry: None,
             server: Server::of(info, live, audience),
         }
     }

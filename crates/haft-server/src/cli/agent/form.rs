@@ -2,21 +2,21 @@
 
 use std::fmt::Write as _;
 
-use haft::schema::Schema;
-use haft::text::{printable, printable_block, printable_json};
+use haft_config::schema::Schema;
+use haft_text::{printable, printable_block, printable_json};
 use serde_json::{Map, Value};
 
 /// More fields than a person fills in one by one.
 const FIELDS_MAX: usize = 50;
 
-/// What is asked for.
+/// The fields of a question.
 #[derive(Debug, PartialEq)]
 pub(super) struct Form {
     pub(super) fields: Vec<Field>,
     shape: Shape,
 }
 
-/// What the fields are together.
+/// The structure that the fields form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
@@ -30,14 +30,14 @@ pub(super) struct Field {
     pub(super) name: String,
     title: Option<String>,
     description: Option<String>,
-    wanted: Wanted,
+    kind: FieldKind,
     default: Option<Value>,
     is_required: bool,
     schema: Value,
 }
 
 #[derive(Debug, PartialEq)]
-enum Wanted {
+enum FieldKind {
     Text,
     Number,
     Integer,
@@ -52,7 +52,7 @@ struct Choice {
     title: String,
 }
 
-/// What a line says of a field.
+/// The result of reading one line for a field.
 #[derive(Debug, PartialEq)]
 pub(super) enum Entered {
     Value(Value),
@@ -84,7 +84,7 @@ impl Form {
         Some(Self { fields: fields.collect::<Option<_>>()?, shape: Shape::Object })
     }
 
-    /// What to say before it is filled in; nothing where that goes without saying.
+    /// The hint before the form; empty if the form needs none.
     pub(super) fn how(&self) -> &'static str {
         match self.shape {
             Shape::Object => "field by field; Ctrl-D refuses",
@@ -107,20 +107,20 @@ impl Field {
             name: name.to_owned(),
             title: schema["title"].as_str().map(ToOwned::to_owned),
             description: schema["description"].as_str().map(ToOwned::to_owned),
-            wanted: Wanted::of(schema)?,
+            kind: FieldKind::of(schema)?,
             default: schema.get("default").cloned(),
             is_required,
             schema: schema.clone(),
         })
     }
 
-    /// What is shown before the field is asked for; nothing where its name says it all.
+    /// The explanation before a field's prompt; empty if its name is enough.
     pub(super) fn explained(&self) -> String {
         let mut text = String::new();
         if let Some(description) = &self.description {
             let _ = writeln!(text, "  {}", printable_block(description));
         }
-        if let Wanted::OneOf(choices) | Wanted::SomeOf(choices) = &self.wanted {
+        if let FieldKind::OneOf(choices) | FieldKind::SomeOf(choices) = &self.kind {
             for (at, choice) in choices.iter().enumerate() {
                 let _ = writeln!(text, "  {}. {}", at + 1, printable(&choice.title));
             }
@@ -131,13 +131,13 @@ impl Field {
 
     pub(super) fn prompt(&self) -> String {
         let label = self.title.as_deref().unwrap_or(&self.name);
-        let wanted = match &self.wanted {
-            Wanted::Text => "text",
-            Wanted::Number => "number",
-            Wanted::Integer => "whole number",
-            Wanted::Boolean => "yes or no",
-            Wanted::OneOf(_) => "one of these",
-            Wanted::SomeOf(_) => "some of these, with commas between",
+        let wanted = match &self.kind {
+            FieldKind::Text => "text",
+            FieldKind::Number => "number",
+            FieldKind::Integer => "whole number",
+            FieldKind::Boolean => "yes or no",
+            FieldKind::OneOf(_) => "one of these",
+            FieldKind::SomeOf(_) => "some of these, with commas between",
         };
         let empty = match &self.default {
             Some(Value::String(text)) => format!("empty for {}", printable(text)),
@@ -148,7 +148,7 @@ impl Field {
         format!("{} ({wanted}; {empty}): ", printable(label))
     }
 
-    /// What a line says.
+    /// Reads a line.
     pub(super) fn read(&self, line: &str) -> Entered {
         let line = line.trim();
         if line.is_empty() {
@@ -158,19 +158,19 @@ impl Field {
                 None => Entered::LeftOut,
             };
         }
-        let value = match &self.wanted {
-            Wanted::Text => Ok(Value::from(line)),
-            Wanted::Number => number(line, Value::is_number).ok_or("a number"),
-            Wanted::Integer => {
+        let value = match &self.kind {
+            FieldKind::Text => Ok(Value::from(line)),
+            FieldKind::Number => number(line, Value::is_number).ok_or("a number"),
+            FieldKind::Integer => {
                 number(line, |it| it.is_i64() || it.is_u64()).ok_or("a whole number")
             }
-            Wanted::Boolean => match line.to_ascii_lowercase().as_str() {
+            FieldKind::Boolean => match line.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "true" => Ok(Value::Bool(true)),
                 "n" | "no" | "false" => Ok(Value::Bool(false)),
                 _ => Err("yes or no"),
             },
-            Wanted::OneOf(choices) => chosen(choices, line).ok_or("one of these, or its number"),
-            Wanted::SomeOf(choices) => {
+            FieldKind::OneOf(choices) => chosen(choices, line).ok_or("one of these, or its number"),
+            FieldKind::SomeOf(choices) => {
                 let each = line.split(',').map(|name| chosen(choices, name.trim()));
                 each.collect::<Option<Value>>().ok_or("some of these, or their numbers")
             }
@@ -181,7 +181,7 @@ impl Field {
         }
     }
 
-    /// What fits goes into the form; else the person hears it while the field is before them.
+    /// Valid values go into the form; otherwise the person gets the error while the field is still shown.
     fn fit(&self, value: Value) -> Entered {
         // Where it stands alone a schema may lack what it refers to; the whole answer is checked in any case.
         let Ok(schema) = Schema::compile(&self.schema) else { return Entered::Value(value) };
@@ -195,7 +195,7 @@ impl Field {
     }
 }
 
-impl Wanted {
+impl FieldKind {
     fn of(schema: &Value) -> Option<Self> {
         if let Some(choices) = Choice::all(schema) {
             return Some(Self::OneOf(choices));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_values_of_the_type_that_is_asked_for() {
+    fn lines_become_values_of_the_requested_type() {
         let one = |schema: Value, line: &str| field(&schema, &[]).read(line);
         let value = Entered::Value;
         assert_eq!(one(json!({"type": "string"}), " 12 "), value(json!("12")));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_value_is_asked_for_as_such() {
+    fn a_plain_value_is_requested_as_such() {
         let form = Form::of(&json!({"type": "integer", "maximum": 9})).unwrap();
         assert_eq!(
             form.fields[0].prompt(),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_form_stays_json() {
+    fn an_unsupported_form_stays_json() {
         for schema in [
             json!({"type": "object"}),
             json!({"type": "array", "items": {"type": "string"}}),

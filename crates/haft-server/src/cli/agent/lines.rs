@@ -1,5 +1,5 @@
-//! What a person types, line by line. One thread owns the terminal: a read that has begun cannot be taken back,
-//! so a line that nobody waits for any more goes to whoever asks next.
+//! Lines that a person types. One thread owns the terminal: a read that has begun cannot be cancelled, so a line
+//! without a reader goes to the next one.
 
 use std::collections::VecDeque;
 use std::fs::DirBuilder;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use haft::text::printable;
+use haft_text::printable;
 use rustix::io::ioctl_fionread;
 use rustix::process::{getpid, kill_process};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
@@ -22,20 +22,20 @@ use tokio::sync::oneshot;
 
 use crate::stderr::{self, Waiting, say};
 
-/// How many lines are remembered.
+/// Lines in the history.
 const HISTORY_MAX: usize = 1000;
 
-/// How many lines that were typed ahead are kept, and how long one can be: what terminals hold.
+/// Largest number of lines that were typed ahead, and their largest length, as terminals limit them.
 const AHEAD_MAX: usize = 100;
 const LINE_BYTES_MAX: usize = 4096;
 
-/// How long an editor that is left in the middle of a line has to show what it was handed.
+/// Time for an editor that is left in the middle of a line to show pending output.
 const SHOWING_MAX: Duration = Duration::from_millis(20);
 
 /// Ends what the editor asks of terminals while a line is read, and the line itself.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l\n";
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) enum Said {
     Line(String),
@@ -58,12 +58,12 @@ struct Request {
     answer: oneshot::Sender<Said>,
 }
 
-/// What a line is for.
+/// The purpose of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meant {
-    /// Whatever the person wants to say. It is remembered, and may be typed ahead.
+    /// Free input. It goes into the history, and may be typed ahead.
     Prompt,
-    /// To answer a question, which nobody can before it is shown.
+    /// The answer to a question, which cannot be typed before the question is shown.
     Question,
     /// To answer the rest of the same question.
     SameQuestion,
@@ -89,7 +89,7 @@ impl Lines {
         self.request(prompt, Meant::Question).await
     }
 
-    /// What else belongs to that answer; it may be typed, or pasted, at once.
+    /// Reads a further line of the same answer; it may be typed ahead or pasted.
     pub(in crate::cli) async fn ask_more(&self, prompt: &str) -> Said {
         self.request(prompt, Meant::SameQuestion).await
     }
@@ -104,8 +104,8 @@ impl Lines {
     }
 }
 
-/// How the terminal was before anything was read. Whoever ends in the middle of a line, by a signal, leaves it
-/// like that: else the shell that follows would show nothing of what is typed.
+/// The terminal's mode before the first read. A program that a signal ends in the middle of a line restores it:
+/// otherwise the following shell would not echo.
 struct Mode {
     before: Option<Termios>,
     is_reading: Arc<AtomicBool>,
@@ -167,7 +167,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             Meant::Question => {
                 left = None;
                 typed_ahead(&mut ahead);
-                // A terminal that is gone is noticed by whoever reads.
+                // The reader notices a closed terminal.
                 let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
                 None
             }
@@ -188,8 +188,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
             let _ = editor.add_history_entry(line).and_then(|_| editor.save_history(file));
         }
         match answer.send(said) {
-            // While a line is read, Ctrl-C is a key. Where nobody waits for the line any more, it is meant for whatever
-            // goes on instead.
+            // While a line is read, Ctrl-C is a key. Without a reader it is meant for the running work.
             Err(Said::Interrupted) => {
                 let _ = kill_process(getpid(), rustix::process::Signal::INT);
             }
@@ -199,8 +198,8 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
     }
 }
 
-/// What takes lines to be shown above the one that is edited; nothing where there is no terminal. A thread hands them
-/// to the editor: it takes one only while it reads, and nobody else shall wait for that.
+/// The printer that shows lines above the edited one; none without a terminal. A thread passes them on: the editor
+/// takes one only while it reads, and no other task shall wait for that.
 fn above(editor: &mut Editor<(), FileHistory>) -> Option<Arc<Waiting>> {
     // Where stderr goes elsewhere, so do its lines.
     if !std::io::stderr().is_terminal() {
@@ -214,9 +213,8 @@ fn above(editor: &mut Editor<(), FileHistory>) -> Option<Arc<Waiting>> {
     Some(waiting)
 }
 
-/// The whole lines that were typed and nobody read, which wait for the next prompts. Nothing of what was typed answers a
-/// question that is shown only now, least of all whether a call may be made. The editor gets none of it: it drops what
-/// it reads beyond its own line.
+/// Collects the complete lines that were typed without a reader, for the next prompts. They never answer a question
+/// that is shown later, least of all an approval. The editor gets none of them: it drops input beyond its own line.
 fn typed_ahead(ahead: &mut VecDeque<String>) {
     let stdin = std::io::stdin();
     // Between lines the terminal hands over whole ones, and counts no others: the read does not wait.
@@ -224,7 +222,7 @@ fn typed_ahead(ahead: &mut VecDeque<String>) {
         let mut line = [0; LINE_BYTES_MAX];
         let Ok(length @ 1..) = rustix::io::read(&stdin, &mut line) else { break };
         let text = String::from_utf8_lossy(&line[..length]);
-        // What came in the moment after a line was read still has its other end of line.
+        // Input right after a line still has the second character of its line end.
         ahead.extend(text.split_terminator(['\n', '\r']).map(ToOwned::to_owned));
     }
 }

@@ -1,4 +1,4 @@
-//! What `haft run` and `haft chat` share: the model, the toolbox and the conversation they go on with.
+//! Shared parts of `haft run` and `haft chat`: the model, the toolbox and the conversation.
 
 mod form;
 mod lines;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use clap::Args;
-use haft::agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, StoreError};
 use haft::config::ServerUrl;
 use haft::config::model::Setting;
-use haft::inbox::Inbox;
-use haft::model::{self, ModelError};
+use haft::human_input::HumanInbox;
 use haft::{Config, Runtime};
+use haft_agent::model::{self, ModelError};
+use haft_agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, SessionStoreError};
 
 use super::toolbox::{Denied, Interrupted, Purpose, Toolbox};
 use super::trust::Trusted;
@@ -25,7 +25,7 @@ pub(super) use lines::{Lines, Said};
 pub(super) use people::{Lasts, People};
 pub(super) use printer::Printer;
 
-/// Who calls tools, as the log names it.
+/// The caller's name in the log.
 const CALLER: &str = "cli";
 
 /// Options of everything that asks a model.
@@ -37,19 +37,19 @@ pub(super) struct AgentArgs {
     /// The address of the model's service, such as http://localhost:8080/v1
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// What the model is told before everything else
+    /// System prompt for the model
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// How many times the model may be asked in one turn
+    /// Largest number of model requests in one turn
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
     /// Agree to every call that needs approval
     #[arg(long, short)]
     yes: bool,
-    /// Go on with a conversation, by its id or the beginning of it
+    /// Resume a conversation, by its id or the beginning of it
     #[arg(long, value_name = "ID", conflicts_with = "last")]
     resume: Option<String>,
-    /// Go on with the conversation that was used last
+    /// Resume the most recent conversation
     #[arg(long)]
     last: bool,
     /// Do not keep the conversation
@@ -58,18 +58,18 @@ pub(super) struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// Whether the conversation can be gone on with later.
+    /// Returns true if the conversation can be resumed later.
     pub(super) fn is_kept(&self) -> bool {
         !self.no_session
     }
 }
 
-/// An agent that is ready, and the conversation it goes on with.
+/// An agent that is ready, and its conversation.
 pub(super) struct Opened {
     pub(super) toolbox: Toolbox,
     pub(super) agent: Agent,
     pub(super) conversation: Conversation,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: HumanInbox,
     pub(super) denied: Denied,
 }
 
@@ -79,7 +79,7 @@ impl Opened {
     }
 }
 
-/// Starts everything. What is wrong with the model or the conversation is said before anything is started.
+/// Starts everything. Problems of the model or the conversation are reported before anything is started.
 pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Opened> {
     let config = configuration(global, args)?;
     if config.agent.model.is_none() {
@@ -92,7 +92,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
         approves_all: args.yes,
         ..AgentSettings::from(&*config.agent)
     };
-    let inbox = if People::are_there() { Inbox::default() } else { Inbox::unseen() };
+    let inbox = if People::are_there() { HumanInbox::default() } else { HumanInbox::unseen() };
     let mut hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(Some(Sampler::new(Arc::clone(&model))));
     if args.yes {
@@ -113,7 +113,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
     Ok(Opened { toolbox, agent, conversation, inbox, denied })
 }
 
-/// The configuration with what the command line says of the agent. There need not be a file.
+/// The configuration with the agent's options of the command line. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
     let (mut config, options) = load::load_if_any(global)?;
     for warning in &config.warnings {
@@ -144,13 +144,13 @@ fn address(text: &str) -> Result<Setting<ServerUrl>, Failure> {
     Ok(Setting::default(ServerUrl::new(url)))
 }
 
-/// Nobody said which model. A conversation knows the one it began with, and not where that is reached.
+/// The error for a missing model. A conversation stores the name of its model, and not its endpoint.
 fn no_model(config: &Config, args: &AgentArgs) -> Result<Failure, Failure> {
     let store = SessionStore::of(config);
     let (message, remedy) = match resumed(&store, args)? {
         Some(id) => {
             let (saved, _) = store.show(&id).map_err(|error| unknown(&error))?;
-            let message = "no model is configured to go on with the conversation";
+            let message = "no model is configured to continue the conversation";
             (message, format!("it began with `{0}`: name it with `-m {0}`", saved.model))
         }
         None => (
@@ -162,7 +162,7 @@ fn no_model(config: &Config, args: &AgentArgs) -> Result<Failure, Failure> {
     Ok(Failure::new(EXIT_CONFIG, message, remedy))
 }
 
-/// The conversation that is gone on with, if any.
+/// The conversation to resume, if any.
 fn resumed(store: &SessionStore, args: &AgentArgs) -> Result<Option<String>, Failure> {
     match &args.resume {
         Some(id) => Ok(Some(id.clone())),
@@ -183,17 +183,21 @@ fn conversation(config: &Config, args: &AgentArgs, model: &str) -> anyhow::Resul
     }
 }
 
-pub(super) fn unknown(error: &StoreError) -> Failure {
+pub(super) fn unknown(error: &SessionStoreError) -> Failure {
     let remedy = match error {
-        StoreError::Empty => "begin one with `haft chat` or `haft run \"...\"`",
-        StoreError::Unknown(_) | StoreError::Ambiguous(_) => "`haft sessions list` shows them",
-        StoreError::InUse(_) => "wait until it is done, or begin another one",
-        StoreError::Unreadable { .. } => "delete it with `haft sessions rm`, or begin a new one",
+        SessionStoreError::Empty => "begin one with `haft chat` or `haft run \"...\"`",
+        SessionStoreError::Unknown(_) | SessionStoreError::Ambiguous(_) => {
+            "`haft sessions list` shows them"
+        }
+        SessionStoreError::InUse(_) => "wait until it is done, or begin another one",
+        SessionStoreError::Unreadable { .. } => {
+            "delete it with `haft sessions rm`, or begin a new one"
+        }
     };
     Failure::new(EXIT_RUNTIME, error.to_string(), remedy)
 }
 
-/// What a model could not do, as an error of ours.
+/// Converts a model error.
 pub(super) fn failure(code: u8, error: ModelError) -> Failure {
     Failure { message: error.message, remedy: error.remedy, code }
 }

@@ -1,25 +1,25 @@
-//! The person at the terminal, who answers what is asked while a turn goes on.
+//! The person at the terminal, who answers questions during a turn.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 
-use haft::inbox::{Answer, AnswerError, Attendance, Inbox, Item, Kind};
-use haft::text::{printable, printable_block, printable_json};
+use haft::human_input::{AnswerError, Attendance, HumanAnswer, HumanInbox, InboxItem, ItemKind};
+use haft_text::{printable, printable_block, printable_json};
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::form::{Entered, Form};
 use super::lines::{Lines, Said};
-use crate::console::Paint;
 use crate::stderr::say;
+use crate::terminal::Paint;
 
-/// Who answers at the terminal, where there is one.
+/// The name of the person at the terminal.
 const TERMINAL: &str = "terminal";
 
 /// The person at the terminal, if stdin and stderr are one.
 pub(in crate::cli) struct People {
-    inbox: Inbox,
+    inbox: HumanInbox,
     paint: Paint,
     lines: Lines,
     lasts: Lasts,
@@ -27,7 +27,7 @@ pub(in crate::cli) struct People {
     _attendance: Attendance,
 }
 
-/// Whether there is more to come that a person can agree to in advance.
+/// True if there is more to come that a person can agree to in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cli) enum Lasts {
     /// A conversation.
@@ -37,12 +37,12 @@ pub(in crate::cli) enum Lasts {
 }
 
 impl People {
-    /// Whether somebody is there to answer.
+    /// Returns true if a person can answer.
     pub(in crate::cli) fn are_there() -> bool {
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// Why nobody is.
+    /// The reason why no person can answer.
     pub(in crate::cli) fn why_absent() -> &'static str {
         if std::io::stdin().is_terminal() {
             "standard error is not a terminal"
@@ -52,26 +52,26 @@ impl People {
     }
 
     /// Attends the inbox.
-    pub(in crate::cli) fn attend(inbox: &Inbox, lines: Lines, paint: Paint) -> Self {
+    pub(in crate::cli) fn attend(inbox: &HumanInbox, lines: Lines, paint: Paint) -> Self {
         let lasts = Lasts::Conversation;
         Self { inbox: inbox.clone(), paint, lines, lasts, _attendance: inbox.attend() }
     }
 
-    /// Says what the person is there for.
+    /// Sets the purpose of the person's presence.
     #[must_use]
     pub(in crate::cli) fn during(mut self, lasts: Lasts) -> Self {
         self.lasts = lasts;
         self
     }
 
-    /// Answers questions one after the other for as long as `work` goes on. Ctrl-C at a question cancels
-    /// `cancel`, which `work` has to heed.
+    /// Answers questions one after the other while `work` runs. Ctrl-C at a question cancels `cancel`, which `work`
+    /// has to observe.
     pub(in crate::cli) async fn while_working<T>(
         &self,
         cancel: &CancellationToken,
         work: impl Future<Output = T>,
     ) -> T {
-        let mut news = self.inbox.subscribe();
+        let mut updates = self.inbox.subscribe();
         let mut work = std::pin::pin!(work);
         loop {
             let waiting = self.inbox.open().into_iter().next();
@@ -82,7 +82,7 @@ impl People {
                     match &waiting {
                         Some(item) => self.put(item, cancel).await,
                         // Whatever happened, what is open is looked at again.
-                        None => drop(news.recv().await),
+                        None => drop(updates.recv().await),
                     }
                 } => {}
             }
@@ -90,7 +90,7 @@ impl People {
     }
 
     /// Puts one question to the person until it is answered or over.
-    async fn put(&self, item: &Item, cancel: &CancellationToken) {
+    async fn put(&self, item: &InboxItem, cancel: &CancellationToken) {
         let paint = self.paint;
         let form = item.schema.as_ref().filter(|_| item.options.is_empty()).and_then(Form::of);
         say!("{}", shown(paint, item, form.as_ref()));
@@ -111,7 +111,12 @@ impl People {
         }
     }
 
-    async fn answer(&self, item: &Item, form: Option<&Form>, cancel: &CancellationToken) -> Answer {
+    async fn answer(
+        &self,
+        item: &InboxItem,
+        form: Option<&Form>,
+        cancel: &CancellationToken,
+    ) -> HumanAnswer {
         let answer = if let Some(form) = form {
             self.fill(form, cancel).await
         } else {
@@ -124,7 +129,11 @@ impl People {
     }
 
     /// Asks for the fields of a form, one after the other.
-    async fn fill(&self, form: &Form, cancel: &CancellationToken) -> Result<Answer, Answer> {
+    async fn fill(
+        &self,
+        form: &Form,
+        cancel: &CancellationToken,
+    ) -> Result<HumanAnswer, HumanAnswer> {
         let mut filled = Map::new();
         let mut is_first = true;
         for field in &form.fields {
@@ -145,7 +154,7 @@ impl People {
                         break;
                     }
                     Entered::LeftOut => break,
-                    Entered::Refused => return Err(Answer::Refused { reason: None }),
+                    Entered::Refused => return Err(HumanAnswer::Refused { reason: None }),
                     Entered::Wrong(expected) => say!("that does not fit: {expected}, please"),
                     Entered::Unfit(problem) => {
                         say!("that does not fit: {}", printable(&problem));
@@ -153,14 +162,14 @@ impl People {
                 }
             }
         }
-        Ok(Answer::Given(form.answer(filled)))
+        Ok(HumanAnswer::Given(form.answer(filled)))
     }
 
     /// Waits until a question is answered elsewhere, withdrawn or expired.
-    async fn over(&self, item: &Item) {
-        let mut news = self.inbox.subscribe();
+    async fn over(&self, item: &InboxItem) {
+        let mut updates = self.inbox.subscribe();
         while self.inbox.item(&item.id).is_some() {
-            if let Err(broadcast::error::RecvError::Closed) = news.recv().await {
+            if let Err(broadcast::error::RecvError::Closed) = updates.recv().await {
                 return;
             }
         }
@@ -168,7 +177,7 @@ impl People {
 }
 
 /// One line, or the refusal that there is none.
-fn line_or_refusal(said: Said, cancel: &CancellationToken) -> Result<String, Answer> {
+fn line_or_refusal(said: Said, cancel: &CancellationToken) -> Result<String, HumanAnswer> {
     match said {
         Said::Line(line) => Ok(line),
         Said::Interrupted => {
@@ -179,14 +188,14 @@ fn line_or_refusal(said: Said, cancel: &CancellationToken) -> Result<String, Ans
     }
 }
 
-fn refused(reason: &str) -> Answer {
-    Answer::Refused { reason: Some(reason.to_owned()) }
+fn refused(reason: &str) -> HumanAnswer {
+    HumanAnswer::Refused { reason: Some(reason.to_owned()) }
 }
 
-fn shown(paint: Paint, item: &Item, form: Option<&Form>) -> String {
+fn shown(paint: Paint, item: &InboxItem, form: Option<&Form>) -> String {
     let asker = match (&item.server, &item.tool) {
-        // What else it says of a server is in the question.
-        (Some(server), None) if item.kind != Kind::Sampling => {
+        // The question has the rest of the server's message.
+        (Some(server), None) if item.kind != ItemKind::Sampling => {
             format!("`{}` asks: ", printable(server))
         }
         _ => String::new(),
@@ -213,30 +222,30 @@ fn shown(paint: Paint, item: &Item, form: Option<&Form>) -> String {
     text
 }
 
-/// Whether the answers that there are have numbers; else the prompt has their letters.
-fn is_listed(item: &Item) -> bool {
+/// Returns true if the options are numbered; otherwise the prompt has their letters.
+fn is_listed(item: &InboxItem) -> bool {
     match item.kind {
-        Kind::Question | Kind::Elicitation => true,
-        Kind::Approval | Kind::Sampling => false,
+        ItemKind::Question | ItemKind::Elicitation => true,
+        ItemKind::Approval | ItemKind::Sampling => false,
     }
 }
 
-fn hint(item: &Item, lasts: Lasts) -> &'static str {
+fn hint(item: &InboxItem, lasts: Lasts) -> &'static str {
     match (item.kind, lasts) {
-        (Kind::Approval, Lasts::Conversation) => "[a]llow, al[w]ays, [d]eny? ",
-        (Kind::Approval, Lasts::OneCall) | (Kind::Sampling, _) => "[a]llow, [d]eny? ",
-        (Kind::Question | Kind::Elicitation, _) => "your answer (empty to refuse): ",
+        (ItemKind::Approval, Lasts::Conversation) => "[a]llow, al[w]ays, [d]eny? ",
+        (ItemKind::Approval, Lasts::OneCall) | (ItemKind::Sampling, _) => "[a]llow, [d]eny? ",
+        (ItemKind::Question | ItemKind::Elicitation, _) => "your answer (empty to refuse): ",
     }
 }
 
-/// What a line means as an answer.
-fn read(item: &Item, line: &str) -> Answer {
-    let given = |word: &str| Answer::Given(Value::String(word.to_owned()));
+/// Reads a line as an answer.
+fn read(item: &InboxItem, line: &str) -> HumanAnswer {
+    let given = |word: &str| HumanAnswer::Given(Value::String(word.to_owned()));
     match (item.kind, line) {
-        (Kind::Approval | Kind::Sampling, "a" | "y" | "yes") => given("allow"),
-        (Kind::Approval, "w") => given("always"),
-        (Kind::Approval | Kind::Sampling, "d" | "n" | "no" | "") => given("deny"),
-        (Kind::Question | Kind::Elicitation, "") => Answer::Refused { reason: None },
+        (ItemKind::Approval | ItemKind::Sampling, "a" | "y" | "yes") => given("allow"),
+        (ItemKind::Approval, "w") => given("always"),
+        (ItemKind::Approval | ItemKind::Sampling, "d" | "n" | "no" | "") => given("deny"),
+        (ItemKind::Question | ItemKind::Elicitation, "") => HumanAnswer::Refused { reason: None },
         (_, line) => {
             let number = line.parse::<usize>().ok().filter(|_| is_listed(item));
             let numbered = number.and_then(|at| item.options.get(at.checked_sub(1)?));
@@ -244,7 +253,7 @@ fn read(item: &Item, line: &str) -> Answer {
                 return given(option);
             }
             let json = item.schema.as_ref().and_then(|_| serde_json::from_str(line).ok());
-            json.map_or_else(|| given(line), Answer::Given)
+            json.map_or_else(|| given(line), HumanAnswer::Given)
         }
     }
 }

@@ -1,23 +1,23 @@
-//! What a person sees of a turn: the answer as it is written, and on stderr calls and what came of them.
+//! Prints a turn: the answer as it is written, and on stderr calls and their results.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-use haft::agent::AgentEvent;
-use haft::text::{printable, printable_block};
+use haft_agent::AgentEvent;
+use haft_text::{printable, printable_block};
 
-use crate::console::{self, Paint};
 use crate::stderr;
+use crate::terminal::{self, Paint};
 
-/// How much is shown of arguments and answers.
+/// Largest part of arguments and answers that is shown.
 const SHOWN_CHARS: usize = 160;
 
-/// Prints a turn as it goes on.
+/// Prints a turn while it runs.
 pub(in crate::cli) struct Printer {
     paint: Paint,
-    /// Whether the answer is printed as it is written.
+    /// True if the answer is printed as it is written.
     is_live: bool,
-    /// Whether something stands on the line that the cursor is in.
+    /// True if something stands on the line that the cursor is in.
     is_mid_line: Mutex<bool>,
 }
 
@@ -30,7 +30,7 @@ impl Printer {
         self.is_live
     }
 
-    /// Prints what an event says, if anything.
+    /// Prints an event, if it has output.
     pub(in crate::cli) fn note(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Text { text } if self.is_live => self.write(text),
@@ -46,7 +46,7 @@ impl Printer {
     pub(in crate::cli) fn end_line(&self) {
         let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut *is_mid_line) {
-            console::line("");
+            terminal::line("");
         }
     }
 
@@ -58,7 +58,7 @@ impl Printer {
         let _ = stdout.write_all(printable_block(text).as_bytes()).and_then(|()| stdout.flush());
     }
 
-    /// What is not part of the answer.
+    /// Output beside the answer.
     fn trace(&self, event: &AgentEvent) {
         match event {
             AgentEvent::ToolStarted { tool, arguments, .. } => {
@@ -104,8 +104,8 @@ impl Printer {
     }
 }
 
-/// The beginning of a text, on one line.
+/// The beginning of a string, on one line.
 fn brief(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    console::fit(&printable(&line), SHOWN_CHARS)
+    terminal::fit(&printable(&line), SHOWN_CHARS)
 }

@@ -1,10 +1,10 @@
 //! `/help` and the other words of the chat that are not for the model.
 
-use haft::agent::{Conversation, from_prompt, mentioned};
-use haft::model::ChatMessage;
 use haft::record::{Filter, read};
-use haft::text::printable;
 use haft::{Content, ResourceInfo, Runtime};
+use haft_agent::model::ChatMessage;
+use haft_agent::{Conversation, from_prompt, mentioned};
+use haft_text::printable;
 use serde_json::value::to_raw_value;
 
 use super::super::arguments;
@@ -12,30 +12,30 @@ use super::super::log::row;
 use super::super::prompts::argument_names;
 use super::super::servers::state;
 use super::super::tools::source;
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
-/// How many calls `/log` shows.
+/// Largest number of calls in `/log`.
 const CALLS_MAX: usize = 20;
 
 const HELP: &str = "\
 /tools [TEXT]          the tools, or those with TEXT in name or description
 /servers               the servers and how each is doing
 /prompts               the prompts of the servers
-/prompt NAME KEY=VALUE say what a prompt says; KEY='two words'
+/prompt NAME KEY=VALUE send the messages of a prompt; KEY='two words'
 /resources             the resources of the servers; @URI in a message hands one to the model
 /log                   the calls of this conversation
-/clear                 begin anew: the model is not told what was said; the file keeps it
+/clear                 start over: earlier messages are not sent; the file keeps them
 /exit                  leave (Ctrl-D)";
 
 /// Every word there is.
 const WORDS: [&str; 9] =
     ["/help", "/tools", "/servers", "/prompts", "/prompt", "/resources", "/log", "/clear", "/exit"];
 
-/// What to do with what was typed.
+/// The next step after a typed line.
 pub(super) enum Next {
     /// It is done.
     Nothing,
-    /// Say this to the model.
+    /// Send this to the model.
     Say(Vec<Content>),
     /// The person leaves.
     Leave,
@@ -60,7 +60,7 @@ impl Commands<'_> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         match word {
-            "/help" | "/?" => console::line(HELP),
+            "/help" | "/?" => terminal::line(HELP),
             "/tools" => self.tools(rest),
             "/servers" => self.servers(),
             "/prompts" => self.prompts(),
@@ -69,14 +69,14 @@ impl Commands<'_> {
             "/log" => self.log(),
             "/clear" => {
                 self.conversation.clear().await;
-                console::line(&cleared(self.conversation));
+                terminal::line(&cleared(self.conversation));
             }
             "/exit" | "/quit" => return Next::Leave,
             unknown => {
-                let near =
-                    haft::nearest(unknown, WORDS).map(|near| format!("; did you mean {near}?"));
+                let near = haft_text::nearest(unknown, WORDS)
+                    .map(|near| format!("; did you mean {near}?"));
                 let near = near.unwrap_or_else(|| "; /help shows what there is".to_owned());
-                console::line(&format!("there is no {}{near}", printable(unknown)));
+                terminal::line(&format!("there is no {}{near}", printable(unknown)));
             }
         }
         Next::Nothing
@@ -88,7 +88,7 @@ impl Commands<'_> {
             Ok(mentioned) => Next::Say(mentioned.content),
             Err(failure) => {
                 let remedy = "/resources shows what there is";
-                console::error(self.err, &failure.to_string(), Some(remedy));
+                terminal::error(self.err, &failure.to_string(), Some(remedy));
                 Next::Nothing
             }
         }
@@ -135,24 +135,25 @@ impl Commands<'_> {
     async fn prompt(self, rest: &str) -> Next {
         let words = words(rest);
         let Some((name, words)) = words.split_first() else {
-            console::line("which one? /prompts shows them; /prompt NAME KEY=VALUE");
+            terminal::line("which one? /prompts shows them; /prompt NAME KEY=VALUE");
             return Next::Nothing;
         };
         match self.filled(name, words).await {
             Ok(messages) => self.put(messages).await,
             Err(error) => {
                 let remedy = "/prompts shows what there is";
-                console::error(self.err, &error.to_string(), Some(remedy));
+                terminal::error(self.err, &error.to_string(), Some(remedy));
                 Next::Nothing
             }
         }
     }
 
-    /// Puts the messages of a prompt into the conversation. The last one is to be answered, if a person says it.
+    /// Puts the messages of a prompt into the conversation. The model answers the last one if it has the role of the
+    /// user.
     async fn put(self, mut messages: Vec<ChatMessage>) -> Next {
         let count = messages.len();
         let Some(last) = messages.pop() else {
-            console::line("the prompt has no messages; nothing was added to the conversation");
+            terminal::line("the prompt has no messages; nothing was added to the conversation");
             return Next::Nothing;
         };
         for message in messages {
@@ -163,7 +164,7 @@ impl Commands<'_> {
             other => {
                 self.conversation.push(other).await;
                 let messages = if count == 1 { "1 message" } else { &format!("{count} messages") };
-                console::line(&format!(
+                terminal::line(&format!(
                     "added {messages} to the conversation; the last one is the assistant's, so the model was not \
                      asked: write what comes next"
                 ));
@@ -212,29 +213,29 @@ impl Commands<'_> {
         };
         let calls = match read(&dir, &filter) {
             Ok(calls) => calls,
-            Err(error) => return console::error(self.err, &error.problem(), None),
+            Err(error) => return terminal::error(self.err, &error.problem(), None),
         };
         let mut is_empty = true;
         for call in calls.flatten() {
             is_empty = false;
-            console::line(&row(self.out, &call));
+            terminal::line(&row(self.out, &call));
         }
         if is_empty {
-            console::line("no calls yet");
+            terminal::line("no calls yet");
         }
     }
 
     fn table(&self, head: &[&str], rows: &[Vec<String>], nothing: &str) {
         if rows.is_empty() {
-            console::line(nothing);
+            terminal::line(nothing);
         } else {
-            console::table(self.out, head, rows);
+            terminal::table(self.out, head, rows);
         }
     }
 }
 
-/// The words of a line, as a shell tells them apart: what stands in quotes is one, or part of one. A quote without its
-/// other half is a letter.
+/// Splits a line into words like a shell: a quoted part is one word, or part of one. An unbalanced quote is an
+/// ordinary character.
 fn words(line: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;
@@ -259,7 +260,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// What `/clear` does, and what it does not do.
+/// Describes the effect of `/clear`.
 fn cleared(conversation: &Conversation) -> String {
     let cleared = "the model is not told any more what was said";
     if conversation.is_kept() {
@@ -275,7 +276,7 @@ mod tests {
     use super::words;
 
     #[test]
-    fn words_are_told_apart_as_a_shell_does() {
+    fn words_are_split_as_a_shell_does() {
         for (line, expected) in [
             ("", &[][..]),
             ("  a  b\tc ", &["a", "b", "c"]),

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use haft::Content;
-use haft::agent::{AgentEvent, SessionStore};
+use haft_agent::{AgentEvent, SessionStore};
 use tokio_util::sync::CancellationToken;
 
 use self::commands::{Commands, Next};
 use super::agent::{self, AgentArgs, Lines, Opened, People, Printer, Said};
 use super::{Global, block_on, count};
-use crate::console::{self, Paint};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
-/// What a person typed, in the folder of conversations.
+/// The input history, in the folder of conversations.
 const HISTORY: &str = "history";
 
-/// How soon after the first a second Ctrl-C at the prompt leaves.
+/// Longest time between two Ctrl-C at the prompt that leave the chat.
 const TWICE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ const TWICE_MAX: Duration = Duration::from_secs(5);
 Examples:
   haft chat -m anthropic::claude-sonnet-4-5
   haft chat -m ollama::qwen3                    a local model
-  haft chat --last                              go on with the last conversation
+  haft chat --last                              continue the last conversation
 
 In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks
 off an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always,
@@ -63,10 +63,10 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
         let line = match said {
             Said::Line(line) => line,
             Said::Closed => break,
-            // Later it is meant for another line, which somebody typed meanwhile.
+            // A later one is meant for another line, typed meanwhile.
             Said::Interrupted if interrupted.is_some_and(|at| at.elapsed() < TWICE_MAX) => break,
             Said::Interrupted => {
-                say!("{}", err.dim("Ctrl-C once more, Ctrl-D or /exit leaves"));
+                say!("{}", err.dim("Ctrl-C again, Ctrl-D or /exit leaves"));
                 interrupted = Some(Instant::now());
                 continue;
             }
@@ -84,7 +84,7 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to do with a line. Ctrl-C ends the wait for a server that is asked for something.
+/// Interprets a line. Ctrl-C ends the wait for a server.
 async fn understood(opened: &mut Opened, line: &str, out: Paint, err: Paint) -> Next {
     let Opened { toolbox, conversation, .. } = opened;
     let commands = Commands { out, err, runtime: toolbox.runtime.clone(), conversation };
@@ -124,7 +124,7 @@ async fn turn(
                 say!("{}", paint.dim(&format!("[{explained}]")));
             }
         }
-        Some(Err(error)) => console::error(paint, &error.message, error.remedy.as_deref()),
+        Some(Err(error)) => terminal::error(paint, &error.message, error.remedy.as_deref()),
     }
     true
 }
@@ -134,7 +134,7 @@ fn greet(paint: Paint, opened: &Opened) {
     let tools = count(runtime.tools().len(), "tool");
     let before = opened.conversation.messages().len();
     let resumed = if before > 0 {
-        format!(", going on after {}", count(before, "message"))
+        format!(", continuing after {}", count(before, "message"))
     } else {
         String::new()
     };

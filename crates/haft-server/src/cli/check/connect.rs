@@ -3,19 +3,19 @@
 use std::process::ExitCode;
 
 use haft::registry::{Level, Record};
-use haft::text::printable;
 use haft::{Config, ServerInfo, ServerState};
+use haft_text::printable;
 use serde_json::{Value, json};
 
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::trust::Trusted;
 use crate::cli::{EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
-/// What came of connecting and registering.
+/// The result of connecting and registering.
 struct Report {
     servers: Vec<ServerInfo>,
-    /// What registration finds wrong, and what may be.
+    /// Errors and warnings of the registration.
     problems: Vec<Record>,
 }
 
@@ -81,13 +81,13 @@ fn print(paint: Paint, server: &ServerInfo) {
     let name = paint.bold(&server.name);
     if toolbox::failed(server) {
         let reason = printable(toolbox::reason(server)).into_owned();
-        console::line(&format!("{name}: {} {reason}", paint.bad("failed:")));
+        terminal::line(&format!("{name}: {} {reason}", paint.bad("failed:")));
         let remedy = toolbox::remedy_and_more(server);
-        console::line(&format!("  {} {}", paint.good("help:"), printable(&remedy)));
+        terminal::line(&format!("  {} {}", paint.good("help:"), printable(&remedy)));
         return;
     }
     if server.state == ServerState::Disabled {
-        console::line(&format!("{name}: {}", paint.dim("disabled")));
+        terminal::line(&format!("{name}: {}", paint.dim("disabled")));
         return;
     }
     let has = [
@@ -96,7 +96,7 @@ fn print(paint: Paint, server: &ServerInfo) {
     ];
     let gap = server.reason.as_deref().map(|reason| format!(", but {}", printable(reason)));
     let has = format!("{}{}", has.join(", "), gap.unwrap_or_default());
-    console::line(&format!("{name}: {} {has}", paint.good("ok,")));
+    terminal::line(&format!("{name}: {} {has}", paint.good("ok,")));
 }
 
 fn word(level: Level) -> &'static str {

@@ -11,12 +11,11 @@ use haft::config::{ConfigError, Place, Problem, Severity};
 use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --connect nothing is started. With it, exit code 3 says that a server \
-could not be reached, and 4 that a tool is not configured where it must be."
+    after_help = "Without --connect nothing is started. With it, exit code 3 means that a server could not be reached, and 4 that a tool is not configured where it must be."
 )]
 pub(super) struct CheckArgs {
     /// Then connect every server and register its tools; calls nothing, writes nothing
@@ -55,7 +54,7 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
 /// A model that could not be asked is worth a warning: everything else works without.
 fn with_model(mut config: Config) -> Config {
     if let Some(model) = &config.agent.model
-        && let Err(error) = haft::model::open(&config.agent)
+        && let Err(error) = haft_agent::model::open(&config.agent)
     {
         let place = match &model.origin {
             Origin::Explicit(place) | Origin::ServerDefault(_, place) => place.clone(),
@@ -90,11 +89,11 @@ fn report(config: &Config) -> Value {
 fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
-        console::warning(paint, &problem.to_string(), &problem.remedy);
+        terminal::warning(paint, &problem.to_string(), &problem.remedy);
     }
     let paint = Paint::stdout(global.color);
     for file in &config.files {
-        console::line(&format!("{} ({})", file.name, file.dialect));
+        terminal::line(&format!("{} ({})", file.name, file.dialect));
     }
     let parts = [
         count(config.servers.len(), "server"),
@@ -102,5 +101,5 @@ fn summarize(global: &Global, config: &Config) {
         count(config.tools.len(), "tool setting"),
         count(config.warnings.len(), "warning"),
     ];
-    console::line(&format!("{} {}", paint.good("valid:"), parts.join(", ")));
+    terminal::line(&format!("{} {}", paint.good("valid:"), parts.join(", ")));
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::{Global, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 use score::Score;
 use set::Set;
 
@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, args: &EvalArgs) -> anyhow::Result<ExitCode> 
 /// One line at a terminal that is written over by the next.
 fn show_progress(line: &str) {
     if std::io::stderr().is_terminal() {
-        let line = console::fit(line, console::stderr_width().saturating_sub(1));
+        let line = terminal::fit(line, terminal::stderr_width().saturating_sub(1));
         // A terminal that is gone needs no progress.
         let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{line}");
     }
@@ -90,8 +90,8 @@ fn show(paint: Paint, scores: &[Score], means: &score::Means) {
         "SET", "REQUESTS", "TOP-1", "RECALL@5", "RECALL@8", "HIT@5", "NONE P", "NONE R", "NONE F1",
         "ASK", "RIGHT", "P50 US",
     ];
-    console::table(paint, &head, &rows);
-    console::line(&format!(
+    terminal::table(paint, &head, &rows);
+    terminal::line(&format!(
         "\nmeans over select_* and multi_*: top-1 {}, recall@5 {} (of all right tools {}), hit@5 {}; over their \
          requests: top-1 {}, recall@5 {}; over all sets: right decisions {}, no-tool F1 {}",
         percent(means.top_1),

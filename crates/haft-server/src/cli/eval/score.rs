@@ -1,4 +1,4 @@
-//! What a set says about the choice of tools.
+//! Scores of the tool choice over one set.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,38 +8,38 @@ use serde::Serialize;
 
 use super::set::{Action, Row, Set};
 
-/// The result of one set. A share that the set says nothing about is left out.
+/// The result of one set. A share without data in the set is left out.
 #[derive(Debug, Serialize)]
 pub(super) struct Score {
     pub(super) set: String,
     pub(super) requests: usize,
-    /// How often the first tool is right.
+    /// Share of requests whose first tool is right.
     pub(super) top_1: Option<f64>,
-    /// How many of the right tools are among the first five, on average. Of more than five right tools, five are all.
+    /// Average share of the right tools among the first five. Of more than five right tools, five count as all.
     pub(super) recall_at_5: Option<f64>,
     /// The same, where of six right tools five are five sixths.
     pub(super) recall_at_5_of_all: Option<f64>,
     /// The same, among the first eight.
     pub(super) recall_at_8: Option<f64>,
-    /// How often any right tool is among the first five.
+    /// Share of requests with a right tool among the first five.
     pub(super) hit_at_5: Option<f64>,
-    /// How well "no tool" is told.
+    /// Accuracy of "no tool".
     pub(super) none: Option<Told>,
-    /// How often a request that lacks something is answered with a question.
+    /// Share of incomplete requests that are answered with a question.
     pub(super) ask: Option<f64>,
-    /// How often the decision is right: the action, and the first tool where one is used.
+    /// Share of right decisions: the action, and the first tool if one is used.
     pub(super) decisions: f64,
     /// Half of the rankings took no longer.
     pub(super) latency_us_p50: f64,
 }
 
-/// How well one of several answers is told from the others.
+/// Accuracy of one of several answers.
 #[derive(Debug, Serialize)]
 pub(super) struct Told {
     pub(super) precision: f64,
     pub(super) recall: f64,
     pub(super) f1: f64,
-    /// How often it was said rightly, how often at all, and how often it was right.
+    /// Number of true positives, of predictions, and of actual cases.
     #[serde(skip)]
     counts: Counts,
 }
@@ -72,12 +72,12 @@ struct Toolbox {
     ids: Vec<String>,
 }
 
-/// How often progress is told.
+/// Requests between two progress reports.
 const PROGRESS_EVERY: usize = 25;
 /// As many tools as are looked at.
 const COUNT: usize = 8;
 
-/// What became of one request.
+/// The outcome of one request.
 struct Outcome {
     action: Action,
     decided: Action,

@@ -80,7 +80,7 @@ pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         return Err(Failure::new(
             EXIT_RUNTIME,
             "there is no set of requests",
-            "name a file of JSON lines or a folder with some; `haft eval --help` tells what is in them",
+            "name a file of JSON lines or a folder with some; see `haft eval --help` for the format",
         )
         .into());
     }
@@ -104,7 +104,7 @@ impl Set {
     /// The tools of a toolset, each with its id.
     pub(super) fn tools(&self, toolset: &str) -> anyhow::Result<Vec<(String, ToolText)>> {
         if toolset == BUILTINS && !self.has(toolset) {
-            let tools = haft::backend::builtin::texts();
+            let tools = haft::builtin_tools();
             return Ok(tools.into_iter().map(|tool| (tool.name.clone(), tool)).collect());
         }
         let tools: Vec<RawTool> = lines(&self.file(toolset))?;
@@ -118,7 +118,7 @@ impl Set {
     }
 
     fn file(&self, toolset: &str) -> PathBuf {
-        // What a file says must not lead out of its folder.
+        // A path in the file must not lead out of its folder.
         let file = Path::new(toolset).file_name().unwrap_or_default();
         let file = Path::new(file).with_extension("jsonl");
         let places = [self.folder.join("../toolsets").join(&file), self.folder.join(&file)];
@@ -128,7 +128,7 @@ impl Set {
 }
 
 impl RawTool {
-    /// Ids tell tools apart that share a name.
+    /// Ids distinguish tools that share a name.
     fn text(self) -> (String, ToolText) {
         let id = self.id.unwrap_or_else(|| self.name.clone());
         let text = ToolText {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::cli::install::clients::{Folders, places, shown};
 use crate::cli::install::entry::is_haft;
 use crate::cli::{Global, failure, print_json};
-use crate::console::{self, Paint};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
 pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
     let folders = Folders::from_process()?;
@@ -33,7 +33,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        console::line("no client's file was found; `haft import FILE` reads any other");
+        terminal::line("no client's file was found; `haft import FILE` reads any other");
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = found
@@ -47,7 +47,7 @@ pub(super) fn run(global: &Global) -> anyhow::Result<ExitCode> {
             vec![client.word(), shown(&path, &folders), servers]
         })
         .collect();
-    console::table(Paint::stdout(global.color), &["CLIENT", "FILE", "SERVERS"], &rows);
+    terminal::table(Paint::stdout(global.color), &["CLIENT", "FILE", "SERVERS"], &rows);
     say!("`haft import FILE` prints them as entries of haft.yaml");
     Ok(ExitCode::SUCCESS)
 }

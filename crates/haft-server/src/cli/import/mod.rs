@@ -8,15 +8,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use haft::config::{Imported, LoadOptions, check_text, import};
-use haft::edit::AppendError;
-use haft::edit::Syntax;
+use haft_config::edit::AppendError;
+use haft_config::edit::Syntax;
 use serde_json::json;
 
 use super::install::entry::is_haft;
 use super::user_file::{UserFile, broken};
 use super::{EXIT_CONFIG, Failure, Global, count, print_json};
-use crate::console::{self, Paint};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -70,14 +70,14 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
         return Ok(ExitCode::SUCCESS);
     }
     let Some(backup) = written else {
-        console::line(imported.to_yaml().trim_end());
+        terminal::line(imported.to_yaml().trim_end());
         say!("this belongs into {}; --write puts it there", args.into.display());
         return Ok(ExitCode::SUCCESS);
     };
     let servers = count(imported.servers.len(), "server");
-    console::line(&format!("added {servers} to {}", args.into.display()));
+    terminal::line(&format!("added {servers} to {}", args.into.display()));
     if let Some(backup) = backup {
-        console::line(&format!("what the file was is in {}", backup.display()));
+        terminal::line(&format!("what the file was is in {}", backup.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -101,8 +101,8 @@ fn add(
         )
         .into(),
     })?;
-    // Variables that are not set here may be set where Haft runs; `tell` names them. Any text will do, and
-    // this one does as an address too.
+    // Variables that are not set here may be set where Haft runs; a warning names them. Any string will do, and this
+    // one is a valid address too.
     let mut options = options.clone();
     for name in &imported.unset {
         options.environment.insert(name.clone(), "http://127.0.0.1".to_owned());
@@ -118,15 +118,15 @@ fn quoted(names: &[String]) -> String {
 fn tell(global: &Global, imported: &Imported, own: &[String]) {
     let paint = Paint::stderr(global.color);
     for problem in &imported.warnings {
-        console::warning(paint, &problem.to_string(), &problem.remedy);
+        terminal::warning(paint, &problem.to_string(), &problem.remedy);
     }
     for name in own {
         let message = format!("`{name}` leads to Haft itself and is left out");
-        console::warning(paint, &message, "what Haft offers needs no server");
+        terminal::warning(paint, &message, "what Haft offers needs no server");
     }
     for secret in secrets::find(&imported.servers) {
         let message = format!("`{}` looks like a secret and is taken over as it is", secret.path);
-        console::warning(
+        terminal::warning(
             paint,
             &message,
             &format!("write `{}` in its place and set the variable", secret.instead),
@@ -134,6 +134,6 @@ fn tell(global: &Global, imported: &Imported, own: &[String]) {
     }
     for name in &imported.unset {
         let message = format!("the variable `{name}` is not set");
-        console::warning(paint, &message, &format!("set {name} where Haft runs"));
+        terminal::warning(paint, &message, &format!("set {name} where Haft runs"));
     }
 }

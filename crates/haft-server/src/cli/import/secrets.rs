@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 pub(super) struct Literal {
     /// Where it stands.
     pub(super) path: String,
-    /// What to write there.
+    /// The replacement.
     pub(super) instead: String,
 }
 
-/// What the log would hide, if it were logged.
+/// Literals that the log would redact.
 pub(super) fn find(servers: &Map<String, Value>) -> Vec<Literal> {
     let redactor = Redactor::new([]);
     let hides = |key: &str, value: &str| {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use haft::config::Dialect;
-use haft::edit::Syntax;
+use haft_config::edit::Syntax;
 use serde::Serialize;
 
 /// A program that uses MCP servers.
@@ -31,13 +31,13 @@ pub(in crate::cli) enum Client {
     Zed,
 }
 
-/// Whom an entry is for.
+/// The audience of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::cli) enum Scope {
     /// This user, in every project
     User,
-    /// Whoever works in the current folder
+    /// Everyone who works in the current folder
     Project,
 }
 
@@ -81,12 +81,12 @@ impl Client {
         Self::Zed,
     ];
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(in crate::cli) fn word(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// What people call it.
+    /// Its display name.
     pub(in crate::cli) fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -101,7 +101,7 @@ impl Client {
         }
     }
 
-    /// The scopes it has a file for; the first is meant where nobody says.
+    /// The scopes it has a file for; the first is the default.
     pub(in crate::cli) fn scopes(self) -> &'static [Scope] {
         match self {
             Self::Claude | Self::Vscode | Self::Cursor => &[Scope::Project, Scope::User],
@@ -185,7 +185,7 @@ impl Client {
         }
     }
 
-    /// What is left to do when the entry is in the file.
+    /// The remaining step after the entry is in the file.
     pub(in crate::cli) fn afterwards(self, scope: Scope) -> &'static str {
         match (self, scope) {
             (Self::Claude, Scope::Project) => {

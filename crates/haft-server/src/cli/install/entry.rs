@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use haft::edit::Document;
-use haft::json_text;
+use haft_config::edit::Document;
+use haft_text::json_text;
 use serde_json::{Map, Value, json};
 
 use super::clients::Client;
 use crate::cli::{EXIT_CONFIG, Failure};
 
-/// Where `haft serve` listens unless it is told otherwise.
+/// Default port of `haft serve`.
 const OWN_PORT: u16 = 7300;
 
-/// How long goose waits for one call.
+/// Time limit of goose for one call.
 const GOOSE_TIMEOUT_SECS: u32 = 300;
 
 const DESCRIPTION: &str = "Every tool of the toolbox that Haft holds.";
 
-/// How the client comes to Haft.
+/// The way in which the client reaches Haft.
 #[derive(Debug)]
 pub(super) enum Launch {
     /// It starts it.
@@ -93,11 +93,11 @@ fn remote(client: Client, name: &str, url: &str, key: Option<&str>) -> anyhow::R
 pub(super) fn as_file(client: Client, name: &str, entry: &Value) -> String {
     let empty = Document::read("", client.syntax());
     let file = empty.and_then(|file| file.put(client.section(), name, entry));
-    // What somebody else wrote may hold what an entry of ours never does: JSON shows it too.
+    // Entries of others may hold values that ours never do: JSON shows them too.
     file.unwrap_or_else(|_| json_text::pretty(&json!({name: entry}).to_string()))
 }
 
-/// Whether an entry of any client's file leads to Haft.
+/// Returns true if an entry of any client's file leads to Haft.
 pub(in crate::cli) fn is_haft(entry: &Value) -> bool {
     let text = |keys: &[&str]| keys.iter().find_map(|key| entry.get(*key)?.as_str());
     if let Some(program) = text(&["command", "cmd"]) {
@@ -114,7 +114,7 @@ pub(in crate::cli) fn is_haft(entry: &Value) -> bool {
     })
 }
 
-/// Whether an entry says all that `wanted` says. People and clients add keys of their own.
+/// Returns true if an entry has all fields of `wanted`. People and clients add keys of their own.
 pub(super) fn says(entry: &Value, wanted: &Value) -> bool {
     let empty = Map::new();
     let wanted = wanted.as_object().unwrap_or(&empty);

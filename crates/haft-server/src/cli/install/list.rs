@@ -3,17 +3,17 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use haft::edit::Document;
+use haft_config::edit::Document;
 use serde_json::{Value, json};
 
 use super::clients::{Client, Folders, places, shown};
 use super::entry::is_haft;
 use crate::cli::user_file::UserFile;
 use crate::cli::{Global, print_json};
-use crate::console::{self, Paint};
 use crate::stderr::say;
+use crate::terminal::{self, Paint};
 
-/// What is known of one file.
+/// The state of one file.
 enum State {
     NoFile,
     Without,
@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, folders: &Folders) -> anyhow::Result<ExitCode
             ]
         })
         .collect();
-    console::table(Paint::stdout(global.color), &["CLIENT", "SCOPE", "FILE", "HAFT"], &rows);
+    terminal::table(Paint::stdout(global.color), &["CLIENT", "SCOPE", "FILE", "HAFT"], &rows);
     say!("`haft install CLIENT` prints the entry, `--write` puts it into the file");
     Ok(ExitCode::SUCCESS)
 }

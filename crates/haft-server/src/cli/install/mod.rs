@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use haft::config::choices::Surface;
-use haft::edit::Document;
+use haft_config::edit::Document;
 
 use super::mcp::parse_surface;
 use super::user_file::{UserFile, broken};
@@ -26,10 +26,10 @@ pub(super) use remove::uninstall;
 /// Which entry of which file.
 #[derive(Debug, Args)]
 pub(super) struct Target {
-    /// Whom it is for [default: project for claude, vscode and cursor, else user]
+    /// Audience of the entry [default: project for claude, vscode and cursor, otherwise user]
     #[arg(long, value_enum)]
     scope: Option<Scope>,
-    /// What the client calls it
+    /// Name of the entry in the client
     #[arg(long, default_value = "haft", value_parser = parse_name)]
     name: String,
     /// Change the file, and keep a copy of what it was beside it
@@ -47,7 +47,7 @@ Examples:
   haft install codex --profile reader --write
   haft install vscode --url http://127.0.0.1:7300/mcp --key-env HAFT_KEY
 
-The entry starts this program with the configuration in use: what `-c` names, else HAFT_CONFIG, else
+The entry starts this program with the configuration in use: the file of `-c`, otherwise HAFT_CONFIG, otherwise
 haft.yaml of this folder. With --url the client asks a running `haft serve` instead.")]
 pub(super) struct InstallArgs {
     /// The client; without one, all are listed
@@ -143,7 +143,7 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
         let remedy = format!("take its servers over first: `haft import {shown} --write`");
         return Err(Failure::new(EXIT_CONFIG, message, remedy).into());
     }
-    // A client that cannot start it would only say that the server failed.
+    // A client that cannot start it would only report that the server failed.
     let (config, _) = load::load_files(global, files.clone())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
@@ -172,8 +172,8 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
     Ok(Launch::Command { program, args: words })
 }
 
-/// Whoever reads the path stands in another folder. A link to the file itself stays a link: paths in
-/// the file are relative to where it was named.
+/// The path is read in another folder. A link to the file itself stays a link: paths in the file are relative to
+/// where it was named.
 fn absolute(file: &Path) -> anyhow::Result<PathBuf> {
     let full = std::path::absolute(file)?;
     match (full.parent(), full.file_name()) {

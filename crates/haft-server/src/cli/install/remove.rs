@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use haft::edit::Document;
+use haft_config::edit::Document;
 use serde_json::{Value, json};
 
 use super::clients::Folders;
@@ -11,8 +11,8 @@ use super::report::masked;
 use super::{UninstallArgs, place};
 use crate::cli::user_file::{UserFile, broken};
 use crate::cli::{EXIT_CONFIG, Failure, Global, print_json};
-use crate::console;
 use crate::stderr::say;
+use crate::terminal;
 
 pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow::Result<ExitCode> {
     let folders = Folders::from_process()?;
@@ -32,14 +32,13 @@ pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow
         if global.json {
             answer("unchanged", Value::Null)?;
         } else {
-            console::line(&format!("nothing to do: there is no `{name}` in {}", path.display()));
+            terminal::line(&format!("nothing to do: there is no `{name}` in {}", path.display()));
         }
         return Ok(ExitCode::SUCCESS);
     };
     if !is_haft(known) && !force {
         let message = format!("`{name}` in `{}` does not lead to Haft", path.display());
-        let remedy =
-            "`--name` says what Haft is called there; `--write --force` removes it all the same";
+        let remedy = "`--name` names another entry; `--write --force` removes this one anyway";
         return Err(Failure::new(EXIT_CONFIG, message, remedy).into());
     }
     let text = document.remove(client.section(), name).map_err(|it| broken(&path, &it))?;
@@ -47,7 +46,7 @@ pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow
         if global.json {
             answer("printed", Value::Null)?;
         } else {
-            console::line(as_file(*client, name, &masked(known)).trim_end());
+            terminal::line(as_file(*client, name, &masked(known)).trim_end());
             say!("this would go from {}; --write removes it", path.display());
         }
         return Ok(ExitCode::SUCCESS);
@@ -57,9 +56,9 @@ pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow
         answer("removed", json!(backup))?;
         return Ok(ExitCode::SUCCESS);
     }
-    console::line(&format!("removed `{name}` from {}", path.display()));
+    terminal::line(&format!("removed `{name}` from {}", path.display()));
     if let Some(backup) = backup {
-        console::line(&format!("what the file was is in {}", backup.display()));
+        terminal::line(&format!("what the file was is in {}", backup.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

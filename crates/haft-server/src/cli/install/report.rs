@@ -1,4 +1,4 @@
-//! What `haft install` says of an entry and its file.
+//! Messages of `haft install` about an entry and its file.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::clients::{Client, Scope};
 use super::entry::as_file;
 use crate::cli::{EXIT_CONFIG, Failure, Global, print_json};
-use crate::console;
 use crate::stderr::say;
+use crate::terminal;
 
 /// An entry and where it belongs.
 pub(super) struct Placed<'a> {
@@ -27,7 +27,7 @@ impl Placed<'_> {
         if global.json {
             return self.print_json("printed", None);
         }
-        console::line(as_file(self.client, self.name, self.entry).trim_end());
+        terminal::line(as_file(self.client, self.name, self.entry).trim_end());
         say!("this belongs into {} ({})", self.path.display(), self.client.title());
         say!("the same command with --write puts it there; all else in the file stays");
         Ok(ExitCode::SUCCESS)
@@ -38,7 +38,7 @@ impl Placed<'_> {
             return self.print_json("unchanged", None);
         }
         let (name, path) = (self.name, self.path.display());
-        console::line(&format!("nothing to do: `{name}` is in {path} already"));
+        terminal::line(&format!("nothing to do: `{name}` is in {path} already"));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -50,9 +50,9 @@ impl Placed<'_> {
         if global.json {
             return self.print_json("written", backup);
         }
-        console::line(&format!("wrote `{}` into {}", self.name, self.path.display()));
+        terminal::line(&format!("wrote `{}` into {}", self.name, self.path.display()));
         if let Some(backup) = backup {
-            console::line(&format!("what the file was is in {}", backup.display()));
+            terminal::line(&format!("what the file was is in {}", backup.display()));
         }
         say!("{}", self.client.afterwards(self.scope));
         Ok(ExitCode::SUCCESS)
@@ -82,7 +82,7 @@ impl Placed<'_> {
     }
 }
 
-/// An entry of somebody's file, without the keys that it may hold.
+/// An entry of the user's file, without the keys that it may hold.
 pub(super) fn masked(entry: &Value) -> Value {
     let text = entry.to_string();
     serde_json::from_str(&Redactor::new([]).json(&text)).unwrap_or(Value::Null)

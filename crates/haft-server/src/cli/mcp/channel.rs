@@ -10,13 +10,13 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a client may take to read the last messages.
+/// Time for a client to read the last messages.
 const LAST_READ_MAX: Duration = Duration::from_secs(1);
 
-/// How much is carried at once.
+/// Size of the copy buffer.
 const ROOM_BYTES: usize = 64 * 1024;
 
-/// What the client writes. The thread behind it ends with the input, or with the process.
+/// Returns the client's input. The thread behind it ends with the input, or with the process.
 pub(super) fn input() -> io::Result<UnixStream> {
     let (ours, mut theirs) = pair()?;
     // An error ends the copy like the end of the input does.
@@ -30,12 +30,12 @@ pub(super) struct Output {
     written: oneshot::Receiver<()>,
 }
 
-/// What the client reads, and what tells when everything has reached it.
+/// Returns the client's output, and a handle that reports when everything was written.
 pub(super) fn output() -> io::Result<(UnixStream, Output)> {
     let (ours, mut theirs) = pair()?;
     let (done, written) = oneshot::channel();
     let copy = move || {
-        // A client that reads no more is noticed by whoever writes next.
+        // The next write notices a client that stopped reading.
         drop(carry(&mut theirs, &mut io::stdout().lock()));
         drop(theirs);
         drop(done);
@@ -52,7 +52,7 @@ impl Output {
     }
 }
 
-/// Hands on what comes as it comes. `io::copy` lets the kernel do it, which waits for more.
+/// Copies bytes as soon as they arrive. `io::copy` lets the kernel do it, which waits for more.
 fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut room = vec![0; ROOM_BYTES];
     loop {

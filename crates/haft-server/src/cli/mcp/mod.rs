@@ -9,13 +9,14 @@ use clap::Args;
 use haft::config::choices::Surface;
 use haft::live::Live;
 use haft::mcp_server::{ServeOptions, stdio};
+use tokio_util::task::TaskTracker;
 
 use super::toolbox::{Purpose, Toolbox};
 use super::trust::{self, Trusted};
 use super::{Global, block_on, load, profile};
 use crate::gateway::{Gateway, Hub, View};
 
-/// Who calls, as the log names it.
+/// The caller's name in the log.
 const PRINCIPAL: &str = "mcp";
 
 #[derive(Debug, Args)]
@@ -34,7 +35,7 @@ pub(super) struct McpArgs {
     /// Show a part of the toolbox: an entry of `profiles` in the configuration
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// How tools are shown, instead of what the configuration says: `all` or `search`
+    /// Presentation of the tools, overriding the configuration: `all` or `search`
     #[arg(long, value_parser = parse_surface)]
     surface: Option<Surface>,
 }
@@ -67,13 +68,16 @@ pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
             if let Some(surface) = args.surface {
                 view = view.with_surface(surface);
             }
-            let gateway = Gateway::new(runtime.clone(), view, &hub);
+            let tasks = TaskTracker::new();
+            let gateway = Gateway::new(runtime.clone(), view, &hub, &tasks);
             let (input, (output, last_words)) = (channel::input()?, channel::output()?);
             let mut options = ServeOptions::new(PRINCIPAL);
             options.limits.nodes_max = runtime.config().limits.nodes_max();
             let served = stdio(gateway, input, output, options).await;
             last_words.finish().await;
             live.stop().await;
+            tasks.close();
+            tasks.wait().await;
             served.context("the connection to the client broke")
         });
         served.await?;

@@ -9,7 +9,7 @@ use haft::{ResourceInfo, Runtime, ServerInfo, ToolFailure};
 
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{EXIT_CONNECT, Global, block_on, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ResourcesCommand {
@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, command: &ResourcesCommand) -> anyhow::Result
     }
 }
 
-/// What the servers listed, and which of them could not be asked.
+/// The listed resources, and the servers that could not be queried.
 struct Listed {
     resources: Vec<ResourceInfo>,
     servers: Vec<ServerInfo>,
@@ -67,17 +67,17 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
     for (server, failure) in refused {
         is_incomplete = true;
         let message = format!("the resources of `{server}` are not listed: {failure}");
-        let remedy = toolbox::refused(failure, "mend the server").remedy.unwrap_or_default();
-        console::warning(Paint::stderr(global.color), &message, &remedy);
+        let remedy = toolbox::refused(failure, "fix the server").remedy.unwrap_or_default();
+        terminal::warning(Paint::stderr(global.color), &message, &remedy);
     }
     if global.json {
         print_json(&resources)?;
     } else if resources.is_empty() {
-        console::line("no resources");
+        terminal::line("no resources");
     } else {
         let rows: Vec<Vec<String>> = resources.iter().map(row).collect();
         let head = ["URI", "SERVER", "TYPE", "NAME"];
-        console::table(Paint::stdout(global.color), &head, &rows);
+        terminal::table(Paint::stdout(global.color), &head, &rows);
     }
     let is_failed = is_incomplete && resources.is_empty();
     Ok(if is_failed { ExitCode::from(EXIT_CONNECT) } else { ExitCode::SUCCESS })

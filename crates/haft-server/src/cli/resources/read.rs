@@ -12,7 +12,7 @@ use haft::{Content, ResourceInfo, Runtime, ToolFailure};
 use super::{Listed, ask};
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, print_json};
-use crate::console;
+use crate::terminal;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReadArgs {
@@ -50,7 +50,7 @@ pub(super) fn run(global: &Global, args: &ReadArgs) -> anyhow::Result<ExitCode> 
             let bytes = bytes_of(&contents)?.concat();
             std::fs::write(path, bytes).map_err(|error| {
                 let problem = format!("`{}` cannot be written: {error}", path.display());
-                Failure::new(EXIT_RUNTIME, problem, "mend `--output`")
+                Failure::new(EXIT_RUNTIME, problem, "fix `--output`")
             })?;
         }
         None if global.json => print_json(&contents)?,
@@ -103,7 +103,7 @@ fn find(uri: &str, listed: &Listed) -> Result<String, Failure> {
     })
 }
 
-/// Whether a URI can come from a template: the fixed parts in their order, something between them.
+/// Returns true if a URI can come from a template: the fixed parts in their order, something between them.
 fn fits(template: &str, uri: &str) -> bool {
     let mut fixed = template.split('{').enumerate().map(|(at, part)| {
         // Behind each brace stands a variable, and behind that the next fixed part.
@@ -131,14 +131,14 @@ fn print(uri: &str, contents: &[Content]) -> Result<(), Failure> {
     if !is_binary {
         let texts: Vec<String> =
             contents.iter().map(|block| block.as_text().into_owned()).collect();
-        console::whole(&texts.concat());
+        terminal::whole(&texts.concat());
         return Ok(());
     }
     if std::io::stdout().is_terminal() {
         let problem = format!("`{uri}` is binary and not for a terminal");
         return Err(Failure::new(EXIT_RUNTIME, problem, "write it to a file with `--output FILE`"));
     }
-    console::bytes(&bytes_of(contents)?.concat());
+    terminal::bytes(&bytes_of(contents)?.concat());
     Ok(())
 }
 
@@ -152,7 +152,7 @@ fn bytes_of(contents: &[Content]) -> Result<Vec<Vec<u8>>, Failure> {
             base64.decode(data).map_err(|error| {
                 let problem =
                     format!("the server sent `{uri}` as something that is not base64: {error}");
-                Failure::new(EXIT_RUNTIME, problem, "look at it with `--json`, and mend the server")
+                Failure::new(EXIT_RUNTIME, problem, "look at it with `--json`, and fix the server")
             })
         }
         text => Ok(text.as_text().into_owned().into_bytes()),

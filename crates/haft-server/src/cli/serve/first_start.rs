@@ -1,4 +1,4 @@
-//! The first minute: without any configuration one is written, with one tool to try.
+//! First start: without any configuration one is written, with one tool to try.
 
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ const TOOLS: &str = r#"{
   "tools": [
     {
       "name": "hello_world",
-      "description": "Greets somebody by name.",
+      "description": "Greets a person by name.",
       "type": "local",
       "input_schema": {
         "type": "object",
@@ -48,7 +48,7 @@ const SCRIPT: &str = "def run(args):
 #[derive(Debug)]
 pub(super) struct First {
     pub(super) files: Vec<PathBuf>,
-    /// Whether Haft wrote all of them. What is there already stays as it is.
+    /// True if Haft wrote all of them. What is there already stays as it is.
     pub(super) is_own: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a service says when it begins: where everything is, and what is wrong.
+//! The greeting of a service: its addresses, and its problems.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::Service;
 use crate::cli::{Global, count, print_json, toolbox};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> anyhow::Result<()> {
     let config = service.live.runtime().config();
@@ -17,6 +17,7 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     if global.json {
         return print_json(&json!({
             "listening": url,
+            "console": url,
             "api": format!("{url}/api/v1"),
             "mcp": format!("{url}/mcp"),
             "pid": std::process::id(),
@@ -24,19 +25,19 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     }
     let paint = Paint::stdout(global.color);
     for (what, text) in lines(service, &config, &url) {
-        console::line(&format!("{} {text}", paint.dim(&format!("{what:<10}"))));
+        terminal::line(&format!("{} {text}", paint.dim(&format!("{what:<10}"))));
     }
     let errors = Paint::stderr(global.color);
     let servers = service.live.runtime().servers();
     for server in servers.iter().filter(|server| toolbox::failed(server) && !is_coming(server)) {
         let message = format!("`{}` is not there: {}", server.name, toolbox::reason(server));
-        console::warning(errors, &message, &toolbox::remedy(server));
+        terminal::warning(errors, &message, &toolbox::remedy(server));
     }
     Ok(())
 }
 
 /// The address as a client on this machine can use it.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(in crate::cli) fn reachable(address: SocketAddr) -> SocketAddr {
     let local: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
         SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
@@ -57,6 +58,7 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     let files: Vec<&str> = config.files.iter().map(|file| &*file.name).collect();
     let mut lines = vec![
         ("haft", format!("{version}, {}", has.join(", "))),
+        ("console", format!("{url} (open it in a browser, or run `haft console`)")),
         ("api", format!("{url}/api/v1 (described at {url}/api/docs)")),
         ("mcp", format!("{url}/mcp (for MCP clients; `haft install` writes their files)")),
         ("files", files.join(", ")),
@@ -74,8 +76,8 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     } else {
         ("keys", config.api.keys_file.value.display().to_string())
     });
-    // An example call of a built-in tool would say nothing about this toolbox.
-    let own = |tool: &&ToolInfo| tool.kind != haft::record::Source::Builtin;
+    // A built-in tool would be a poor example for this toolbox.
+    let own = |tool: &&ToolInfo| tool.kind != haft::record::RecordSource::Builtin;
     if let Some(tool) = runtime.tools().iter().find(own) {
         let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
@@ -87,7 +89,7 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
     lines
 }
 
-/// Arguments that fit a schema as far as it says what is required.
+/// Arguments for the required properties of a schema.
 fn example(schema: &Value) -> Value {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let filled = required.map(|name| {
@@ -106,7 +108,7 @@ fn example(schema: &Value) -> Value {
     Value::Object(filled.collect())
 }
 
-/// Whether a server may still turn up by itself.
+/// Returns true if a server may still turn up by itself.
 fn is_coming(server: &ServerInfo) -> bool {
     matches!(server.state, ServerState::Configured | ServerState::Connecting)
 }

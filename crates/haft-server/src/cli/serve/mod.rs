@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
-use haft::{Config, Inbox, Runtime};
+use haft::{Config, HumanInbox, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +28,7 @@ use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
 use crate::telemetry::Telemetry;
 use first_start::First;
+pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
 use signals::{Signals, Wish};
 
@@ -41,9 +42,9 @@ Examples:
 Without a key it listens on this machine only and refuses changes:
   haft keys create --scope admin --name me
 
-SIGHUP loads the files again (they are watched anyway). SIGTERM and Ctrl-C let calls under way finish.")]
+SIGHUP loads the files again (they are watched anyway). SIGTERM and Ctrl-C let calls in flight finish.")]
 pub(super) struct ServeArgs {
-    /// Where to listen, instead of what `api.listen` says; port 0 takes a free one
+    /// Address to listen on, overriding `api.listen`; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
 }
@@ -81,7 +82,7 @@ async fn serve(
     let keys = Keyring::open(keys)
         .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
     let keys = Arc::new(keys);
-    // The address first: whoever cannot have it need not start any server.
+    // The address first: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let api = &config.api;
     let grace = api.shutdown_grace.value;
@@ -91,7 +92,7 @@ async fn serve(
     };
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let inbox = Inbox::default();
+    let inbox = HumanInbox::default();
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
@@ -108,8 +109,10 @@ async fn serve(
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
     background.spawn(Runs::expire_conversations(live.runtime().clone(), stop.clone()));
+    background.spawn(Arc::clone(&telemetry).record_series(live.runtime().clone(), stop.clone()));
     background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
-    let serving = listener.serve(api::router(&service, &guard, gateway.routes()), stop.clone());
+    let serving =
+        listener.serve(api::http_service(&service, &guard, Some(gateway.clone())), stop.clone());
     let mut serving = std::pin::pin!(serving);
     loop {
         tokio::select! {
@@ -124,25 +127,25 @@ async fn serve(
             },
         }
     }
-    let under_way = live.runtime().running().len();
-    if under_way > 0 {
-        let calls = count(under_way, "call");
-        tracing::info!("ending: {calls} under way may take {}s", grace.as_secs());
+    let in_flight = live.runtime().running().len();
+    if in_flight > 0 {
+        let calls = count(in_flight, "call");
+        tracing::info!("ending: {calls} in flight may take {}s", grace.as_secs());
     }
     stop.cancel();
     background.close();
-    // Together: a call that is cut off still gets its answer, which says so.
+    // Together: a call that is cut off still gets an answer that reports it.
     let ending = async {
         // A change that hangs on a disk must not hold up the end.
         let following = timeout(grace, async { tokio::join!(live.stop(), background.wait()) });
-        // A run that is broken off tells its end, before the calls it waits for are cut off under it.
+        // A cancelled run emits its end before its calls are cut off.
         let runs = service.runs.end(grace / 2);
         let shutdown = live.runtime().shutdown(grace);
         let (_, _, followed, ()) = tokio::join!(serving, shutdown, following, runs);
         if followed.is_err() {
             tracing::warn!("a change of the registry hangs and is left behind");
         }
-        gateway.stop();
+        gateway.stop().await;
         telemetry.end().await;
     };
     tokio::select! {
@@ -157,7 +160,7 @@ async fn serve(
     }
 }
 
-/// How long answers to calls that were cut off may take to be sent.
+/// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
@@ -185,7 +188,7 @@ async fn start(
     config: Config,
     signals: &mut Signals,
     telemetry: Arc<Telemetry>,
-    (hub, inbox): (Hub, Inbox),
+    (hub, inbox): (Hub, HumanInbox),
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let watch = progress.clone();

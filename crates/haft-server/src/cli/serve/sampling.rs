@@ -1,15 +1,14 @@
 //! The model that servers may ask: the one of the configuration in use.
 
 use haft::Runtime;
-use haft::agent::Sampler;
 use haft::config::agent::AgentConfig;
-use haft::model;
+use haft_agent::Sampler;
+use haft_agent::model;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Hub;
 
-/// The model of a configuration; none where there is none, or where it cannot be used. Whoever begins a run is
-/// told why.
+/// The model of a configuration; none if it is missing or unusable. Starting a run reports the reason.
 pub(in crate::cli) fn sampler(config: &AgentConfig) -> Option<Sampler> {
     config.model.as_ref()?;
     model::open(config).ok().map(Sampler::new)
@@ -22,7 +21,7 @@ pub(super) async fn follow(runtime: Runtime, hub: Hub, stop: CancellationToken) 
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            heard = changes.changed() => if heard.is_err() { return },
+            received = changes.changed() => if received.is_err() { return },
         }
         let config = runtime.config();
         if config.agent != known {

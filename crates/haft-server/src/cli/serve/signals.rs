@@ -1,8 +1,8 @@
-//! What a service hears from the system.
+//! Signals from the system.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// The request behind a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     /// SIGINT or SIGTERM: finish.

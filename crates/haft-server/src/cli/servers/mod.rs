@@ -12,26 +12,26 @@ use serde_json::json;
 use super::config::plain;
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{EXIT_CONNECT, Global, block_on, configuration_of_file, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ServersCommand {
     /// List the configured servers
-    #[command(after_help = "With --connect, exit code 3 says that a server could not be reached.")]
+    #[command(after_help = "With --connect, exit code 3 means that a server could not be reached.")]
     List {
         /// Connect all of them, also those that start late, and show how each is doing
         #[arg(long)]
         connect: bool,
     },
     /// Connect one server and show everything about it
-    #[command(after_help = "Exit code 3 says that it could not be reached.")]
+    #[command(after_help = "Exit code 3 means that it could not be reached.")]
     Show {
         /// The server's name
         #[arg(value_parser = super::parse_name)]
         name: String,
     },
     /// Connect servers and measure how long each takes to answer
-    #[command(after_help = "Exit code 1 says that at least one did not answer.")]
+    #[command(after_help = "Exit code 1 means that at least one did not answer.")]
     Ping {
         /// The servers' names; all of them if none is given
         names: Vec<String>,
@@ -94,15 +94,15 @@ fn print(
         return print_json(&servers);
     }
     if servers.is_empty() {
-        console::line("no servers are configured");
+        terminal::line("no servers are configured");
         return Ok(());
     }
     let rows: Vec<Vec<String>> = servers.iter().map(row).collect();
-    console::table(Paint::stdout(global.color), head, &rows);
+    terminal::table(Paint::stdout(global.color), head, &rows);
     Ok(())
 }
 
-/// Connects the named servers, or all, and says how they are doing.
+/// Connects the named servers, or all, and returns their states.
 fn connect(global: &Global, names: &[&str]) -> anyhow::Result<Vec<ServerInfo>> {
     let config = toolbox::with_servers(global, names)?;
     block_on(async {
@@ -123,7 +123,7 @@ pub(super) fn state(server: &ServerInfo) -> String {
     plain(&json!(server.state))
 }
 
-/// What a server calls itself.
+/// The server's own name and version.
 fn version(server: &ServerInfo) -> String {
     let Some(identity) = &server.server else { return none() };
     let words: Vec<&str> =

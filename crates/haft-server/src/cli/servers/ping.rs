@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::{EXIT_RUNTIME, Failure, Global, block_on, print_json};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
-/// How one server answered.
+/// The answer of one server.
 struct Answer {
     server: String,
     outcome: Result<Duration, Failure>,
@@ -44,7 +44,7 @@ async fn ping_all(runtime: &Runtime) -> Vec<Answer> {
         let outcome = if toolbox::answers(server) {
             // In the order of the servers, so the next answer is this one's.
             let (_, outcome) = pinged.next()?;
-            outcome.map_err(|failure| toolbox::refused(failure, "mend the server"))
+            outcome.map_err(|failure| toolbox::refused(failure, "fix the server"))
         } else {
             Err(Failure::new(
                 EXIT_RUNTIME,
@@ -63,7 +63,7 @@ fn print(global: &Global, answers: &[Answer]) -> anyhow::Result<()> {
         return print_json(&answers);
     }
     if answers.is_empty() {
-        console::line("no servers are configured");
+        terminal::line("no servers are configured");
         return Ok(());
     }
     let row = |answer: &Answer| {
@@ -74,7 +74,7 @@ fn print(global: &Global, answers: &[Answer]) -> anyhow::Result<()> {
         vec![answer.server.clone(), state.to_owned(), time, reason]
     };
     let rows: Vec<Vec<String>> = answers.iter().map(row).collect();
-    console::table(Paint::stdout(global.color), &["SERVER", "PING", "TIME", "REASON"], &rows);
+    terminal::table(Paint::stdout(global.color), &["SERVER", "PING", "TIME", "REASON"], &rows);
     Ok(())
 }
 

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use haft::ServerInfo;
 use haft::config::oauth::OauthInfo;
-use haft::text::{printable, printable_block};
+use haft_text::{printable, printable_block};
 
 use super::{connect, exit_code, number, state, version};
 use crate::cli::{Global, print_json, toolbox};
-use crate::console::{self, Paint};
+use crate::terminal::{self, Paint};
 
 pub(super) fn run(global: &Global, name: &str) -> anyhow::Result<ExitCode> {
     let servers = connect(global, &[name])?;
@@ -26,9 +26,9 @@ fn show(global: &Global, server: &ServerInfo) {
     let paint = Paint::stdout(global.color);
     let painted =
         |state: &str| if toolbox::failed(server) { paint.bad(state) } else { paint.good(state) };
-    console::line(&format!("{}: {}", paint.bold(&server.name), painted(&state(server))));
+    terminal::line(&format!("{}: {}", paint.bold(&server.name), painted(&state(server))));
     let field = |name: &str, value: &str| {
-        console::line(&format!("{} {}", paint.dim(&format!("{name}:")), printable(value)));
+        terminal::line(&format!("{} {}", paint.dim(&format!("{name}:")), printable(value)));
     };
     if let Some(reason) = &server.reason {
         field("reason", reason);
@@ -63,7 +63,7 @@ fn show(global: &Global, server: &ServerInfo) {
         field("stray output", &text);
     }
     let block = |name: &str, text: &str| {
-        console::line(&format!("\n{}\n{}", paint.dim(name), printable_block(text.trim_end())));
+        terminal::line(&format!("\n{}\n{}", paint.dim(name), printable_block(text.trim_end())));
     };
     if let Some(text) = server.server.as_ref().and_then(|it| it.instructions.as_ref()) {
         block("instructions", text);

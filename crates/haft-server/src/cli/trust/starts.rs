@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use haft::Config;
 use haft::config::model::{Endpoint, LocalProgram, LocalTool, Origin, StdioEndpoint};
 use haft::config::{Masked, Secret};
-use haft::text::printable;
+use haft_text::printable;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// How many programs are shown one by one.
+/// Largest number of programs that are shown one by one.
 const LINES_MAX: usize = 100;
 
-/// What a configuration starts.
+/// The programs that a configuration starts.
 #[derive(Debug)]
 pub(super) struct Starts {
     file: PathBuf,
@@ -22,14 +22,14 @@ pub(super) struct Starts {
 
 #[derive(Debug)]
 struct Entry {
-    /// What the user sees: without secrets.
+    /// Display form, without secrets.
     shown: String,
     /// Everything that decides what is started. It may hold secrets and is only hashed.
     exact: Value,
 }
 
 impl Starts {
-    /// What `config`, read from `file`, starts now or when a tool is called.
+    /// Returns the programs that `config`, read from `file`, starts now or when a tool is called.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
         let servers = config.servers.iter().filter(|server| !server.disabled.value);
         let mut entries: Vec<Entry> = servers

@@ -1,4 +1,4 @@
-//! What the user trusts: one small file for each answer, in the user's state folder.
+//! The trust store: one small file for each answer, in the user's state folder.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -27,7 +27,7 @@ impl TrustStore {
         Self(state.map(|state| state.join("haft/trusted")))
     }
 
-    /// Whether the user agreed. A store that cannot be read knows nothing.
+    /// Returns true if the user agreed. A store that cannot be read knows nothing.
     pub(super) fn knows(&self, digest: &str) -> bool {
         self.0.as_ref().is_some_and(|folder| folder.join(digest).is_file())
     }

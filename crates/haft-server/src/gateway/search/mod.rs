@@ -4,7 +4,7 @@
 mod offered;
 
 use haft::config::choices::Surface;
-use haft::mcp_server::Peer;
+use haft::mcp_server::{Peer, ToolRequest};
 use haft::{RpcError, ToolDescription};
 use haft_bounds::parse_error::describe;
 use serde::Deserialize;
@@ -13,14 +13,14 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::page::page;
-use super::tools::{CallParams, Callers};
-use super::{Gateway, INVALID_PARAMS, read, result, short_name};
+use super::tools::Callers;
+use super::{Gateway, INVALID_PARAMS, result, short_name};
 pub(super) use offered::INSTRUCTIONS;
 use offered::{CALL, DESCRIBE, FIND, LIMIT, LIMIT_MAX};
 
-/// How much of a description one line shows.
+/// Largest part of a description on one line.
 const LINE_CHARS_MAX: usize = 200;
-/// How many names like a wrong one are told.
+/// Largest number of similar names in an error.
 const NEAREST_MAX: usize = 3;
 /// The longest query that is searched for.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
@@ -54,7 +54,7 @@ struct Call {
 }
 
 impl Gateway {
-    /// What `tools/list` shows here.
+    /// The tools that `tools/list` shows here.
     pub(super) fn listed_tools(&self) -> Vec<ToolDescription> {
         match self.view.surface() {
             Surface::All => self.tools(Callers::Apps),
@@ -71,10 +71,10 @@ impl Gateway {
 
     pub(super) async fn call_search_tool(
         &self,
-        params: Option<&RawValue>,
+        tool: ToolRequest,
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
-        let CallParams { name, arguments } = read(params)?;
+        let ToolRequest { name, arguments } = tool;
         let arguments = arguments.as_deref();
         match name.as_str() {
             FIND => match understood(FIND, arguments) {
@@ -105,12 +105,10 @@ impl Gateway {
             return failed(&format!("`limit` is not between 1 and {LIMIT_MAX}"));
         }
         if query.trim().is_empty() {
-            return failed("`query` says nothing; say in plain words what has to be done");
+            return failed("`query` is empty; describe the task in plain words");
         }
         if query.len() > QUERY_BYTES_MAX {
-            return failed(&format!(
-                "`query` has more than {QUERY_BYTES_MAX} bytes; say it in short"
-            ));
+            return failed(&format!("`query` has more than {QUERY_BYTES_MAX} bytes; shorten it"));
         }
         self.wait_for_late().await;
         let shown = |server: Option<&str>, name: &str| self.view.shows_tool(server, name);
@@ -138,8 +136,7 @@ impl Gateway {
                 lines.join("\n")
             ),
             (false, false) => format!(
-                "No tool seems to fit. The nearest, in case one of them does:\n{}\n\nIf none does, say it \
-                 in other words, or do without a tool.",
+                "No tool seems to fit. The nearest, in case one of them does:\n{}\n\nIf none does, try other words, or do without a tool.",
                 lines.join("\n")
             ),
         };
@@ -174,13 +171,13 @@ impl Gateway {
         }
     }
 
-    /// The same for a tool that is hidden: nobody learns that there is one.
+    /// The same for a hidden tool, so that its existence is not revealed.
     fn no_such_tool(&self, name: &str) -> String {
         let tools = self.tools(Callers::Models);
         let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let mut near = Vec::new();
         while near.len() < NEAREST_MAX
-            && let Some(nearest) = haft::nearest(name, names.iter().copied())
+            && let Some(nearest) = haft_text::nearest(name, names.iter().copied())
         {
             near.push(format!("`{nearest}`"));
             names.retain(|name| *name != nearest);
@@ -191,7 +188,7 @@ impl Gateway {
     }
 }
 
-/// The arguments of one of the three; else what is wrong with them, for the model.
+/// The arguments of one of the three tools; otherwise an error for the model.
 fn understood<T: DeserializeOwned>(tool: &str, arguments: Option<&RawValue>) -> Result<T, String> {
     serde_json::from_str(arguments.map_or("{}", RawValue::get)).map_err(|error| {
         let problem = describe(&error);

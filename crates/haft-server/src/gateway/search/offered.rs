@@ -7,12 +7,12 @@ pub(super) const FIND: &str = "find_tools";
 pub(super) const DESCRIBE: &str = "describe_tool";
 pub(super) const CALL: &str = "call_tool";
 
-/// How a client is told to use them.
+/// Instructions for clients.
 pub(in crate::gateway) const INSTRUCTIONS: &str = "\
 The tools of this server are not listed. `find_tools` finds those that fit a task, `describe_tool` shows the \
 arguments of one, `call_tool` runs it. Always search before you conclude that something cannot be done.";
 
-/// How many tools are found where nobody says otherwise, and at most.
+/// Default and largest number of found tools.
 pub(super) const LIMIT: usize = 8;
 pub(super) const LIMIT_MAX: usize = 50;
 
@@ -40,8 +40,7 @@ fn find_tools() -> ToolDescription {
     tool(
         FIND,
         "Finds the tools that fit a task. This server has many more tools than the three you see; begin here \
-         whenever something has to be looked up or done. Gives names with one line each, best first, and \
-         says so when none fits: then try other words before you give up. Next: describe_tool for the \
+         whenever something has to be looked up or done. Gives names with one line each, best first, or a note that none fits: then try other words before you give up. Next: describe_tool for the \
          arguments of a tool, then call_tool to run it.",
         input,
         &json!({ "readOnlyHint": true, "openWorldHint": false }),
@@ -82,7 +81,7 @@ fn call_tool() -> ToolDescription {
     tool(
         CALL,
         "Runs a tool that find_tools found, with the arguments that describe_tool shows, and gives its result \
-         as it is. If the result is an error, read it, mend the arguments and call again.",
+         as it is. If the result is an error, read it, fix the arguments and call again.",
         input,
         &json!({}),
     )

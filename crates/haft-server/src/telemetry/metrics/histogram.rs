@@ -9,14 +9,14 @@ pub(super) const BOUNDS_SECS: [f64; 13] =
 
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
-    /// How many lie between one bound and the next; the last place is for all above.
+    /// Number of values between one bound and the next; the last element counts all above.
     counts: [AtomicU64; BOUNDS_SECS.len() + 1],
     nanos: AtomicU64,
 }
 
-/// What a histogram holds at one moment.
+/// A snapshot of a histogram.
 pub(super) struct Reading {
-    /// How many lie at or below each bound; the last is all of them.
+    /// Number of values at or below each bound; the last is all of them.
     pub(super) up_to: [u64; BOUNDS_SECS.len() + 1],
     pub(super) sum_secs: f64,
 }

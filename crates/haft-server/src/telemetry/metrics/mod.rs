@@ -1,4 +1,4 @@
-//! Figures for Prometheus: what was counted, and how the toolbox is at this moment.
+//! Metrics for Prometheus: counters, and the current state of the toolbox.
 
 mod histogram;
 mod outcomes;
@@ -15,7 +15,7 @@ pub(crate) use page::CONTENT_TYPE as METRICS_CONTENT_TYPE;
 pub(super) use report::SpanCounts;
 use usage::Usage;
 
-/// What is counted of calls. Counting takes no lock that anybody holds for long.
+/// Counters of calls. Counting takes only short locks.
 #[derive(Debug)]
 pub(super) struct Metrics {
     since: Timestamp,

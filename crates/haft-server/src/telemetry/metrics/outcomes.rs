@@ -1,4 +1,4 @@
-//! How calls ended.
+//! Outcomes of calls.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
-/// What the format calls itself.
+/// Media type of the format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_says_what_it_is() {
+    fn a_family_has_help_and_type() {
         let mut page = Page::default();
         page.one("x", Kind::Gauge, "How many.", 3);
         assert_eq!(page.into_text(), "# HELP x How many.\n# TYPE x gauge\nx 3\n");

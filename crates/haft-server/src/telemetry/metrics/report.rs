@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use haft::live::Live;
-use haft::memory::MemoryFigures;
+use haft::memory::MemoryStats;
 use haft::record::LogHealth;
-use haft::{Figures, Runtime, ServerState, ToolFigures};
+use haft::{LoadStats, Runtime, ServerState, ToolLoadStats};
 use jiff::Timestamp;
 
 use super::Metrics;
@@ -13,13 +13,13 @@ use super::histogram::{BOUNDS_SECS, Histogram};
 use super::page::{Kind, Page};
 
 impl Metrics {
-    /// What was counted and how the toolbox is now, for Prometheus.
+    /// Counters and the current state of the toolbox, for Prometheus.
     pub(in crate::telemetry) fn report(&self, live: &Live, traces: Option<SpanCounts>) -> String {
         let (runtime, mut page) = (live.runtime(), Page::default());
-        let figures = runtime.figures();
-        self.calls(&figures, &mut page);
-        busy(&figures, &mut page);
-        memory(runtime.memory().figures(), &mut page);
+        let load_stats = runtime.load_stats();
+        self.calls(&load_stats, &mut page);
+        busy(&load_stats, &mut page);
+        memory(runtime.memory().stats(), &mut page);
         servers(runtime, &mut page);
         if let Some(log) = runtime.log_health() {
             log_state(&log, &mut page);
@@ -37,8 +37,8 @@ impl Metrics {
         page.into_text()
     }
 
-    fn calls(&self, figures: &Figures, page: &mut Page) {
-        let tools = figures.tools.iter().map(|tool| &*tool.tool);
+    fn calls(&self, load_stats: &LoadStats, page: &mut Page) {
+        let tools = load_stats.tools.iter().map(|tool| &*tool.tool);
         page.family(
             "tool_usage",
             Kind::Summary,
@@ -61,12 +61,12 @@ impl Metrics {
     }
 }
 
-/// How the export of traces goes.
+/// Counters of the trace export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::telemetry) struct SpanCounts {
-    /// How many spans the collector took.
+    /// Spans that the collector accepted.
     pub(in crate::telemetry) exported: u64,
-    /// How many were lost.
+    /// Spans that were lost.
     pub(in crate::telemetry) dropped: u64,
 }
 
@@ -89,14 +89,14 @@ fn histogram(name: &str, help: &str, times: &Histogram, page: &mut Page) {
 }
 
 /// One of a tool's figures.
-type Figure = fn(&ToolFigures) -> u32;
+type Figure = fn(&ToolLoadStats) -> u32;
 
-/// How busy it is.
-fn busy(figures: &Figures, page: &mut Page) {
-    page.one("haft_calls_in_flight", Kind::Gauge, "Calls that run.", figures.in_flight);
-    page.one("haft_calls_waiting", Kind::Gauge, "Calls that wait.", figures.waiting);
+/// The current load.
+fn busy(load_stats: &LoadStats, page: &mut Page) {
+    page.one("haft_calls_in_flight", Kind::Gauge, "Calls that run.", load_stats.in_flight);
+    page.one("haft_calls_waiting", Kind::Gauge, "Calls that wait.", load_stats.waiting);
     let help = "How many calls may run at once.";
-    page.one("haft_calls_max_concurrent", Kind::Gauge, help, figures.max_concurrent);
+    page.one("haft_calls_max_concurrent", Kind::Gauge, help, load_stats.max_concurrent);
     let families: [(&str, &str, Figure); 3] = [
         ("haft_tool_in_flight", "Slots of each tool that are taken.", |tool| tool.in_flight),
         ("haft_tool_waiting", "Calls that wait for a slot of the tool.", |tool| tool.waiting),
@@ -104,13 +104,13 @@ fn busy(figures: &Figures, page: &mut Page) {
     ];
     for (name, help, of) in families {
         page.family(name, Kind::Gauge, help);
-        for tool in &figures.tools {
+        for tool in &load_stats.tools {
             page.sample(name, &[("tool_name", &tool.tool)], of(tool));
         }
     }
 }
 
-fn memory(MemoryFigures { in_flight, max, refused }: MemoryFigures, page: &mut Page) {
+fn memory(MemoryStats { in_flight, max, refused }: MemoryStats, page: &mut Page) {
     let help = "Memory that requests, arguments, answers and the log's queue take.";
     page.one("haft_in_flight_bytes", Kind::Gauge, help, in_flight);
     let help = "How much memory they may take.";

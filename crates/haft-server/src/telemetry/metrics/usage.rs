@@ -1,4 +1,4 @@
-//! How often each tool was called, and how long that took (S0-76).
+//! Calls per tool, and their durations (S0-76).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::histogram::{nanos, secs};
 
-/// How many tools are counted apart.
+/// Largest number of tools that are counted separately.
 const TOOLS_MAX: usize = 10_000;
 
-/// How long a tool that is not offered any more keeps its figures. A server that was away for a
-/// moment brings its tools back.
+/// Time that a removed tool keeps its counters. A server that was briefly away brings its tools back.
 pub(super) const GONE_AFTER: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default)]
@@ -23,11 +22,11 @@ pub(super) struct Usage {
 struct Tool {
     count: AtomicU64,
     nanos: AtomicU64,
-    /// Since when it is not offered, as far as anybody looked.
+    /// First time that the tool was found missing.
     gone_since: Option<Instant>,
 }
 
-/// The figures of one tool at one moment.
+/// A snapshot of one tool's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) count: u64,

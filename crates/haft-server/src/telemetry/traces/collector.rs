@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft::config::service::TelemetryConfig;
-use haft::error::innermost;
+use haft_text::innermost;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 use uuid::Uuid;
@@ -12,10 +12,10 @@ use super::TracesError;
 use super::otlp::{self, Sender};
 use super::span::Span;
 
-/// How long one request may take.
+/// Time limit of one request.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How much of an answer is read.
+/// Largest part of an answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// The longest wait a collector may ask for.
@@ -38,7 +38,7 @@ pub(super) struct Refusal {
     pub(super) again: Again,
 }
 
-/// Whether to send the same once more.
+/// The retry decision after a failed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Again {
     /// It would be refused again.

@@ -1,4 +1,4 @@
-//! How many spans arrived, and how many were lost.
+//! Counters of exported and lost spans.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

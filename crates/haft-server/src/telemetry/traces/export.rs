@@ -10,26 +10,26 @@ use super::collector::{Again, Collector, Refusal};
 use super::counts::Counts;
 use super::span::Span;
 
-/// How many spans one request holds.
+/// Largest number of spans in one request.
 const BATCH_SPANS_MAX: usize = 512;
 
-/// How long a span waits for company.
+/// Longest time that a span waits for its batch.
 const BATCH_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// How often the same spans are sent.
+/// Number of attempts per batch.
 const TRIES_MAX: u32 = 6;
 
 /// The wait before the second try; it doubles with each.
 const RETRY_WAIT_MIN: Duration = Duration::from_millis(500);
 
-/// Sends spans until it is told to stop, and then those that are left.
+/// Sends spans until `stop`, and then the remaining ones.
 pub(super) async fn run(
     collector: Collector,
     mut spans: mpsc::Receiver<Span>,
     counts: Arc<Counts>,
     stop: CancellationToken,
 ) {
-    let mut export = Export { collector, counts, stop, trouble: None };
+    let mut export = Export { collector, counts, stop, dropped_before: None };
     let mut batch = Vec::with_capacity(BATCH_SPANS_MAX);
     while export.gather(&mut spans, &mut batch).await {
         export.deliver(&batch).await;
@@ -42,7 +42,7 @@ struct Export {
     counts: Arc<Counts>,
     stop: CancellationToken,
     /// While the collector does not take spans: how many had been lost before.
-    trouble: Option<u64>,
+    dropped_before: Option<u64>,
 }
 
 impl Export {
@@ -107,17 +107,17 @@ impl Export {
         self.counts.lost(all);
     }
 
-    /// Says so once, and not again before it was well.
+    /// Logs the first failure, and not again before a success.
     fn is_in_trouble(&mut self, problem: &str) {
-        if self.trouble.is_none() {
-            self.trouble = Some(self.counts.read().dropped);
+        if self.dropped_before.is_none() {
+            self.dropped_before = Some(self.counts.read().dropped);
             let collector = &self.collector.shown;
             tracing::warn!(%collector, "the collector does not take spans: {problem}");
         }
     }
 
     fn is_well(&mut self) {
-        if let Some(before) = self.trouble.take() {
+        if let Some(before) = self.dropped_before.take() {
             let lost = self.counts.read().dropped.saturating_sub(before);
             let collector = &self.collector.shown;
             tracing::info!(%collector, lost, "the collector takes spans again");

@@ -21,10 +21,10 @@ use collector::Collector;
 use counts::Counts;
 use span::Span;
 
-/// How many spans wait for the collector.
+/// Largest number of spans that wait for the collector.
 const WAITING_MAX: usize = 4096;
 
-/// How long the end of the service waits for the collector.
+/// Time that the end of the service waits for the collector.
 const END_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Why traces cannot be exported as configured.
@@ -42,7 +42,7 @@ pub enum TracesError {
 }
 
 impl TracesError {
-    /// What to do about it.
+    /// The remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Header { .. } => "headers have names such as `x-api-key` and values of one line",
@@ -97,11 +97,11 @@ impl Traces {
     }
 }
 
-/// A span for a call: below its caller's, or the first of a new trace. A caller that does not record
-/// its trace is followed in that: its own context goes on, and there is no span.
+/// A span for a call: below its caller's, or the first of a new trace. If the caller does not record its trace, its
+/// context is passed on and there is no span.
 pub(super) fn begin(caller: Option<TraceContext>) -> Option<TraceContext> {
     let (mut trace_id, mut span_id) = ([0; 16], [0; 8]);
-    // Without randomness there are no ids, and the call goes on without a span.
+    // Without randomness there are no ids; the call continues without a span.
     let has_ids = getrandom::fill(&mut trace_id).and(getrandom::fill(&mut span_id)).is_ok();
     match caller {
         Some(caller) if has_ids && caller.is_sampled() => caller.child(span_id).or(Some(caller)),

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::span::{Attribute, Kind, Span};
 
-/// The sender's part of what every request says.
+/// The sender's fields of every request.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) service_name: String,
-    /// Tells this process from others of the same name.
+    /// Distinguishes this process from others of the same name.
     pub(super) instance_id: String,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn request(sender: &Sender, spans: &[Span]) -> String {
     .to_string()
 }
 
-/// How many spans of a request the collector did not want, and why, where it says so.
+/// Number of spans that the collector rejected, and its reason, if given.
 pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let partial = answer.get("partialSuccess")?;
@@ -38,7 +38,7 @@ pub(super) fn rejected(answer: &[u8]) -> Option<(u64, String)> {
         Value::String(count) => count.parse().ok()?,
         count => count.as_u64()?,
     };
-    let why = partial.get("errorMessage").and_then(Value::as_str).unwrap_or("it does not say why");
+    let why = partial.get("errorMessage").and_then(Value::as_str).unwrap_or("it gives no reason");
     (count > 0).then(|| (count, why.to_owned()))
 }
 
@@ -74,7 +74,7 @@ fn span(span: &Span) -> Value {
     json
 }
 
-/// The trace's flags; the two bits above them say that the span above is another process's.
+/// The trace's flags; the two bits above them mark that the parent span belongs to another process.
 fn flags(trace: &TraceContext) -> u32 {
     let sampled = u32::from(trace.is_sampled());
     let has_remote_parent = 0x100 | (u32::from(trace.above().is_some()) << 9);
@@ -89,7 +89,7 @@ fn attributes(all: &[(&str, Attribute<'_>)]) -> Vec<Value> {
     all.iter().map(|(key, of)| json!({"key": key, "value": value(of)})).collect()
 }
 
-/// Nobody calls a tool before 1970.
+/// Calls before 1970 do not occur.
 fn nanos(time: Timestamp) -> i128 {
     time.as_nanosecond().max(0)
 }
@@ -99,11 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_says_what_it_did_not_want() {
+    fn a_collector_reports_rejected_spans() {
         let answer = br#"{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}"#;
         assert_eq!(rejected(answer), Some((2, "too old".to_owned())));
         let answer = br#"{"partialSuccess":{"rejectedSpans":1}}"#;
-        assert_eq!(rejected(answer), Some((1, "it does not say why".to_owned())));
+        assert_eq!(rejected(answer), Some((1, "it gives no reason".to_owned())));
         for nothing in [
             "{}",
             "",

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use haft::record::Source;
+use haft::record::RecordSource;
 use haft::{CallSummary, Code, TraceContext};
 use jiff::Timestamp;
 
-/// How much of a name that nobody knows is kept: callers can ask for anything.
+/// Longest unknown name that is kept: callers can send any name.
 const UNKNOWN_NAME_BYTES_MAX: usize = 128;
 
-/// What is kept of a call until its span is sent.
+/// Data of a call until its span is sent.
 #[derive(Debug)]
 pub(super) struct Span {
     pub(super) trace: TraceContext,
@@ -19,7 +19,7 @@ pub(super) struct Span {
     is_known: bool,
     execution_id: Box<str>,
     tool: Box<str>,
-    source: Source,
+    source: RecordSource,
     server: Option<Box<str>>,
     caller: Option<Box<str>>,
     session: Option<Box<str>>,
@@ -33,7 +33,7 @@ pub(super) enum Attribute<'a> {
     Number(u64),
 }
 
-/// What OpenTelemetry calls the kind of a span.
+/// OpenTelemetry's kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The work is done here.
@@ -63,7 +63,7 @@ impl Span {
         }
     }
 
-    /// A name nobody knows is left out: collectors group by this one.
+    /// An unknown name is left out: collectors group by this one.
     pub(super) fn name(&self) -> String {
         if self.is_known {
             format!("execute_tool {}", self.tool)
@@ -74,8 +74,11 @@ impl Span {
 
     pub(super) fn kind(&self) -> Kind {
         match self.source {
-            Source::Mcp => Kind::Client,
-            Source::Local | Source::Builtin | Source::Function | Source::Unknown => Kind::Internal,
+            RecordSource::Mcp => Kind::Client,
+            RecordSource::Local
+            | RecordSource::Builtin
+            | RecordSource::Function
+            | RecordSource::Unknown => Kind::Internal,
         }
     }
 
@@ -91,11 +94,11 @@ impl Span {
         use Attribute::{Number, Text};
         let queued_ms = u64::try_from(self.queued.as_millis()).unwrap_or(u64::MAX);
         let (source, kind) = match self.source {
-            Source::Local => ("local", "function"),
-            Source::Mcp => ("mcp", "extension"),
-            Source::Builtin => ("builtin", "function"),
-            Source::Function => ("function", "function"),
-            Source::Unknown => ("unknown", "function"),
+            RecordSource::Local => ("local", "function"),
+            RecordSource::Mcp => ("mcp", "extension"),
+            RecordSource::Builtin => ("builtin", "function"),
+            RecordSource::Function => ("function", "function"),
+            RecordSource::Unknown => ("unknown", "function"),
         };
         let mut all = vec![
             ("gen_ai.operation.name", Text("execute_tool")),

@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote, each a program of its own, against the real `haft`.
+//! Independent client programs against the real `haft`.
 //!
 //! A program does everything once and prints one report. What has to be in it is the same for all of
 //! them: see [`report`].

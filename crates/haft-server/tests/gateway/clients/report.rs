@@ -1,4 +1,4 @@
-//! What a client has to have got, whoever made it.
+//! The expected results of every client.
 
 use serde_json::{Value, json};
 use testkit::Finished;
@@ -11,7 +11,7 @@ pub(super) fn read(client: &Finished) -> Value {
     serde_json::from_str(&client.stdout).unwrap_or_else(|error| panic!("{error}: {client:?}"))
 }
 
-/// Everything is as it has to be, whatever the era and the transport. Not every client tells the version.
+/// Asserts that everything is complete, in every era and over every transport. Not every client reports the version.
 pub(super) fn assert_complete(report: &Value, version: Option<&str>) {
     assert_eq!((&report["version"], &report["server"]), (&json!(version), &json!("haft")));
     assert_tools(report);

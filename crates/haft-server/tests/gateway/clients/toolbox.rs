@@ -1,5 +1,4 @@
-//! What the clients find behind the gateway: a local tool, a server of each era, one that dies, and a
-//! real one.
+//! The servers behind the gateway: a local tool, a server of each era, one that dies, and a real one.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use testkit::{Program, Running, WITHOUT_BUILTINS, Workspace, eventually, is_runn
 use crate::served::{SERVE, greeting};
 use crate::support;
 
-/// What the servers of both eras have, with the server's name before it.
+/// Tools that the servers of both eras have, with the server's name before it.
 const TOOLS: [&str; 10] = [
     "echo",
     "progress",
@@ -24,7 +23,7 @@ const TOOLS: [&str; 10] = [
     "rpc_error",
     "every_content",
 ];
-/// What only the server of the legacy era has.
+/// Tools that only the server of the legacy era has.
 const OLD_TOOLS: [&str; 3] = ["add_tool", "add_prompt", "update_resource"];
 
 /// A workspace for clients.
@@ -83,19 +82,19 @@ impl Toolbox {
         haft.arg("-c").arg(config.to_str().unwrap())
     }
 
-    /// What a client program is told over stdio.
+    /// Settings of a client program over stdio.
     pub(super) fn over_stdio(&self) -> Value {
         let registry = self.workspace.path().join("tools/tools.json");
         json!({"transport": "stdio", "command": self.mcp().words(), "registry": registry})
     }
 
-    /// What a client program is told over HTTP.
+    /// Settings of a client program over HTTP.
     pub(super) fn over_http(&self, served: &Served) -> Value {
         let registry = self.workspace.path().join("tools/tools.json");
         json!({"transport": "http", "url": served.url, "registry": registry})
     }
 
-    /// Both servers were told that a call is cancelled; the calls never end by themselves.
+    /// Asserts that both servers received the cancellation; the calls never end by themselves.
     pub(super) fn assert_cancelled(&self) {
         let drips: Vec<Value> = messages(&self.facts, "tools/call")
             .into_iter()
@@ -104,10 +103,10 @@ impl Toolbox {
         assert_eq!(drips.len(), 2, "calls to cancel: {drips:?}");
         eventually("both servers hear of each cancelled call", || {
             let cancelled = messages(&self.facts, "notifications/cancelled");
-            let is_heard = |call: &Value| {
+            let is_open = |call: &Value| {
                 cancelled.iter().any(|notice| notice["params"]["requestId"] == call["id"])
             };
-            (cancelled.len() >= drips.len() && drips.iter().all(is_heard)).then_some(())
+            (cancelled.len() >= drips.len() && drips.iter().all(is_open)).then_some(())
         });
     }
 

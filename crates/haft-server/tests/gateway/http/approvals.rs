@@ -6,7 +6,7 @@ use testkit::Workspace;
 use super::Gateway;
 use crate::support::workspace;
 
-/// The toolbox whose `greet` wants somebody to agree.
+/// The toolbox whose `greet` needs approval.
 fn asking() -> Workspace {
     let workspace = workspace(&json!({}));
     let config = json!({
@@ -24,7 +24,7 @@ async fn question(gateway: &Gateway) -> Value {
         if let Some(item) = items["items"].as_array().unwrap().first() {
             return item.clone();
         }
-        assert!(tokio::time::Instant::now() < deadline, "nobody was asked");
+        assert!(tokio::time::Instant::now() < deadline, "no person was asked");
         tokio::task::yield_now().await;
     }
 }
@@ -87,12 +87,12 @@ async fn a_cancelled_call_withdraws_its_question() {
         }
     };
     tokio::join!(calling, cancelling);
-    // Over the plain API, who calls says that somebody agreed.
+    // Over the plain API, the caller declares the approval.
     let body = r#"{"arguments": {"name": "you"}}"#;
     assert_eq!(gateway.served.post("/api/v1/tools/greet/call", body).await.status, 403);
 }
 
-/// Whether a call may run is not for the client to say that makes it, whatever it can be asked.
+/// The client that makes a call does not approve it, whatever its capabilities.
 #[tokio::test]
 async fn a_client_is_not_asked_to_approve_its_own_call() {
     let gateway = Gateway::open(asking());

@@ -7,8 +7,8 @@ use super::{Gateway, modern_headers, modern_request};
 use crate::served::answer;
 use crate::support::{server, workspace};
 
-/// Line ends between the parts of a message are JSON; on a pipe, where a line is a message, they would be
-/// the end of one and the beginning of another that nobody checked.
+/// Line ends between the parts of a message are JSON; on a pipe, where a line is a message, they would end one
+/// message and begin another, unchecked one.
 #[tokio::test]
 async fn line_ends_in_arguments_stay_inside_their_message() {
     let workspace = workspace(&json!({}));
@@ -102,7 +102,7 @@ async fn one_key_leaves_room_for_others() {
     assert!(held[0].message().await.is_none());
 }
 
-/// What a client watches is bounded in number and size.
+/// Subscriptions of a client are bounded in number and size.
 #[tokio::test]
 async fn subscriptions_are_bounded() {
     let scenario = json!({"resources": [{"uri": "test://a", "name": "a", "text": "x"}]});
@@ -117,7 +117,7 @@ async fn subscriptions_are_bounded() {
     assert_eq!(refused["error"]["code"], -32602);
 }
 
-/// Ids are texts or numbers, in either era.
+/// Ids are strings or numbers, in either era.
 #[tokio::test]
 async fn odd_ids_are_refused() {
     let gateway = Gateway::open(workspace(&json!({})));

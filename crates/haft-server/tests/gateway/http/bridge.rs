@@ -17,7 +17,7 @@ fn asking(era: &str) -> Gateway {
     Gateway::open(workspace(&json!({"files": server})))
 }
 
-/// What a client answers to each question.
+/// The client's answer to each question.
 fn answer_to(method: &str) -> Value {
     match method {
         "sampling/createMessage" => json!({
@@ -48,7 +48,7 @@ async fn legacy_client(gateway: &Gateway) {
         let result = course.answer().await;
         assert!(result["result"].to_string().contains(answer), "{result}");
     }
-    // One that can do nothing is not asked, and the server hears that it is refused.
+    // A client without capabilities is not asked, and the server receives the refusal.
     let unable = gateway.session(&json!({})).await;
     for (tool, _, _) in QUESTIONS {
         let call = json!({"name": tool, "arguments": {"message": "please"}});
@@ -114,7 +114,7 @@ async fn a_modern_client_of_a_modern_server_is_asked() {
     modern_client(&asking("modern")).await;
 }
 
-/// A server that does not say whose call it works on asks nobody where it may mean several clients.
+/// A question that does not name its call is refused if it could be meant for several clients.
 #[tokio::test]
 async fn a_question_that_may_be_meant_for_another_is_refused() {
     let scenario = json!({"tools": ["elicit", "hang"]});
@@ -130,7 +130,7 @@ async fn a_question_that_may_be_meant_for_another_is_refused() {
     drop(hanging);
 }
 
-/// Without `sampling: allow` nobody is asked for samples, whatever the client can do.
+/// Without `sampling: allow` sampling is denied, whatever the client can do.
 #[tokio::test]
 async fn sampling_is_denied_unless_the_configuration_allows_it() {
     let gateway =

@@ -63,7 +63,7 @@ async fn a_flood_of_sessions_is_held_within_bounds() {
     }
     let later = resident_kib(gateway.served.pid);
     assert!(later < memory + 8 * 1024, "{memory} KiB, then {later} KiB");
-    // The oldest idle one had to go; the one with a call under way did not.
+    // The oldest idle one was removed; the one with a call in flight stayed.
     assert_eq!(first.post(&request(1, "ping", &json!({}))).await.status, 404);
     assert_eq!(kept.post(&request(2, "ping", &json!({}))).await.status, 200);
     drop(hanging);

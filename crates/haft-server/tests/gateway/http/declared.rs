@@ -1,4 +1,4 @@
-//! What clients say about themselves, and what is kept of it.
+//! Clients' descriptions of themselves, and the part of them that is kept.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::{server, workspace};
 async fn a_session_keeps_only_the_capabilities_in_use() {
     let files = server(&json!({"tools": ["elicit"]}));
     let gateway = Gateway::open(workspace(&json!({"files": files})));
-    // 1.8 MB of long texts, within the budget of values: it is taken, and dropped.
+    // 1.8 MB of long strings, within the budget of values: it is accepted, and dropped.
     let texts: Value = (0..1_800).map(|n| (format!("k{n}"), json!("x".repeat(1_000)))).collect();
     let capable = json!({"elicitation": {}, "experimental": texts, "sampling": {"x": texts}});
     // As many sessions as are measured below: the allocator then has the memory that one of them takes meanwhile.

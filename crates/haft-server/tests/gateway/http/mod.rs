@@ -63,7 +63,7 @@ impl Gateway {
         Events::of(self.request(headers, &message.to_string()).send().await.unwrap()).await
     }
 
-    /// Opens the stream of news, or takes one up again.
+    /// Opens the notification stream, or resumes one.
     pub(crate) async fn listen(&self, headers: &[(&str, &str)]) -> Events {
         let request =
             self.served.request(Method::GET, "/mcp").header("accept", "text/event-stream");
@@ -123,7 +123,7 @@ impl Session<'_> {
         self.gateway.course(&self.headers(), &request(id, method, params)).await
     }
 
-    /// The answer to a request, whatever was said before it.
+    /// The answer to a request; notifications before it are skipped.
     pub(crate) async fn ask(&self, method: &str, params: &Value) -> Value {
         self.course(1, method, params).await.answer().await
     }
@@ -143,7 +143,7 @@ impl Session<'_> {
     }
 }
 
-/// What came, event by event.
+/// The received events.
 pub(crate) struct Events {
     pub(crate) status: u16,
     response: reqwest::Response,
@@ -212,7 +212,7 @@ impl Events {
         }
     }
 
-    /// The answer at the end, whatever was said before it.
+    /// The answer at the end; notifications before it are skipped.
     pub(crate) async fn answer(&mut self) -> Value {
         loop {
             let message = self.message().await.expect("an answer before the end");

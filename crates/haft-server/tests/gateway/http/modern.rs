@@ -1,4 +1,4 @@
-//! The era without sessions: every request says who asks, in its body and in its headers.
+//! The era without sessions: every request identifies its sender, in its body and in its headers.
 
 use serde_json::{Value, json};
 use testkit::eventually;
@@ -20,9 +20,9 @@ async fn a_request_needs_nothing_before_it() {
     assert_eq!(about["result"]["supportedVersions"][0], "2026-07-28");
 }
 
-/// What stands between decides by the headers, so a header that says something else is refused.
+/// Proxies decide by the headers, so a contradicting header is refused.
 #[tokio::test]
-async fn headers_and_body_say_the_same() {
+async fn headers_and_body_agree() {
     let gateway = Gateway::open(workspace(&json!({
         "files": server(&json!({"tools": ["header_param"]})),
     })));
@@ -97,15 +97,15 @@ async fn closing_the_answer_cancels_the_request() {
     });
 }
 
-/// Who listens hears of what it asked for, and of nothing else.
+/// A subscriber receives the subscribed notifications, and no others.
 #[tokio::test]
-async fn a_subscription_tells_what_it_was_asked_for() {
+async fn a_subscription_sends_what_it_was_asked_for() {
     let scenario = json!({
         "tools": ["add_tool", "add_prompt", "update_resource"],
         "prompts": [{"name": "first"}],
         "resources": [{"uri": "test://a", "name": "a", "text": "x"}],
     });
-    // Where several servers have resources, one that nobody lists is nobody's.
+    // If several servers have resources, an unlisted one belongs to none.
     let other = json!({"tools": [], "prompts": [], "resources": [], "templates": []});
     let gateway = Gateway::open(workspace(&json!({
         "files": server(&scenario), "other": server(&other),
@@ -115,9 +115,9 @@ async fn a_subscription_tells_what_it_was_asked_for() {
         "promptsListChanged": true,
         "resourceSubscriptions": ["test://a", "other://nobody"],
     });
-    let mut news =
+    let mut notifications =
         gateway.modern(77, "subscriptions/listen", json!({"notifications": wanted})).await;
-    let hello = news.message().await.unwrap();
+    let hello = notifications.message().await.unwrap();
     assert_eq!(hello["method"], "notifications/subscriptions/acknowledged");
     let accepted = json!({"promptsListChanged": true, "resourceSubscriptions": ["test://a"]});
     assert_eq!(hello["params"]["notifications"], accepted);
@@ -131,7 +131,7 @@ async fn a_subscription_tells_what_it_was_asked_for() {
     call("update_resource", json!({"uri": "test://a"})).await;
     let mut methods = Vec::new();
     for _ in 0..2 {
-        let message = news.message().await.unwrap();
+        let message = notifications.message().await.unwrap();
         let meta = &message["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 77, "{message}");
         methods.push(message["method"].as_str().unwrap().to_owned());

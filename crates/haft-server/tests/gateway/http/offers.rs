@@ -82,7 +82,7 @@ async fn completion_is_asked_of_the_server_whose_prompt_it_is() {
     assert_eq!(template["error"]["code"], -32602);
 }
 
-/// What a server refuses comes with the server's own code, words and data.
+/// An error of a server is forwarded with its own code, message and data.
 #[tokio::test]
 async fn an_error_of_a_server_is_handed_on() {
     let servers = json!({"files": server(&json!({"tools": ["rpc_error", "fail"]}))});

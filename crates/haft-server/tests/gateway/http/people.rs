@@ -33,7 +33,7 @@ async fn say(gateway: &Gateway, item: &Value, body: &Value) -> u16 {
     gateway.served.post(&path, &body.to_string()).await.status
 }
 
-/// Proves S2-FR-006: whoever answers first resumes the call, and nobody else is left with the question.
+/// Proves S2-FR-006: the first answer resumes the call, and the question is closed everywhere else.
 #[tokio::test]
 async fn the_inbox_and_a_legacy_client_are_asked_at_once() {
     let gateway = gateway();

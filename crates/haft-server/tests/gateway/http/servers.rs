@@ -36,10 +36,10 @@ async fn every_tool_of_every_server_is_listed_and_can_be_called() {
     }
 }
 
-/// Proves S0-53, S0-22 through the gateway: each tool says where it comes from and with which settings it
-/// runs, and local tools are registered first.
+/// Proves S0-53, S0-22 through the gateway: each tool shows its source and its settings, and local tools are
+/// registered first.
 #[tokio::test]
-async fn a_tool_says_how_it_is_registered() {
+async fn a_tool_shows_its_registration() {
     let workspace = workspace(&json!({}));
     let mut files = server(&json!({"tools": ["echo", "text"]}));
     files["default_tool_config"] = json!({"max_instances": 7});
@@ -68,7 +68,7 @@ async fn a_tool_says_how_it_is_registered() {
     assert_eq!(tools[0]["name"], "greet");
 }
 
-/// Proves S3-SC-006: one of three servers dies, and the tools of the others go on.
+/// Proves S3-SC-006: one of three servers dies, and the tools of the others continue.
 #[tokio::test]
 async fn a_server_that_dies_leaves_the_others_at_work() {
     let own =
@@ -104,17 +104,20 @@ async fn nothing_is_left_when_the_service_ends() {
     let session = gateway.session(&json!({})).await;
     assert_eq!(all_tools(&session).await.len(), 1);
     let pid = eventually("the server starts", || events(&facts, "start").first()?["pid"].as_u64());
-    let mut news = session.listen(None).await;
+    let mut notifications = session.listen(None).await;
     let hang = json!({"name": "hang", "arguments": {}});
     let mut course = session.course(1, "tools/call", &hang).await;
     assert!(course.is_stream());
     gateway.served.terminate();
-    // The call is told that it ends here; the stream of news just ends.
+    // The call gets an error; the notification stream just ends.
     let answer = course.answer().await;
     assert!(answer["result"]["isError"] == true, "{answer}");
-    // What changed before that may still be told.
-    while let Some(news) = news.message().await {
-        assert!(news["method"].as_str().unwrap_or_default().ends_with("/list_changed"), "{news}");
+    // Earlier changes may still be notified.
+    while let Some(notifications) = notifications.message().await {
+        assert!(
+            notifications["method"].as_str().unwrap_or_default().ends_with("/list_changed"),
+            "{notifications}"
+        );
     }
     let Gateway { mut served } = gateway;
     let finished = served.ended();

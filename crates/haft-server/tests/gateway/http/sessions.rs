@@ -27,7 +27,7 @@ async fn a_session_begins_with_initialize_and_ends_with_delete() {
     assert_eq!(session.listen(None).await.status, 404);
 }
 
-/// A session is of use to the key that opened it and to no other, which cannot even tell that it exists.
+/// A session belongs to the key that opened it; another key cannot even detect that it exists.
 #[tokio::test]
 async fn a_session_of_another_key_is_refused() {
     let (gateway, [a, b]) = Gateway::with_two_keys(workspace(&json!({})));
@@ -46,14 +46,14 @@ async fn a_session_of_another_key_is_refused() {
     let end = gateway.served.request(Method::DELETE, "/mcp");
     let end = foreign.iter().fold(end, |end, (name, value)| end.header(*name, *value));
     assert_eq!(answer(end).await.status, 404);
-    // Without a key nobody gets that far.
+    // Without a key a request does not get that far.
     assert_eq!(gateway.post(&[(SESSION, &*session.id)], &list).await.status, 401);
     // It is still there for its own key.
     assert!(session.ask("tools/list", &json!({})).await["result"].is_object());
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_with_the_reason() {
+async fn an_invalid_message_is_refused_with_the_reason() {
     let gateway = Gateway::open(workspace(&json!({})));
     let post = async |headers: &[(&str, &str)], body: &str| {
         let answer = answer(gateway.request(headers, body)).await;
@@ -103,7 +103,7 @@ async fn foreign_pages_and_names_are_refused() {
 /// The id of a request is its client's own: what two clients choose alike are two requests, and one
 /// client cannot have the same one twice at the same time.
 #[tokio::test]
-async fn an_id_under_way_is_not_taken_twice() {
+async fn an_id_in_flight_is_not_taken_twice() {
     let gateway = Gateway::open(workspace(&json!({"files": server(&json!({"tools": ["hang"]}))})));
     let session = gateway.session(&json!({})).await;
     session.ask("tools/list", &json!({})).await;

@@ -107,12 +107,12 @@ async fn a_lost_stream_is_taken_up_again() {
     assert!((expected - 201.0).abs() < 0.1, "{expected}");
     assert!(answer["result"].is_object());
     assert!(messages(&facts, "notifications/cancelled").is_empty());
-    // An event of a stream that is not there is no place to go on from.
+    // An event of an unknown stream cannot be resumed from.
     assert_eq!(session.listen(Some("999-1")).await.status, 400);
     assert_eq!(session.listen(Some("nonsense")).await.status, 400);
 }
 
-/// A client that goes away cancels its calls at their server, and the log says so.
+/// A client that disconnects cancels its calls at their server, and the log has it.
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_its_call() {
     let workspace = workspace(&json!({}));
@@ -135,7 +135,7 @@ async fn a_client_that_goes_away_cancels_its_call() {
     let course = session.course(2, "tools/call", &hang).await;
     assert!(course.is_stream());
     drop(course);
-    // The session ends under way.
+    // The session ends during the call.
     let other = gateway.session(&json!({})).await;
     let mut course = other.course(1, "tools/call", &hang).await;
     assert_eq!(other.delete().await, 204);
@@ -151,9 +151,9 @@ async fn a_client_that_goes_away_cancels_its_call() {
     });
 }
 
-/// News reach whoever listens, and whoever comes a moment later.
+/// Notifications reach open streams, and those that open shortly afterwards.
 #[tokio::test]
-async fn changes_are_announced_on_the_stream_of_news() {
+async fn changes_are_announced_on_the_notification_stream() {
     let scenario = json!({
         "tools": ["add_tool", "add_prompt", "update_resource"],
         "prompts": [{"name": "first"}],
@@ -166,22 +166,22 @@ async fn changes_are_announced_on_the_stream_of_news() {
     }
     let watched = session.ask("resources/subscribe", &json!({"uri": "test://a"})).await;
     assert_eq!(watched["result"], json!({}));
-    let mut news = session.listen(None).await;
+    let mut notifications = session.listen(None).await;
     let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
-    let mut hears = async |tool: &str, arguments: Value, method: &str| {
+    let mut receives = async |tool: &str, arguments: Value, method: &str| {
         let answer = session.ask("tools/call", &call(tool, arguments)).await;
         assert!(answer["result"].is_object(), "{answer}");
         loop {
-            let message = news.message().await.unwrap();
+            let message = notifications.message().await.unwrap();
             if message["method"] == method {
                 return message;
             }
         }
     };
-    hears("add_tool", json!({"name": "new"}), "notifications/tools/list_changed").await;
-    hears("add_prompt", json!({"name": "new"}), "notifications/prompts/list_changed").await;
+    receives("add_tool", json!({"name": "new"}), "notifications/tools/list_changed").await;
+    receives("add_prompt", json!({"name": "new"}), "notifications/prompts/list_changed").await;
     let updated = "notifications/resources/updated";
-    let update = hears("update_resource", json!({"uri": "test://a"}), updated).await;
+    let update = receives("update_resource", json!({"uri": "test://a"}), updated).await;
     assert_eq!(update["params"]["uri"], "test://a");
 
     let enough = session.ask("resources/unsubscribe", &json!({"uri": "test://a"})).await;

@@ -1,20 +1,18 @@
-//! The tools that Haft brings itself, so that a toolbox is of use before anybody wrote a tool.
+//! The built-in tools, so that a toolbox is useful without configured tools.
 
 pub mod code;
 pub mod human;
-#[cfg(feature = "mcp")]
 pub mod search;
 
 use crate::select::ToolText;
 use crate::tool::ToolDefinition;
 
-/// The built-in tools as the choice of a tool sees them, without a sandbox.
+/// The built-in tools as the tool selection sees them, without a sandbox.
 pub fn texts() -> Vec<ToolText> {
     let mut tools = vec![
         (code::definition(code::Confinement::Nothing), code::EXAMPLES),
         (human::definition(), human::EXAMPLES),
     ];
-    #[cfg(feature = "mcp")]
     tools.push((search::definition(), search::EXAMPLES));
     let text = |(definition, examples): (ToolDefinition, &str)| ToolText {
         name: definition.name,
@@ -27,7 +25,7 @@ pub fn texts() -> Vec<ToolText> {
     tools.into_iter().map(text).collect()
 }
 
-/// Examples, one in each line of a file.
+/// Examples, one per line of a file.
 fn example_lines(lines: &str) -> Vec<String> {
     lines.lines().map(ToOwned::to_owned).collect()
 }

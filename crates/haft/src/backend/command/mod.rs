@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::process::{Exit, Household, ProcessTree, SharedTail, Tail, last_line};
+use super::process::{Exit, ProcessScope, ProcessTree, SharedTail, Tail, last_line};
 use super::{answer, program, script_path};
 use crate::config::choices::Background;
 use crate::content::ToolOutput;
@@ -22,14 +22,14 @@ use crate::tool::CallContext;
 
 /// The most that is read from a command's standard output.
 pub const STDOUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How much is kept of a standard output that exceeds [`STDOUT_BYTES_MAX`].
+/// Number of bytes kept of a standard output that exceeds [`STDOUT_BYTES_MAX`].
 const STOPPED_BYTES_MAX: usize = 1024 * 1024;
-/// How long output is still read after the command ended. A process it left behind may hold the
-/// pipe open for ever.
+/// Time to read output after the command ended. A process it left behind may hold the pipe open
+/// forever.
 pub(super) const AFTER_EXIT_WAIT_MAX: Duration = Duration::from_millis(200);
 const READ_BYTES: usize = 64 * 1024;
 
-/// What a command tool is made of.
+/// The settings of a command tool.
 #[derive(Debug, Clone, Default)]
 pub struct CommandSettings {
     /// The tool's name, for messages.
@@ -40,9 +40,9 @@ pub struct CommandSettings {
     pub script_path: Option<String>,
     /// The program, looked up on `PATH`, and its first arguments, such as `["node"]`.
     pub command: Vec<String>,
-    /// What follows the command and the script.
+    /// Arguments after the command and the script.
     pub args: Vec<String>,
-    /// What happens to processes that a call leaves running.
+    /// The handling of processes that a call leaves running.
     pub background: Background,
 }
 
@@ -50,13 +50,13 @@ pub struct CommandSettings {
 /// shell line.
 pub struct CommandTool {
     settings: CommandSettings,
-    household: Household,
+    scope: ProcessScope,
 }
 
 impl CommandTool {
-    /// A tool that starts one process per call, in `household`. Nothing is started before.
-    pub fn new(settings: CommandSettings, household: Household) -> Self {
-        Self { settings, household }
+    /// Creates a tool that starts one process per call, in `scope`. Nothing starts before.
+    pub fn new(settings: CommandSettings, scope: ProcessScope) -> Self {
+        Self { settings, scope }
     }
 
     /// Runs the command once. Dropping the future kills it with everything it started.
@@ -68,12 +68,12 @@ impl CommandTool {
         let (program, args) = self.argv()?;
         let mut command = Command::new(&program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut command, self.household)
+        let mut tree = ProcessTree::spawn(&mut command, self.scope)
             .map_err(|error| program::failed_to_start(&program, "command", &error))?;
         let mut stdout = Vec::new();
         let stderr = SharedTail::default();
         let ended = exchange(&mut tree, arguments.get(), &mut stdout, &stderr).await;
-        // In every other case the drop of `tree` ends what is left.
+        // Otherwise dropping `tree` ends the remaining processes.
         if self.settings.background == Background::Allow && matches!(ended, Ok(Ended::By(_))) {
             tree.release();
         }
@@ -176,7 +176,7 @@ async fn exchange(
 
 struct TooMuchOutput;
 
-/// A command need not read its arguments, so a pipe it closed early is no error.
+/// A command need not read its arguments, so a pipe it closed early is not an error.
 async fn feed(mut stdin: ChildStdin, arguments: &str) -> Result<(), TooMuchOutput> {
     let _ = stdin.write_all(arguments.as_bytes()).await;
     Ok(())
@@ -196,8 +196,8 @@ async fn collect(
     }
 }
 
-/// An answer that was stopped is incomplete, so its beginning is enough. As JSON, in the log and for
-/// the caller, one byte of it may take six.
+/// A stopped answer is incomplete, so its beginning is enough. As JSON, in the log and for the
+/// caller, one byte may take six.
 fn cut(stdout: &[u8]) -> ToolOutput {
     let kept = String::from_utf8_lossy(&stdout[..STOPPED_BYTES_MAX.min(stdout.len())]);
     let kept = kept.trim_end_matches('\u{fffd}');

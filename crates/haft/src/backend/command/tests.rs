@@ -24,7 +24,7 @@ async fn run(command: &[&str], arguments: &str) -> Result<ToolOutput, ToolFailur
 
 async fn call(settings: CommandSettings, arguments: &str) -> Result<ToolOutput, ToolFailure> {
     let arguments = RawValue::from_string(arguments.into()).unwrap();
-    CommandTool::new(settings, Household::new()).run(&arguments, &CallContext::default()).await
+    CommandTool::new(settings, ProcessScope::new()).run(&arguments, &CallContext::default()).await
 }
 
 fn script(file: &str, text: &str, mode: u32) -> (TempDir, CommandSettings) {
@@ -58,7 +58,7 @@ async fn json_on_stdout_is_data_and_anything_else_is_text() {
     assert_eq!((output.content, output.is_error), (vec![Content::text("hello")], false));
 }
 
-/// Proves S2-Q-01: shell scripts, and any other language, run as they are.
+/// Proves S2-Q-01: shell scripts, and any other language, run unmodified.
 #[tokio::test]
 async fn a_script_runs_by_itself_or_behind_a_command() {
     let (_tools, settings) = script("tool.sh", "#!/bin/sh\necho \"$1 $(pwd)\"", 0o755);
@@ -77,7 +77,7 @@ async fn a_script_runs_by_itself_or_behind_a_command() {
 
 /// Proves the exit-code row of the faults.
 #[tokio::test]
-async fn a_failure_tells_code_or_signal_and_both_outputs() {
+async fn a_failure_reports_code_or_signal_and_both_outputs() {
     let (message, _, details) =
         failure(shell("echo half; echo first >&2; echo no luck >&2; exit 3", "{}").await);
     assert_eq!(message, "`tool` ended with exit code 3: no luck");
@@ -121,8 +121,8 @@ async fn a_flood_on_stderr_does_not_stop_the_command() {
     assert!(details["stderr"].as_str().unwrap().len() <= super::super::process::TAIL_BYTES_MAX + 3);
 }
 
-/// Proves the fault "keeps pipes open": the answer does not wait for what the command left behind,
-/// and that does not live on.
+/// Proves the fault "keeps pipes open": the answer does not wait for processes that the command
+/// left behind, and they are killed.
 #[tokio::test]
 async fn a_grandchild_that_holds_the_pipes_does_not_hold_the_call() {
     let script = "sleep 1000 & setsid sleep 1000 & echo $HAFT_TREE";
@@ -131,9 +131,9 @@ async fn a_grandchild_that_holds_the_pipes_does_not_hold_the_call() {
     until_gone(text).await;
 }
 
-/// With `background: allow`, what a call left running ends with the household and not with the call.
+/// With `background: allow`, leftover processes end with the scope and not with the call.
 #[tokio::test]
-async fn background_processes_may_continue_until_their_household_ends() {
+async fn background_processes_may_continue_until_their_scope_ends() {
     let command = ["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $HAFT_TREE"];
     let settings = CommandSettings {
         name: "tool".into(),
@@ -141,15 +141,15 @@ async fn background_processes_may_continue_until_their_household_ends() {
         background: Background::Allow,
         ..CommandSettings::default()
     };
-    let household = Household::new();
+    let scope = ProcessScope::new();
     let arguments = RawValue::from_string("{}".into()).unwrap();
-    let tool = CommandTool::new(settings, household);
+    let tool = CommandTool::new(settings, scope);
     let output = tool.run(&arguments, &CallContext::default()).await.unwrap();
     let [Content::Text { text: mark }] = &output.content[..] else { panic!() };
     assert_eq!(alive(mark), 1);
     drop(tool);
     assert_eq!(alive(mark), 1);
-    assert_eq!(kill_all_remaining(household).await, Left::Nothing);
+    assert_eq!(kill_all_remaining(scope).await, Left::Nothing);
     assert_eq!(alive(mark), 0);
 }
 
@@ -171,7 +171,7 @@ async fn a_dropped_call_leaves_no_process() {
     assert_eq!(alive(&mark), 0);
 }
 
-/// Proves S2-EC-08 for commands: what cannot be started is named, with the way out.
+/// Proves S2-EC-08 for commands: the error names a program that cannot be started, with the remedy.
 #[tokio::test]
 async fn what_cannot_be_started_is_named() {
     let (message, remedy, _) = failure(run(&["no-such-program"], "{}").await);

@@ -1,6 +1,8 @@
-//! What a server sent that no request could use, counted, so that a request without an answer can say why.
+//! Counts messages of a server that no request could use, so that a request without an answer can
+//! report the reason.
 //!
-//! The text of stray lines goes to the log alone: a server is shared, and a line may concern the call of another caller.
+//! The text of stray lines goes to the log alone: a server is shared, and a line may concern the
+//! call of another caller.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,7 +12,7 @@ use haft_mcp::Anomaly;
 use crate::config::model::Endpoint;
 use crate::error::Diagnosis;
 use crate::record::Redactor;
-use crate::text::printable;
+use haft_text::printable;
 
 /// The stray lines that are logged one by one. Of those that follow, only some are.
 const LOGGED_MAX: u64 = 100;
@@ -24,7 +26,7 @@ pub(super) struct Anomalies(Mutex<Seen>);
 #[derive(Default)]
 struct Seen {
     stray: Stray,
-    /// When the last response with a foreign id came, and the id.
+    /// The time and id of the last response with an unknown id.
     foreign: Option<(Instant, String)>,
 }
 
@@ -32,7 +34,7 @@ struct Seen {
 struct Stray {
     count: u64,
     last: Option<Instant>,
-    /// Whether the last line has the zero bytes of UTF-16.
+    /// True if the last line has the zero bytes of UTF-16.
     is_wide: bool,
 }
 
@@ -40,7 +42,7 @@ impl Anomalies {
     /// Counts one, and logs a stray line.
     pub(super) fn note(&self, server: &str, anomaly: Anomaly<'_>, redactor: &Redactor) {
         match anomaly {
-            // An empty line says nothing.
+            // An empty line is harmless.
             Anomaly::Stray(line) if line.trim_ascii().is_empty() => {}
             Anomaly::Stray(line) => {
                 let count = self.lock().stray.note(line);
@@ -57,12 +59,12 @@ impl Anomalies {
         }
     }
 
-    /// How many lines were not messages.
+    /// Number of lines that were not messages.
     pub(super) fn stray_lines(&self) -> u64 {
         self.lock().stray.count
     }
 
-    /// What may be the reason that a request got no answer since `began`.
+    /// The likely reason why a request got no answer since `began`.
     pub(super) fn since(
         &self,
         began: Instant,

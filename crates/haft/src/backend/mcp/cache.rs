@@ -1,5 +1,4 @@
-//! What a server that starts late offered in an earlier run, so that its tools are known before it
-//! runs.
+//! Caches the lists of lazy servers, so that their tools are known before they start.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,29 +6,29 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use super::connection::Surroundings;
+use super::connection::ConnectionContext;
 use super::lists::Lists;
 use crate::config::model::ServerConfig;
 
 impl Lists {
-    /// What the last run saw, and when; nothing if the server is reached in another way now.
+    /// Returns the lists of the last run, and their time; `None` if the endpoint has changed.
     pub(super) fn load_cached(
         config: &ServerConfig,
-        surroundings: &Surroundings,
+        context: &ConnectionContext,
     ) -> Option<(Self, SystemTime)> {
-        let path = path(config, surroundings)?;
+        let path = path(config, context)?;
         let bytes = std::fs::read(&path).ok()?;
         // Every connection writes the file, so its age is that of the lists.
         let read_at = std::fs::metadata(&path).and_then(|it| it.modified());
-        // A file that cannot be read is as good as none: the server will be asked.
+        // An unreadable file counts as missing: the lists are fetched.
         let mut lists: Self = serde_json::from_slice(&bytes).ok()?;
-        lists.mask(&surroundings.descriptions);
+        lists.mask(&context.descriptions);
         Some((lists, read_at.unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 
     /// Keeps the lists for the next run: a new file put in place of the old one.
-    pub(super) fn save_cached(&self, config: &ServerConfig, surroundings: &Surroundings) {
-        let Some(path) = path(config, surroundings).filter(|_| surroundings.may_write) else {
+    pub(super) fn save_cached(&self, config: &ServerConfig, context: &ConnectionContext) {
+        let Some(path) = path(config, context).filter(|_| context.may_write) else {
             return;
         };
         let draft = path.with_extension(format!("{}", std::process::id()));
@@ -49,7 +48,7 @@ impl Lists {
 
 /// The file is named by server and endpoint. Only what is shown of the endpoint counts, so that no
 /// secret leaves a trace.
-fn path(config: &ServerConfig, surroundings: &Surroundings) -> Option<PathBuf> {
+fn path(config: &ServerConfig, context: &ConnectionContext) -> Option<PathBuf> {
     use crate::config::choices::Start;
     if config.start.value != Start::Lazy {
         return None;
@@ -59,5 +58,5 @@ fn path(config: &ServerConfig, surroundings: &Surroundings) -> Option<PathBuf> {
     for byte in Sha256::digest(key.as_bytes()).iter().take(16) {
         let _ = write!(name, "{byte:02x}");
     }
-    Some(surroundings.cache.as_ref()?.join(format!("{name}.json")))
+    Some(context.cache.as_ref()?.join(format!("{name}.json")))
 }

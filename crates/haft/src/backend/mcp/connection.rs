@@ -1,180 +1,143 @@
-//! One server for as long as the toolbox lives: a client when it is there, a reason when it is not.
+//! The handle of one server for as long as the toolbox lives. The supervisor owns the connection itself; the handle
+//! sends it commands and reads the state it publishes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 
-use arc_swap::ArcSwapOption;
-use haft_bounds::heavy;
 use haft_mcp::oauth::Authorizer;
-use haft_mcp::{Client, Identity, RequestError, TransportError};
-use serde_json::value::RawValue;
+use haft_mcp::{Identity, RequestError};
+use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::anomalies::Anomalies;
+use super::commands::CommandSender;
 use super::events::Events;
-use super::freshness::ReadAt;
 use super::handler::ServerHandler;
 use super::health::{Health, Reason, ServerState};
-use super::lists::{Lists, Resources};
-use super::under_way::UnderWay;
-use super::{convert, failure, supervisor};
-use crate::backend::process::{Household, ProcessTree, SharedTail};
+use super::link::{Link, Status};
+use super::lists::Lists;
+use super::live_client::LiveClient;
+use super::process::ServerProcess;
+use super::subscriptions::Subscriptions;
+use super::{failure, supervisor};
+use crate::backend::process::ProcessScope;
 use crate::config::choices::Start;
 use crate::config::model::ServerConfig;
-use crate::content::{Content, Message};
 use crate::error::{Diagnosis, ToolFailure};
 use crate::memory::MemoryBudget;
-use crate::redact::Redactor;
 use crate::registry::skipped;
+use haft_config::redact::Redactor;
 
-/// How long calls under way may keep a connection that is no longer configured.
+/// The longest time that calls in flight may keep a connection that is no longer configured.
 const RETIRE_WAIT_MAX: Duration = Duration::from_mins(5);
 
-/// How long the last words of a process that is gone may take to be read.
-const DRAIN_WAIT_MAX: Duration = Duration::from_millis(500);
-
-/// Hears how a server is doing: its name and its state.
+/// Receives the name and the health of a server after each change.
 pub type ServerWatch = Arc<dyn Fn(&str, &Health) + Send + Sync>;
 
-/// What a connection needs of its toolbox.
+/// The parts of the toolbox that a connection uses.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct ConnectionContext {
     /// The memory for everything in flight.
     pub memory: MemoryBudget,
-    /// Which processes end together.
-    pub household: Household,
-    /// Who answers the servers' requests.
+    /// The processes that end together.
+    pub scope: ProcessScope,
+    /// Answers the requests of servers.
     pub handler: Arc<dyn ServerHandler>,
     /// Ends every connection of the toolbox.
     pub stop: CancellationToken,
-    /// Told when the tools of a server are others than before.
+    /// Notified when the tools of a server change.
     pub changed: Arc<Notify>,
-    /// Where lists of servers that start late are kept between runs.
+    /// The folder for lists of servers that start at first use, between runs.
     pub cache: Option<PathBuf>,
-    /// Whether anything may be written there.
+    /// True if that folder may be written to.
     pub may_write: bool,
-    /// Where `haft login` keeps its tokens.
+    /// The folder for the tokens of `haft login`.
     pub tokens: PathBuf,
-    /// Knows the secrets of the configuration, which servers may repeat.
+    /// Masks the secrets of the configuration, which servers may repeat.
     pub redactor: Redactor,
-    /// The same for what servers say about themselves and their tools.
+    /// Masks them in what servers send about themselves and their tools.
     pub descriptions: Redactor,
-    /// Who gives requests to a server their token, where the embedding program does.
+    /// Give requests to a server their token, if the embedding program does that.
     pub authorizers: Arc<HashMap<String, Arc<dyn Authorizer>>>,
-    /// Told of every change of state.
+    /// Receives every change of state.
     pub watch: Option<ServerWatch>,
-    /// How many values and keys one message of a server may have.
+    /// The number of values and keys that one message of a server may have.
     pub nodes_max: usize,
 }
 
 /// A configured server and the connection to it.
 pub struct Connection {
     pub(super) config: ServerConfig,
-    pub(super) surroundings: Surroundings,
-    pub(super) client: ArcSwapOption<Client>,
-    pub(super) lists: ArcSwapOption<Lists>,
-    /// How many rounds of connecting are over; a change wakes whoever waits for a client.
-    pub(super) rounds: watch::Sender<u64>,
-    /// How many attempts to connect have failed.
-    pub(super) failures: watch::Sender<u64>,
-    /// When the lists were read.
-    pub(super) read_at: ReadAt,
-    /// How many times the lists were read, or could not be.
-    pub(super) refreshes: watch::Sender<u64>,
-    /// Hears and answers the server.
+    pub(super) context: ConnectionContext,
+    /// The state, written by the supervisor alone.
+    pub(super) published: watch::Receiver<Published>,
+    /// Handles messages of the server, and sends commands to the supervisor.
     pub(super) events: Arc<Events>,
-    /// Its resources, as they were last asked for.
-    pub(super) resources: Arc<ArcSwapOption<Resources>>,
-    /// The resources somebody wants to hear of, and how many do.
-    pub(super) watched: Mutex<HashMap<String, usize>>,
-    pub(super) watching: tokio::sync::Mutex<()>,
-    pub(super) under_way: UnderWay,
-    pub(super) wanted: Notify,
-    pub(super) stale: Arc<Notify>,
-    pub(super) lost: Notify,
-    /// Wishes for a new connection.
-    pub(super) wishes: watch::Sender<Wishes>,
-    pub(super) tail: SharedTail,
-    /// The server's process, where it is one of ours.
-    pub(super) process: Arc<tokio::sync::Mutex<Option<ProcessTree>>>,
-    pub(super) stop: CancellationToken,
+    pub(super) process: ServerProcess,
+    pub(super) subscriptions: Subscriptions,
     /// Gets tokens with the configured client, for all attempts to connect.
     pub(super) client_credentials: OnceLock<Arc<dyn Authorizer>>,
+    /// The supervisor, and background requests.
     pub(super) tasks: TaskTracker,
-    /// What reads the standard error of processes, until nobody has it open any more.
-    pub(super) drains: TaskTracker,
-    health: Mutex<Health>,
-    /// Which client was found to be lost, and why.
-    last_loss: Mutex<Option<(Weak<Client>, TransportError)>>,
-    /// The calls under way.
+    /// The calls that use the connection.
     calls: TaskTracker,
+    stop: CancellationToken,
 }
 
-/// Wishes for a new connection, counted: the first so many were made, taken up, tried.
-#[derive(Debug, Default)]
-pub(super) struct Wishes {
-    pub(super) made: u64,
-    pub(super) taken_up: u64,
-    pub(super) tried: u64,
+/// The published state of a connection.
+pub(super) struct Published {
+    pub(super) status: Status<Arc<LiveClient>, KnownLists>,
+    /// The time of the last change of health.
+    pub(super) since: Timestamp,
+}
+
+/// Lists with the time at which they were read.
+#[derive(Clone)]
+pub(super) struct KnownLists {
+    pub(super) lists: Arc<Lists>,
+    read_at: SystemTime,
+}
+
+impl KnownLists {
+    pub(super) fn read_now(lists: Arc<Lists>) -> Self {
+        Self { lists, read_at: SystemTime::now() }
+    }
+
+    /// The age of the lists. Lists from the future are older than any limit: the clock was set back since.
+    pub(super) fn age(&self) -> Duration {
+        SystemTime::now().duration_since(self.read_at).unwrap_or(Duration::MAX)
+    }
 }
 
 impl Connection {
-    /// A server that nobody tried to reach yet. One that starts late may be known from an earlier
-    /// run.
-    pub fn new(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
+    /// A server that no caller needed yet. The lists of one that starts at first use may be known from an earlier run.
+    pub fn new(config: ServerConfig, context: ConnectionContext) -> Arc<Self> {
         let cached = match config.start.value {
-            Start::Lazy => Lists::load_cached(&config, &surroundings),
+            Start::Lazy => Lists::load_cached(&config, &context),
             Start::Eager => None,
         };
-        let (lists, read_at) = cached.unzip();
-        let stop = surroundings.stop.child_token();
-        let (stale, resources, under_way) = (Arc::default(), Arc::default(), UnderWay::default());
-        let events = Arc::new(Events {
-            server: config.name.clone(),
-            sampling: config.sampling.value,
-            list_changed: config.list_changed.value,
-            handler: Arc::clone(&surroundings.handler),
-            redactor: surroundings.redactor.clone(),
-            stale: Arc::clone(&stale),
-            resources: Arc::clone(&resources),
-            under_way: under_way.clone(),
-            troubles: Mutex::new(0),
-            anomalies: Anomalies::default(),
-        });
+        let lists = cached.map(|(lists, read_at)| KnownLists { lists: Arc::new(lists), read_at });
+        let status = Status::new(lists);
+        let (sender, published) = watch::channel(Published { status, since: Timestamp::now() });
+        let commands = CommandSender::default();
+        let received = commands.subscribe();
         let connection = Arc::new(Self {
-            config,
-            surroundings,
-            client: ArcSwapOption::empty(),
-            lists: ArcSwapOption::from_pointee(lists),
-            rounds: watch::Sender::new(0),
-            failures: watch::Sender::new(0),
-            read_at: ReadAt::new(read_at),
-            refreshes: watch::Sender::new(0),
-            events,
-            resources,
-            watched: Mutex::default(),
-            watching: tokio::sync::Mutex::default(),
-            under_way,
-            wanted: Notify::new(),
-            stale,
-            lost: Notify::new(),
-            wishes: watch::Sender::default(),
-            tail: SharedTail::default(),
-            process: Arc::default(),
-            stop,
+            published,
+            events: Arc::new(Events::new(&config, &context, commands)),
+            process: ServerProcess::default(),
+            subscriptions: Subscriptions::default(),
             client_credentials: OnceLock::new(),
             tasks: TaskTracker::new(),
-            drains: TaskTracker::new(),
-            health: Mutex::new(Health::new(ServerState::Configured)),
-            last_loss: Mutex::new(None),
             calls: TaskTracker::new(),
+            stop: context.stop.child_token(),
+            config,
+            context,
         });
-        connection.tasks.spawn(supervisor::run(Arc::clone(&connection)));
+        connection.tasks.spawn(supervisor::run(Arc::clone(&connection), received, sender));
         connection
     }
 
@@ -183,20 +146,18 @@ impl Connection {
         &self.config.name
     }
 
-    /// How it is configured.
+    /// The server's configuration.
     pub fn config(&self) -> &ServerConfig {
         &self.config
     }
 
-    /// Connects in the background, without anybody waiting for it.
+    /// Connects in the background.
     pub fn begin(&self) {
-        // At once and not when the supervisor comes to it: a call that misses a tool waits for
-        // servers that are being connected.
-        self.set(ServerState::Connecting, None, 0);
-        self.wanted.notify_one();
+        let rounds = self.published.borrow().status.rounds;
+        self.events.commands.connect(rounds);
     }
 
-    /// The same, and says if the first attempt fails.
+    /// Connects in the background, and logs a failure of the first attempt.
     pub fn begin_aloud(self: &Arc<Self>) {
         self.begin();
         let connection = Arc::clone(self);
@@ -210,65 +171,70 @@ impl Connection {
     }
 
     /// The connected client. Connects, or waits for the connection being made.
-    pub async fn client(&self) -> Result<Arc<Client>, Reason> {
+    pub(super) async fn client(&self) -> Result<Arc<LiveClient>, Reason> {
         if let Some(client) = self.ready() {
             return Ok(client);
         }
-        let mut rounds = self.rounds.subscribe();
-        let seen = *rounds.borrow_and_update();
-        self.wanted.notify_one();
+        let mut published = self.published.clone();
+        let seen = published.borrow_and_update().status.rounds;
+        self.events.commands.connect(seen);
         loop {
-            if let Some(client) = self.ready() {
-                return Ok(client);
-            }
-            if *rounds.borrow_and_update() > seen {
-                return Err(self.reason());
+            {
+                let published = published.borrow_and_update();
+                if let Some(client) = usable(&published.status.link) {
+                    return Ok(client);
+                }
+                if published.status.rounds > seen {
+                    return Err(reason(&published.status.link));
+                }
             }
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Err("it was stopped".to_owned().into()),
-                _ = rounds.changed() => {}
+                _ = published.changed() => {}
             }
         }
     }
 
+    /// Connects, or waits for the connection being made.
+    pub async fn connect(&self) -> Result<(), Reason> {
+        self.client().await.map(drop)
+    }
+
     /// Waits for the first attempt to connect, and not for those that may follow a failure.
     pub async fn first_attempt(&self) -> Result<(), Reason> {
-        let mut failures = self.failures.subscribe();
-        let connected = self.client();
+        let mut published = self.published.clone();
         tokio::select! {
             biased;
-            connected = connected => connected.map(drop),
-            _ = failures.wait_for(|failures| *failures > 0) => Err(self.reason()),
+            connected = self.connect() => connected,
+            _ = published.wait_for(|it| it.status.failed_attempts > 0) => Err(self.reason()),
         }
     }
 
     /// Drops the connection there is, makes a new one at once, and waits for the first attempt.
     pub async fn reconnect(&self) {
-        let mut wishes = self.wishes.subscribe();
-        self.wishes.send_modify(|wishes| wishes.made += 1);
-        let mine = wishes.borrow_and_update().made;
+        let mut published = self.published.clone();
+        let ticket = self.events.commands.reconnect();
         tokio::select! {
             biased;
             () = self.stop.cancelled() => {}
-            _ = wishes.wait_for(|wishes| wishes.tried >= mine) => {}
+            _ = published.wait_for(|it| it.status.reconnects >= ticket) => {}
         }
     }
 
-    /// An attempt to connect is over, and its outcome can be seen.
-    pub(super) fn tried(&self) {
-        self.wishes.send_modify(|wishes| wishes.tried = wishes.taken_up);
-    }
-
-    /// What the server offers, if it was ever asked.
+    /// The lists of the server, if they were ever read.
     pub fn lists(&self) -> Option<Arc<Lists>> {
-        self.lists.load_full()
+        self.published.borrow().status.lists.as_ref().map(|known| Arc::clone(&known.lists))
     }
 
-    /// Who the server says it is, while it is connected, without known secrets.
+    pub(super) fn known_lists(&self) -> Option<KnownLists> {
+        self.published.borrow().status.lists.clone()
+    }
+
+    /// The identity the server reports, while it is connected, without known secrets.
     pub fn identity(&self) -> Option<Identity> {
         let mut identity = self.ready()?.identity().clone();
-        let redactor = &self.surroundings.descriptions;
+        let redactor = &self.context.descriptions;
         let Identity { era: _, protocol_version, name, version, capabilities, instructions } =
             &mut identity;
         let texts = [name, version, instructions].into_iter().flatten().chain([protocol_version]);
@@ -277,63 +243,33 @@ impl Connection {
         Some(identity)
     }
 
-    /// How it is doing.
+    /// The state of the server, with its reason.
     pub fn health(&self) -> Health {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let published = self.published.borrow();
+        let (state, reason, retries) = published.status.link.health();
+        // A server that the supervisor has not begun to connect yet counts as connecting, because a call that misses a
+        // tool waits for such servers.
+        if state == ServerState::Configured && self.events.commands.wants_connection() {
+            return Health::new(ServerState::Connecting);
+        }
+        Health { state, reason: reason.cloned(), since: published.since, retries }
     }
 
     /// The end of what the server wrote to its standard error, if it wrote anything.
     pub fn stderr_tail(&self) -> Option<String> {
-        Some(self.tail.text())
+        Some(self.process.tail.text())
             .filter(|tail| !tail.trim().is_empty())
-            .map(|tail| self.surroundings.redactor.text(&tail).into_owned())
+            .map(|tail| self.context.redactor.text(&tail).into_owned())
     }
 
-    /// How many lines the server wrote that are not messages.
+    /// The number of lines the server wrote that are not messages.
     pub fn stray_lines(&self) -> u64 {
         self.events.anomalies.stray_lines()
     }
 
-    /// What may be the reason that a request got no answer since `began`.
+    /// A possible reason for a request without an answer since `began`.
     pub(super) fn diagnosis_since(&self, began: Instant) -> Option<Diagnosis> {
         self.events.anomalies.since(began, self.name(), &self.config.endpoint)
-    }
-
-    /// Asks the server for a sign of life; connects if need be.
-    pub async fn ping(&self) -> Result<(), ToolFailure> {
-        self.with_client("ping", async |client| client.ping().await).await
-    }
-
-    /// A prompt with its arguments filled in.
-    pub async fn get_prompt(
-        &self,
-        name: &str,
-        arguments: &RawValue,
-    ) -> Result<Vec<Message>, ToolFailure> {
-        self.with_client(name, async |client| {
-            let raw = client.get_prompt(name, arguments).await?;
-            heavy::run(raw.get().len(), move || convert::prompt_messages(&raw)).await
-        })
-        .await
-    }
-
-    /// The resources and templates the server has now.
-    pub async fn resources(&self) -> Result<Arc<Resources>, ToolFailure> {
-        let mut resources =
-            self.with_client("resources", async |client| Resources::load(client).await).await?;
-        resources.mask(&self.surroundings.descriptions);
-        let resources = Arc::new(resources);
-        self.resources.store(Some(Arc::clone(&resources)));
-        Ok(resources)
-    }
-
-    /// A resource's content.
-    pub async fn read_resource(&self, uri: &str) -> Result<Vec<Content>, ToolFailure> {
-        self.with_client(uri, async |client| {
-            let raw = client.read_resource(uri).await?;
-            heavy::run(raw.get().len(), move || convert::resource_contents(&raw)).await
-        })
-        .await
     }
 
     /// Ends the connection in the way the server expects, and waits until nothing of it is left.
@@ -341,108 +277,73 @@ impl Connection {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.drains.close();
-        // A process that got away may hold the pipe open for as long as it likes.
-        let _ = tokio::time::timeout(DRAIN_WAIT_MAX, self.drains.wait()).await;
+        self.process.drain().await;
     }
 
-    /// Ends the connection when the calls under way have ended.
+    /// Ends the connection when the calls in flight have ended.
     pub async fn retire(&self) {
         self.calls.close();
         let _ = tokio::time::timeout(RETIRE_WAIT_MAX, self.calls.wait()).await;
         self.stop().await;
     }
 
-    /// Whether `config` describes this very connection.
-    pub fn is_of(&self, config: &ServerConfig, surroundings: &Surroundings) -> bool {
-        self.config.is_same_connection(config)
-            && self.surroundings.nodes_max == surroundings.nodes_max
+    /// True if `config` describes this very connection.
+    pub fn is_of(&self, config: &ServerConfig, context: &ConnectionContext) -> bool {
+        self.config.is_same_connection(config) && self.context.nodes_max == context.nodes_max
     }
 
-    /// The failure of whoever needs this server now.
+    /// The failure of a call that needs this server now.
     pub fn unavailable(&self) -> ToolFailure {
         failure::unavailable(self, &self.reason())
     }
 
-    async fn with_client<T>(
-        &self,
-        what: &str,
-        ask: impl AsyncFnOnce(&Client) -> Result<T, RequestError>,
-    ) -> Result<T, ToolFailure> {
-        let _under_way = self.used();
-        let _noted = self.under_way.note_own();
-        let client = self.client().await.map_err(|reason| failure::unavailable(self, &reason))?;
-        ask(&client).await.map_err(|error| {
-            self.note(&client, &error);
-            failure::of_call(self, what, &error).without_secrets(&self.surroundings.redactor)
-        })
+    /// The client, if there is one and its connection is alive.
+    pub(super) fn ready(&self) -> Option<Arc<LiveClient>> {
+        usable(&self.published.borrow().status.link)
     }
 
-    pub(super) fn lock_watched(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The client, if there is one and its connection lives.
-    pub(super) fn ready(&self) -> Option<Arc<Client>> {
-        self.client.load_full().filter(|client| !client.has_ended())
-    }
-
-    /// A call that uses the connection, for as long as the guard lives.
-    pub(super) fn used(&self) -> TaskTrackerToken {
+    /// Keeps the connection from being retired for as long as the guard lives.
+    pub(super) fn in_use(&self) -> TaskTrackerToken {
         self.calls.token()
     }
 
-    /// What masks the secrets of the configuration.
-    pub(super) fn redactor(&self) -> &Redactor {
-        &self.surroundings.redactor
+    /// Cancelled when the connection is stopped.
+    pub(super) fn stop_token(&self) -> &CancellationToken {
+        &self.stop
     }
 
-    /// How often a lost connection is tried again.
+    /// Masks the secrets of the configuration.
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.context.redactor
+    }
+
+    /// The number of retries after a loss.
     pub(super) fn retries_max(&self) -> u32 {
         self.config.reconnect.attempts.value
     }
 
-    /// Notes that a request failed in a way that says the connection is gone. Other requests under
-    /// way keep the client and may still succeed.
-    pub(super) fn note(&self, client: &Arc<Client>, error: &RequestError) {
+    /// Reports the connection as lost if a request failed in a way that shows it. Other requests in flight keep the
+    /// client and may still succeed.
+    pub(super) fn report_if_lost(&self, client: &LiveClient, error: &RequestError) {
         let RequestError::Transport(error) = error else { return };
-        if !error.ends_connection() {
-            return;
-        }
-        let current = self.client.load_full();
-        if current.is_some_and(|current| Arc::ptr_eq(&current, client)) {
-            *self.last_loss.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((Arc::downgrade(client), error.clone()));
-            self.client.store(None);
-            self.lost.notify_one();
-        }
-    }
-
-    /// Why this client is lost, if somebody found out. What was said of an earlier one is stale.
-    pub(super) fn take_loss(&self, client: &Arc<Client>) -> Option<TransportError> {
-        let (of, loss) = self.last_loss.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        std::ptr::eq(of.as_ptr(), Arc::as_ptr(client)).then_some(loss)
-    }
-
-    pub(super) fn set(&self, state: ServerState, reason: Option<Reason>, retries: u32) {
-        let new = Health { reason, retries, ..Health::new(state) };
-        let is_news = {
-            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_news = (health.state, &health.reason) != (new.state, &new.reason);
-            // The time is that of the last change, and not of the last look.
-            if is_news {
-                *health = new.clone();
-            } else {
-                health.retries = retries;
-            }
-            is_news
-        };
-        if let Some(watch) = self.surroundings.watch.as_ref().filter(|_| is_news) {
-            watch(self.name(), &new);
+        if error.ends_connection() && client.withdraw(error.clone()) {
+            self.events.commands.lost(client.attempt());
         }
     }
 
     fn reason(&self) -> Reason {
-        self.health().reason.unwrap_or_else(|| "it cannot be reached".to_owned().into())
+        reason(&self.published.borrow().status.link)
     }
+}
+
+fn usable(link: &Link<Arc<LiveClient>>) -> Option<Arc<LiveClient>> {
+    match link {
+        Link::Ready { client, .. } => Some(client).filter(|client| client.is_usable()).cloned(),
+        Link::Idle | Link::Connecting { .. } | Link::Down { .. } | Link::Stopped => None,
+    }
+}
+
+fn reason<C>(link: &Link<C>) -> Reason {
+    let (_, reason, _) = link.health();
+    reason.cloned().unwrap_or_else(|| "it cannot be reached".to_owned().into())
 }

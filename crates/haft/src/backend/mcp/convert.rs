@@ -1,4 +1,4 @@
-//! What servers answer, in the kinds a model can be shown. Nothing is refused for being unknown.
+//! Converts server results to content for a model. Unknown content is never rejected.
 
 use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::content::{Content, Message, ResourceAbout, ToolOutput};
 use crate::memory::Held;
-use crate::text::printable;
+use haft_text::printable;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,9 +53,9 @@ struct ResourceContent {
     blob: Option<String>,
 }
 
-/// How much of an unknown kind is shown.
+/// Number of bytes shown of an unknown kind.
 const KIND_BYTES_MAX: usize = 64;
-/// The most blocks of one answer. What stands for the rest says how many were left out.
+/// Maximum number of blocks of one result. A note states how many were omitted.
 pub const BLOCKS_MAX: usize = 1_000;
 
 /// The result of `tools/call`.
@@ -72,7 +72,7 @@ pub(super) fn tool_output(raw: Box<RawValue>) -> Result<ToolOutput, RequestError
     Ok(ToolOutput { content, data, is_error, raw: Some(raw), is_partial, memory: Held::default() })
 }
 
-/// Blocks in their order. A kind nobody knows becomes a text that names it and its size.
+/// Converts blocks in order. An unknown kind becomes a note with its name and size.
 pub fn content_blocks(blocks: &[&RawValue]) -> Vec<Content> {
     Blocks::read(blocks).content
 }
@@ -158,7 +158,7 @@ impl Unknown {
         ))
     }
 
-    /// One line for an answer, however many there are.
+    /// Logs one line per result, whatever the number of unknown blocks.
     fn warn(&self) {
         let Self { count, kind } = self;
         if *count > 0 {

@@ -6,20 +6,18 @@ use serde_json::{Map, Value};
 
 use crate::tool::ToolDefinition;
 
-impl From<ToolDescription> for ToolDefinition {
-    /// Name, description and schemas exactly as the server sent them.
-    fn from(description: ToolDescription) -> Self {
-        let ToolDescription { name, title, description, input_schema, output_schema, rest } =
-            description;
-        Self {
-            name,
-            title,
-            description,
-            input_schema,
-            output_schema,
-            annotations: field(&rest, "annotations"),
-            icons: field(&rest, "icons"),
-        }
+/// The definition of a server's tool. Name, description and schemas stay exactly as the server sent them.
+pub(crate) fn tool_definition(description: ToolDescription) -> ToolDefinition {
+    let ToolDescription { name, title, description, input_schema, output_schema, rest } =
+        description;
+    ToolDefinition {
+        name,
+        title,
+        description,
+        input_schema,
+        output_schema,
+        annotations: field(&rest, "annotations"),
+        icons: field(&rest, "icons"),
     }
 }
 
@@ -38,7 +36,7 @@ mod tests {
     fn a_servers_tool_is_registered_as_it_was_sent() {
         let sent = r#"{"name": "a b", "inputSchema": {"type": "object", "x": 1}, "icons": []}"#;
         let description: ToolDescription = serde_json::from_str(sent).unwrap();
-        let tool = ToolDefinition::from(description);
+        let tool = tool_definition(description);
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("a b", ""));
         assert_eq!(tool.input_schema, serde_json::json!({"type": "object", "x": 1}));
         assert_eq!((tool.annotations, tool.icons), (None, Some(Vec::new())));
@@ -48,7 +46,7 @@ mod tests {
     fn metadata_of_another_form_is_no_metadata() {
         let sent =
             r#"{"name": "a", "annotations": "none", "icons": ["https://example.com/i.png"]}"#;
-        let tool = ToolDefinition::from(serde_json::from_str::<ToolDescription>(sent).unwrap());
+        let tool = tool_definition(serde_json::from_str::<ToolDescription>(sent).unwrap());
         assert_eq!((tool.annotations, tool.icons), (None, None));
     }
 }

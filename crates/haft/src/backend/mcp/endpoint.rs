@@ -1,4 +1,4 @@
-//! From a configured endpoint to a connected client: one attempt.
+//! One connection attempt: from a configured endpoint to a connected client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,28 +19,29 @@ use super::remote;
 use crate::backend::process::last_line;
 use crate::config::choices::Protocol;
 use crate::config::model::Endpoint;
-use crate::error::{Diagnosis, human};
+use crate::error::Diagnosis;
+use haft_text::human;
 
-/// One attempt to connect.
+/// The result of one attempt to connect.
 pub(super) struct Attempt {
     /// The client and what the server offers, or why there is none.
-    pub(super) outcome: Result<(Arc<Client>, Lists), Reason>,
-    /// Whether trying again may help.
+    pub(super) outcome: Result<(Client, Lists), Reason>,
+    /// True if a retry may help.
     pub(super) is_transient: bool,
-    /// How long the server asks to be left alone.
+    /// The pause that the server asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
 /// The time that a round of attempts may spend connecting: `connect_timeout`, over every phase of every attempt.
 /// Pauses between attempts do not count.
+#[derive(Clone)]
 pub(super) struct ConnectTime {
     limit: Duration,
     left: Duration,
 }
 
 impl ConnectTime {
-    pub(super) fn new(connection: &Connection) -> Self {
-        let limit = connection.config.connect_timeout.value;
+    pub(super) fn new(limit: Duration) -> Self {
         Self { limit, left: limit }
     }
 
@@ -53,8 +54,8 @@ impl ConnectTime {
     }
 }
 
-/// Connects once and asks for the lists.
-pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime) -> Attempt {
+/// Connects once and reads the lists.
+pub(super) async fn attempt(connection: &Connection, time: &mut ConnectTime) -> Attempt {
     let handler = Arc::clone(&connection.events) as Arc<dyn Handler>;
     let began = std::time::Instant::now();
     let connecting = async {
@@ -62,8 +63,8 @@ pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime
         Client::connect(&*first, fallback.as_deref(), handler, options(connection)).await
     };
     let client = match time.run(connecting).await {
-        Some(Ok(client)) => Arc::new(client),
-        // A phase with a limit of its own may have ended in the same moment as the time.
+        Some(Ok(client)) => client,
+        // A phase with its own limit may have ended at the same time.
         Some(Err(error)) if !time.left.is_zero() => {
             let text = explain(connection, &error).await;
             let (is_transient, retry_after) = (error.is_transient(), error.retry_after());
@@ -74,7 +75,7 @@ pub(super) async fn attempt(connection: &Arc<Connection>, time: &mut ConnectTime
             let text = format!("it did not answer within {limit} (`connect_timeout`)");
             let text = with_diagnosis(connection, text, began);
             let text = with_last_words(connection, &text, EndedBy::Us).await;
-            // Who was silent for so long is not asked again at once.
+            // A server that was silent for so long is not tried again at once.
             return Attempt { outcome: Err(text), is_transient: false, retry_after: None };
         }
     };
@@ -124,7 +125,7 @@ fn options(connection: &Connection) -> ClientOptions {
         request_timeout: config.request_timeout.value,
         log_level: Some(if tracing::enabled!(tracing::Level::DEBUG) { "debug" } else { "info" }),
         config: config.config.as_ref().map(|config| config.expose().clone()),
-        limits: Limits { nodes_max: connection.surroundings.nodes_max, ..Limits::default() },
+        limits: Limits { nodes_max: connection.context.nodes_max, ..Limits::default() },
         budget: Some(Arc::new(ServerMemory::of(connection))),
         ..ClientOptions::default()
     };
@@ -133,7 +134,7 @@ fn options(connection: &Connection) -> ClientOptions {
     options
 }
 
-/// What opens the transport, and what is tried where that is not spoken.
+/// The transport to open, and the fallback if the server does not support it.
 struct Connectors {
     first: Box<dyn Connector>,
     fallback: Option<Box<dyn Connector>>,
@@ -153,7 +154,7 @@ impl Connectors {
     }
 }
 
-/// The error of a failed connection in words: the cause, what the process said, what to do.
+/// Describes a failed connection: the cause, the process's output, the remedy.
 async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
     let reason = with_last_words(connection, &error.message, EndedBy::of(&error.cause)).await;
     let text = reason.cause;
@@ -163,11 +164,11 @@ async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
                 format!("auth_required: {text}; {}", login_remedy(connection))
             }
             Failure::Unreachable => format!("{text}; start the server, or correct its address"),
-            Failure::Tls => format!("{text}; mend its certificate, or correct its address"),
+            Failure::Tls => format!("{text}; fix its certificate, or correct its address"),
             Failure::Status(400..=499) | Failure::Redirect | Failure::Protocol => {
                 format!("{text}; check its address and `transport`")
             }
-            // What to do about these is in the text, or up to the server.
+            // The message holds the remedy, or only the server can fix it.
             Failure::NotFound
             | Failure::Closed
             | Failure::Timeout
@@ -185,12 +186,12 @@ async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
     Reason { cause, ..reason }
 }
 
-/// Why a process is no more.
+/// The reason why a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EndedBy {
-    /// It left, and its exit code says more.
+    /// It exited by itself, so its exit code is meaningful.
     Itself,
-    /// We gave it up, so its exit code says nothing.
+    /// Haft stopped it, so its exit code is meaningless.
     Us,
 }
 
@@ -217,12 +218,12 @@ pub(super) async fn with_last_words(
     ended_by: EndedBy,
 ) -> Reason {
     let mut text = text.to_owned();
-    let exit = process::bury(&connection.process).await;
+    let exit = process::bury(&connection.process.tree).await;
     if let Some(exit) = exit.filter(|_| ended_by == EndedBy::Itself) {
-        // Which pipe broke first is chance.
+        // The pipe that broke first is arbitrary.
         text = format!("it ended by itself ({exit})");
     }
-    let cause = connection.surroundings.redactor.text(&text).into_owned();
+    let cause = connection.context.redactor.text(&text).into_owned();
     let last_words = connection.stderr_tail().and_then(|tail| last_line(&tail));
     Reason { cause, last_words }
 }

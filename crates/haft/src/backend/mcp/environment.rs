@@ -1,13 +1,13 @@
-//! What a server process sees of our environment. By default no more than it needs to run.
+//! The environment of a server process. By default a minimal subset of Haft's.
 
 use std::ffi::OsString;
 
 use crate::config::choices::InheritEnv;
 use crate::config::model::StdioEndpoint;
 
-/// What every process needs to find its way.
+/// Variables that every process needs.
 const BASICS: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-/// How to get out of this network, and whom to trust there. Both spellings are in use.
+/// Proxy and certificate settings. Both spellings are in use.
 const NETWORK: [&str; 13] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",

@@ -1,4 +1,4 @@
-//! Between one server and whoever handles its requests: asks, allows, refuses, and logs.
+//! Requests and notifications of one server: forwards, allows, refuses and logs them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,47 +8,74 @@ use haft_mcp::{Anomaly, BoxFuture, Handler, RpcError, Sent, ServerRequest, Trans
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::anomalies::Anomalies;
+use super::commands::CommandSender;
+use super::connection::ConnectionContext;
 use super::handler::ServerHandler;
+use super::in_flight::{Attribution, InFlightCalls, Target};
 use super::lists::Resources;
-use super::under_way::{Meant, UnderWay, Whom};
+use crate::caller_handle::{CallOrigin, Question, Refusal};
 use crate::config::choices::{ListChanged, Sampling};
-use crate::redact::Redactor;
-use crate::requester::{Origin, Question, Refusal};
-use crate::text::printable;
+use crate::config::model::ServerConfig;
+use haft_config::redact::Redactor;
+use haft_text::printable;
 
 /// JSON-RPC code of a request that a person or a rule refused.
 const REFUSED: i64 = -1;
 
-/// The handler of one server.
+/// The handler of one server, shared by all its connections.
 pub(super) struct Events {
     pub(super) server: String,
     pub(super) sampling: Sampling,
     pub(super) list_changed: ListChanged,
     pub(super) handler: Arc<dyn ServerHandler>,
-    /// A server may tell the secrets it was given.
+    /// Masks the secrets that the server was given, which it may repeat.
     pub(super) redactor: Redactor,
-    /// A list changed and has to be asked for again.
-    pub(super) stale: Arc<Notify>,
-    /// What its resources are has to be asked for again.
-    pub(super) resources: Arc<ArcSwapOption<Resources>>,
-    /// The clients whose calls it works on.
-    pub(super) under_way: UnderWay,
-    /// Said once and counted from then on.
+    /// Receives the notices of changed lists.
+    pub(super) commands: CommandSender,
+    /// Its resources as they were last listed; empty once they changed.
+    pub(super) resources: ArcSwapOption<Resources>,
+    /// The calls it works on.
+    pub(super) in_flight: InFlightCalls,
+    /// The number of problems so far. Only some of them are logged.
     pub(super) troubles: Mutex<u64>,
-    /// What no request could use.
+    /// Messages that no request could use.
     pub(super) anomalies: Anomalies,
 }
 
 impl Events {
-    /// Answers a request of the server: by the client it works for, where there is one, else by the
-    /// embedding program.
+    pub(super) fn new(
+        config: &ServerConfig,
+        context: &ConnectionContext,
+        commands: CommandSender,
+    ) -> Self {
+        Self {
+            server: config.name.clone(),
+            sampling: config.sampling.value,
+            list_changed: config.list_changed.value,
+            handler: Arc::clone(&context.handler),
+            redactor: context.redactor.clone(),
+            commands,
+            resources: ArcSwapOption::empty(),
+            in_flight: InFlightCalls::default(),
+            troubles: Mutex::new(0),
+            anomalies: Anomalies::default(),
+        }
+    }
+
+    /// Forgets everything that concerns the previous connection.
+    pub(super) fn reconnected(&self) {
+        self.resources.store(None);
+        self.in_flight.reconnected();
+    }
+
+    /// Answers a request of the server: by the client it works for, if there is one, otherwise by the embedding
+    /// program.
     async fn answer(
         &self,
         request: ServerRequest,
-        caller: Meant,
+        caller: Attribution,
     ) -> Result<Box<RawValue>, RpcError> {
         let ServerRequest { name, method, params } = request;
         let server = &self.server;
@@ -69,8 +96,8 @@ impl Events {
         let answered = tokio::select! {
             biased;
             answered = self.answer_question(question, &caller) => answered,
-            // Whoever is asked need not trouble any more: the server has nobody to do it for.
-            () = self.under_way.over(&caller) => Err(Refusal::new("the call it belongs to is over")),
+            // The question is withdrawn: no call needs its answer.
+            () = self.in_flight.over(&caller) => Err(Refusal::new("the call it belongs to is over")),
         };
         match answered {
             Ok(answer) => {
@@ -87,20 +114,20 @@ impl Events {
     async fn answer_question(
         &self,
         question: Question<'_>,
-        Meant { whom, origin, .. }: &Meant,
+        Attribution { target, origin, .. }: &Attribution,
     ) -> Result<Box<RawValue>, Refusal> {
         let Question { server, method, params, .. } = question;
         if method == "sampling/createMessage" {
             self.allow_sampling(params, origin).await?;
         }
-        let answer = match whom {
-            Whom::Client(requester) => return requester.ask(question).await,
-            Whom::Unclear => {
+        let answer = match target {
+            Target::Client(caller_handle) => return caller_handle.ask(question).await,
+            Target::Unclear => {
                 let reason = "several clients have calls in flight at this server, or had one that \
                               ended without its answer, and it does not say which of them it asks";
                 return Err(Refusal::new(reason));
             }
-            Whom::Program => match method {
+            Target::Program => match method {
                 "sampling/createMessage" => self.handler.sample(server, params).await?,
                 "elicitation/create" => self.handler.elicit_for(origin, server, params).await?,
                 _ => self.handler.roots(server).await?,
@@ -109,19 +136,19 @@ impl Events {
         to_raw_value(&answer).map_err(|error| Refusal::new(error.to_string()))
     }
 
-    async fn allow_sampling(&self, params: &RawValue, origin: &Origin) -> Result<(), Refusal> {
+    async fn allow_sampling(&self, params: &RawValue, origin: &CallOrigin) -> Result<(), Refusal> {
         let is_allowed = match self.sampling {
             Sampling::Deny => {
-                return Err(Refusal::new("the configuration says `sampling: deny`"));
+                return Err(Refusal::new("the server has `sampling: deny`"));
             }
             Sampling::Ask => self.handler.approve_sampling_for(origin, &self.server, params).await,
             Sampling::Allow => true,
         };
-        let nobody = || Refusal::new("nobody agreed to it (`sampling: ask`)");
-        is_allowed.then_some(()).ok_or_else(nobody)
+        let refused = || Refusal::new("no person approved it (`sampling: ask`)");
+        is_allowed.then_some(()).ok_or_else(refused)
     }
 
-    /// What the configuration lets the server ask for, of these capabilities.
+    /// The part of these capabilities that the configuration lets the server use.
     fn allowed(&self, mut capabilities: Value) -> Value {
         if let (Sampling::Deny, Value::Object(map)) = (self.sampling, &mut capabilities) {
             map.remove("sampling");
@@ -134,26 +161,26 @@ impl Events {
         &self,
         method: &str,
         params: Option<&RawValue>,
-        caller: &Meant,
+        caller: &Attribution,
         is_of_call: bool,
     ) {
         match method {
             "notifications/message" => {
                 self.log(params);
-                if let (Whom::Client(requester), Some(params)) = (&caller.whom, params)
-                    && (is_of_call || self.under_way.is_only_user(&**requester))
+                if let (Target::Client(caller_handle), Some(params)) = (&caller.target, params)
+                    && (is_of_call || self.in_flight.is_only_user(&**caller_handle))
                 {
                     let masked = self.redactor.json(params.get()).into_owned();
                     if let Ok(masked) = RawValue::from_string(masked) {
-                        requester.log(&masked);
+                        caller_handle.log(&masked);
                     }
                 }
             }
             "notifications/tools/list_changed" | "notifications/prompts/list_changed"
                 if self.list_changed == ListChanged::Refresh =>
             {
-                // Only a note: asking in here would wait for the very messages that come next.
-                self.stale.notify_one();
+                // Only a command: reading the lists in here would wait for the very messages that come next.
+                self.commands.lists_changed();
             }
             "notifications/resources/list_changed" => self.resources.store(None),
             _ => {}
@@ -173,7 +200,7 @@ impl Events {
         }
         let read = params.map(|raw| serde_json::from_str::<Message<'_>>(raw.get()));
         let Some(Ok(message)) = read else {
-            return self.trouble("the server sent a log message that cannot be read");
+            return self.report_anomaly("the server sent a log message that cannot be read");
         };
         let data = message.data.map_or("null", RawValue::get);
         let text = serde_json::from_str::<String>(data).unwrap_or_else(|_| data.to_owned());
@@ -199,14 +226,14 @@ impl Handler for Events {
     }
 
     fn request(&self, request: ServerRequest) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        Box::pin(self.answer(request, self.under_way.meant()))
+        Box::pin(self.answer(request, self.in_flight.attribute()))
     }
 
     fn notification(&self, method: &str, params: Option<&RawValue>) {
-        self.notification(method, params, &self.under_way.meant(), false);
+        self.notification(method, params, &self.in_flight.attribute(), false);
     }
 
-    fn trouble(&self, what: &str) {
+    fn report_anomaly(&self, what: &str) {
         let server = &self.server;
         let what = &*self.redactor.text(what);
         let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,44 +251,44 @@ impl Handler for Events {
     }
 
     fn ended(&self, reason: &TransportError) {
-        // An end of our own making is no error of the server.
+        // A connection that Haft closed is not an error of the server.
         if reason.sent == Sent::Maybe {
             self.handler.on_server_error(&self.server, &self.redactor.text(&reason.message));
         }
     }
 }
 
-/// The handler of one call: what the server says there concerns whoever made it.
+/// The handler of one call: what the server sends there concerns its caller.
 pub(super) struct InCall {
     pub(super) events: Arc<Events>,
-    pub(super) caller: Meant,
+    pub(super) caller: Attribution,
 }
 
 impl Handler for InCall {
     fn capabilities(&self) -> Value {
-        match &self.caller.whom {
-            Whom::Client(requester) => self.events.allowed(requester.capabilities()),
-            Whom::Program | Whom::Unclear => self.events.capabilities(),
+        match &self.caller.target {
+            Target::Client(caller_handle) => self.events.allowed(caller_handle.capabilities()),
+            Target::Program | Target::Unclear => self.events.capabilities(),
         }
     }
 
     fn log_level(&self) -> Option<&'static str> {
-        match &self.caller.whom {
-            Whom::Client(requester) => requester.log_level(),
-            Whom::Program | Whom::Unclear => self.events.log_level(),
+        match &self.caller.target {
+            Target::Client(caller_handle) => caller_handle.log_level(),
+            Target::Program | Target::Unclear => self.events.log_level(),
         }
     }
 
     fn takes_tasks(&self) -> bool {
-        match &self.caller.whom {
-            Whom::Client(requester) => requester.takes_tasks(),
-            Whom::Program | Whom::Unclear => true,
+        match &self.caller.target {
+            Target::Client(caller_handle) => caller_handle.takes_tasks(),
+            Target::Program | Target::Unclear => true,
         }
     }
 
     fn task_started(&self) {
-        if let Whom::Client(requester) = &self.caller.whom {
-            requester.task_started();
+        if let Target::Client(caller_handle) = &self.caller.target {
+            caller_handle.task_started();
         }
     }
 
@@ -273,7 +300,7 @@ impl Handler for InCall {
         self.events.notification(method, params, &self.caller, true);
     }
 
-    fn trouble(&self, what: &str) {
-        self.events.trouble(what);
+    fn report_anomaly(&self, what: &str) {
+        self.events.report_anomaly(what);
     }
 }

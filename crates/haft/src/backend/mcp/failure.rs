@@ -1,4 +1,4 @@
-//! What a failed request means for the call, in words for a person and a model.
+//! Converts a failed request to a failure of the call, with messages for people and models.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use super::connection::Connection;
 use super::health::Reason;
 use crate::backend::process::last_line;
 use crate::config::oauth::{OauthConfig, OauthGrant, OauthInfo};
-use crate::error::{Diagnosis, MCP_ERROR, ToolFailure, human};
-use crate::text::printable;
+use crate::error::{Diagnosis, MCP_ERROR, RpcFailure, ToolFailure};
+use haft_text::{human, printable};
 
 /// A call of `tool` that failed.
 pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError) -> ToolFailure {
@@ -23,19 +23,15 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                 None | Some(Value::Null) => String::new(),
                 Some(data) => format!(": {data}"),
             };
-            ToolFailure::Execution {
+            ToolFailure::Rejected {
                 message: format!(
                     "{MCP_ERROR}server `{server}` refused `{tool}`: {} (code {}){shown}",
                     printable(&rpc.message),
                     rpc.code
                 ),
                 remedy: Some(format!("`haft tools show {tool}` shows what the tool expects")),
-                details: json!({
-                    "server": server,
-                    "rpc_code": rpc.code,
-                    "rpc_message": rpc.message,
-                    "data": data,
-                }),
+                server: server.to_owned(),
+                error: Box::new(RpcFailure { code: rpc.code, message: rpc.message.clone(), data }),
             }
         }
         RequestError::Protocol { message, fault } => protocol(connection, message, *fault),
@@ -53,8 +49,7 @@ fn silent(connection: &Connection, after: Duration) -> ToolFailure {
         Some(Diagnosis { problem, remedy }) => (format!("{message}; {problem}"), remedy),
         None => (message, "raise `request_timeout` for the server".to_owned()),
     };
-    let details = timed_out(connection, after);
-    ToolFailure::Unavailable { message, remedy: Some(remedy), details }
+    ToolFailure::NoResponse { message, remedy: Some(remedy), server: server.to_owned(), after }
 }
 
 fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> ToolFailure {
@@ -82,7 +77,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
         },
         (kind, Sent::Maybe) => ToolFailure::OutcomeUnknown {
             message: format!(
-                "{MCP_ERROR}server `{server}` {} while `{tool}` ran, and nobody knows whether it \
+                "{MCP_ERROR}server `{server}` {} while `{tool}` ran, and it is unknown whether it \
                  took effect: {why}",
                 match kind {
                     Failure::Status(_) => "failed",
@@ -104,7 +99,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
     }
 }
 
-/// An answer that there is no memory for.
+/// No memory is available for an answer.
 pub(super) fn no_memory(connection: &Connection, tool: &str, why: &str) -> ToolFailure {
     let server = connection.name();
     ToolFailure::Unavailable {
@@ -143,7 +138,7 @@ pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailu
     }
 }
 
-/// The remedy for a fault that has one of its own.
+/// The specific remedy for a fault, if any.
 pub(super) fn fault_remedy(connection: &Connection, fault: Fault) -> Option<String> {
     match fault {
         Fault::Encoding => Some(encoding_remedy(connection.name(), &connection.config.endpoint)),
@@ -152,7 +147,7 @@ pub(super) fn fault_remedy(connection: &Connection, fault: Fault) -> Option<Stri
     }
 }
 
-/// What to do about a server that wants other credentials.
+/// The remedy for a server that rejects the credentials.
 pub(super) fn login_remedy(connection: &Connection) -> String {
     let server = connection.name();
     match connection.config().endpoint.oauth().map(OauthConfig::info) {
@@ -166,15 +161,8 @@ pub(super) fn login_remedy(connection: &Connection) -> String {
     }
 }
 
-/// Says for programs that it was a limit of time.
-fn timed_out(connection: &Connection, after: Duration) -> Value {
-    let mut details = details(connection);
-    details["timeout_ms"] = json!(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-    details
-}
-
-/// The process ended while it worked on this call. Its last line may tell the caller why; the rest of
-/// its standard error concerns other callers too, and only the operator sees it.
+/// The process ended during this call. Its last line may explain the failure to the caller; the
+/// rest of its standard error concerns other callers too, and only the operator sees it.
 fn with_last_line(connection: &Connection) -> Value {
     let mut details = details(connection);
     if let Some(line) = connection.stderr_tail().and_then(|tail| last_line(&tail)) {

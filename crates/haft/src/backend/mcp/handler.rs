@@ -1,16 +1,16 @@
-//! What an embedding program can do for servers, and hear of them.
+//! Callbacks of an embedding program for requests and notifications of servers.
 
 use haft_mcp::BoxFuture;
 use serde_json::{Value, value::RawValue};
 
-use crate::requester::{Origin, Refusal};
+use crate::caller_handle::{CallOrigin, Refusal};
 
-/// Answers servers' requests and hears what they tell. Everything is refused by default.
+/// Answers servers' requests and receives their notifications. Refuses everything by default.
 ///
-/// Sampling comes here only where the server's `sampling` setting lets it.
+/// Sampling requests arrive only if the server's `sampling` setting permits them.
 pub trait ServerHandler: Send + Sync + 'static {
-    /// The client capabilities to declare, such as `{"elicitation": {}}`. Only what is declared
-    /// here is asked for.
+    /// The client capabilities to declare, such as `{"elicitation": {}}`. Servers request only
+    /// declared ones.
     fn capabilities(&self, _server: &str) -> Value {
         Value::Object(serde_json::Map::new())
     }
@@ -24,10 +24,11 @@ pub trait ServerHandler: Send + Sync + 'static {
         Box::pin(async { false })
     }
 
-    /// The same, where it is known whose call the server works on. Dropped when that call ends.
+    /// Like `approve_sampling`, with the call that the server works on, if known. Dropped when that
+    /// call ends.
     fn approve_sampling_for<'a>(
         &'a self,
-        _call: &'a Origin,
+        _call: &'a CallOrigin,
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, bool> {
@@ -49,29 +50,30 @@ pub trait ServerHandler: Send + Sync + 'static {
         _server: &'a str,
         _params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
-        Box::pin(async { Err(Refusal::new("there is nobody to ask")) })
+        Box::pin(async { Err(Refusal::new("no person can be asked")) })
     }
 
-    /// The same, where it is known whose call the server works on. Dropped when that call ends.
+    /// Like `elicit`, with the call that the server works on, if known. Dropped when that call
+    /// ends.
     fn elicit_for<'a>(
         &'a self,
-        _call: &'a Origin,
+        _call: &'a CallOrigin,
         server: &'a str,
         params: &'a RawValue,
     ) -> BoxFuture<'a, Result<Value, Refusal>> {
         self.elicit(server, params)
     }
 
-    /// The folders a server may look at: the result of `roots/list`.
+    /// The folders a server may access: the result of `roots/list`.
     fn roots<'a>(&'a self, _server: &'a str) -> BoxFuture<'a, Result<Value, Refusal>> {
         Box::pin(async { Err(Refusal::new("no roots are configured")) })
     }
 
-    /// Hears every notification, in order: progress, log messages, changed lists, updated
+    /// Receives every notification, in order: progress, log messages, changed lists, updated
     /// resources. Return soon; the server's next message waits.
     fn on_notification(&self, _server: &str, _method: &str, _params: Option<&RawValue>) {}
 
-    /// Hears what went wrong with a server beside the calls that failed.
+    /// Receives errors of a server other than failed calls.
     fn on_server_error(&self, _server: &str, _error: &str) {}
 }
 

@@ -1,4 +1,4 @@
-//! How a server is doing, and why.
+//! The state of a server and its reason.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ pub use crate::server_state::ServerState;
 pub struct Health {
     /// The state.
     pub state: ServerState,
-    /// Why it is in that state, where there is something to say.
+    /// The reason of that state, if any.
     pub reason: Option<Reason>,
-    /// Since when.
+    /// The time of the last change.
     pub since: Timestamp,
-    /// How many connections in a row were tried again.
+    /// Number of consecutive reconnection attempts.
     pub retries: u32,
 }
 
-/// Why a server is in its state. `Display` is for the operator: it adds the last line that the process
-/// wrote to its standard error.
+/// The reason of a server's state. `Display` is for the operator: it adds the last line of the
+/// process's standard error.
 ///
 /// A server is shared, so that line may concern the call of another caller.
 #[derive(Debug, Clone, PartialEq, Eq)]

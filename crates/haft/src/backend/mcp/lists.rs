@@ -1,4 +1,4 @@
-//! What a server offers, as it was last asked.
+//! The lists of a server, as last fetched.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use haft_mcp::{
 use serde::{Deserialize, Serialize};
 
 use crate::config::model::ServerConfig;
-use crate::error::human;
-use crate::redact::Redactor;
+use haft_config::redact::Redactor;
+use haft_text::human;
 
-/// How long the tools of a server wait for its prompts.
+/// Maximum time that the tools of a server wait for its prompts.
 const PROMPTS_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The lists of one server. Resources are asked for when somebody wants them.
+/// The lists of one server. Resources are fetched on demand.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lists {
     /// Its tools.
     pub tools: Vec<ToolDescription>,
     /// Its prompts.
     pub prompts: Vec<PromptDescription>,
-    /// What is known to be missing.
+    /// Known gaps.
     #[serde(default)]
     pub gaps: Vec<String>,
     /// The capabilities it declares, so that they are known while it is not connected.
     #[serde(default)]
     pub capabilities: Vec<String>,
-    /// How long the server lets its lists be kept (`ttlMs`), in milliseconds.
+    /// The server's lifetime for its lists (`ttlMs`), in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl Lists {
         let capabilities = client.identity().declared().map(ToOwned::to_owned).collect();
         let mut lists = Self { capabilities, ..Self::default() };
         if config.load_tools.value {
-            // Servers that forget to declare their tools are asked all the same.
+            // Servers that do not declare their tools are queried nevertheless.
             let Listed { items, gaps, ttl_ms } = or_none(client.list_tools().await)?;
             lists.tools = items;
             lists.ttl_ms = ttl_ms;

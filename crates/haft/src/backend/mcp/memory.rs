@@ -19,7 +19,7 @@ pub(super) struct ServerMemory {
 
 impl ServerMemory {
     pub(super) fn of(connection: &Connection) -> Self {
-        let budget = connection.surroundings.memory.clone();
+        let budget = connection.context.memory.clone();
         Self { budget, server: connection.name().to_owned() }
     }
 }
@@ -34,13 +34,13 @@ impl ByteBudget for ServerMemory {
 }
 
 impl Connection {
-    /// Reserves the memory that an answer of so many bytes takes until it is handed on.
+    /// Reserves the memory that an answer of this size takes until it is handed on.
     pub(super) fn answer_memory(&self, bytes: usize) -> Result<Held, OverBudget> {
         if bytes <= FREE_BYTES {
             return Ok(Held::default());
         }
         let bytes = bytes.saturating_mul(ANSWER_COPIES);
-        let reserved = self.surroundings.memory.reserve(bytes, Owner::Server(self.name()))?;
+        let reserved = self.context.memory.reserve(bytes, Owner::Server(self.name()))?;
         Ok(reserved.into())
     }
 }

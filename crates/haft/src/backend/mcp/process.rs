@@ -5,56 +5,77 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::transport::{Outgoing, Pipes};
-use haft_mcp::{BoxFuture, Connector, Failure, Inbox, Transport, TransportError};
+use haft_mcp::{BoxFuture, Connector, Failure, MessageRouter, Transport, TransportError};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
 use super::connection::Connection;
 use super::environment;
-use crate::backend::process::{Household, ProcessTree, SharedTail};
+use crate::backend::process::{ProcessScope, ProcessTree, SharedTail};
 use crate::backend::program::failed_to_start;
 use crate::config::model::StdioEndpoint;
 use crate::error::{CallError, ToolFailure};
 
-/// How long a server may take to end after each way of asking it to.
+/// Time for a server to end after each request to do so.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long to wait for the exit code of a server that closed its output.
+/// The time that reading the rest of standard error may take.
+const DRAIN_WAIT_MAX: Duration = Duration::from_millis(500);
+/// Time to wait for the exit code of a server that closed its output.
 const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// How much of an answer fits into the pipe. Linux gives 64 KiB, and for a large answer both sides
-/// then wait for each other again and again.
+/// Size of the pipe. Linux gives 64 KiB, and for a large answer both sides would then wait for each
+/// other repeatedly.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 256 * 1024;
+
+/// The process of one server, if it is a child process. It is replaced with each connection.
+#[derive(Default)]
+pub(super) struct ServerProcess {
+    /// The process with its descendants.
+    pub(super) tree: Arc<Mutex<Option<ProcessTree>>>,
+    /// The end of its standard error.
+    pub(super) tail: SharedTail,
+    /// The tasks that read standard error until its last writer closes it.
+    drains: TaskTracker,
+}
+
+impl ServerProcess {
+    /// Waits until standard error is read, for a limited time: a process that escaped may keep the pipe open.
+    pub(super) async fn drain(&self) {
+        self.drains.close();
+        let _ = tokio::time::timeout(DRAIN_WAIT_MAX, self.drains.wait()).await;
+    }
+}
 
 /// Starts a server. One connector is for one start.
 struct ProcessConnector {
     endpoint: StdioEndpoint,
     /// The server's own configuration, as JSON.
     config: Option<String>,
-    household: Household,
+    scope: ProcessScope,
     /// Holds what the server writes to its standard error.
     tail: SharedTail,
-    /// Where what reads the last words runs.
+    /// The tasks that read standard error.
     drains: TaskTracker,
     /// Shared with the connection, so that a failed start can be looked into.
     process: Arc<Mutex<Option<ProcessTree>>>,
 }
 
-/// What starts the process of a connection.
+/// The connector that starts the process of a connection.
 pub(super) fn connector(connection: &Connection, endpoint: &StdioEndpoint) -> Box<dyn Connector> {
     let config = connection.config.config.as_ref();
     Box::new(ProcessConnector {
         endpoint: endpoint.clone(),
         config: config.map(|config| config.expose().to_string()),
-        household: connection.surroundings.household,
-        tail: connection.tail.clone(),
-        drains: connection.drains.clone(),
-        process: Arc::clone(&connection.process),
+        scope: connection.context.scope,
+        tail: connection.process.tail.clone(),
+        drains: connection.process.drains.clone(),
+        process: Arc::clone(&connection.process.tree),
     })
 }
 
-/// How the process ended, if it has. Whatever is left of it is killed.
+/// Returns the exit status if the process has ended. Kills its remaining processes.
 pub(super) async fn bury(process: &Mutex<Option<ProcessTree>>) -> Option<String> {
     let mut tree = process.lock().await.take()?;
     let exit = tokio::time::timeout(EXIT_WAIT_MAX, tree.wait()).await;
@@ -92,7 +113,7 @@ impl ProcessConnector {
             }
             child.current_dir(cwd);
         }
-        ProcessTree::spawn(&mut child, self.household).map_err(|error| {
+        ProcessTree::spawn(&mut child, self.scope).map_err(|error| {
             let failure = failed_to_start(command.expose().as_ref(), "command", &error);
             let kind = match &failure {
                 ToolFailure::Unavailable { .. } => Failure::Unreachable,
@@ -106,7 +127,7 @@ impl ProcessConnector {
         })
     }
 
-    async fn start(&self, inbox: Inbox) -> Result<Arc<dyn Transport>, TransportError> {
+    async fn start(&self, router: MessageRouter) -> Result<Arc<dyn Transport>, TransportError> {
         self.tail.clear();
         let mut tree = self.spawn()?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -117,20 +138,23 @@ impl ProcessConnector {
         // A user with very many pipes gets no larger ones, which costs only time.
         #[cfg(target_os = "linux")]
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_BYTES);
-        // Until the pipe ends and not until the connection does: the last words matter most.
+        // Until the pipe ends and not until the connection does: the last output matters most.
         let tail = self.tail.clone();
         self.drains.spawn(async move { tail.drain(stderr).await });
         let encoding = encoding_rs::Encoding::for_label(self.endpoint.encoding.value.as_bytes());
         let encoding = encoding.unwrap_or(encoding_rs::UTF_8);
-        let pipes = Pipes::start(stdout, stdin, encoding, inbox);
+        let pipes = Pipes::start(stdout, stdin, encoding, router);
         *self.process.lock().await = Some(tree);
         Ok(Arc::new(Process { pipes, process: Arc::clone(&self.process) }))
     }
 }
 
 impl Connector for ProcessConnector {
-    fn open(&self, inbox: Inbox) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
-        Box::pin(self.start(inbox))
+    fn open(
+        &self,
+        router: MessageRouter,
+    ) -> BoxFuture<'_, Result<Arc<dyn Transport>, TransportError>> {
+        Box::pin(self.start(router))
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::oauth::{
-    Authorizer, ClientCredentials, ClientIdentity, Login, RegisteredClient, Secret as OauthSecret,
-    StoredTokens, TokenStore,
+    Authorizer, ClientCredentials, ClientIdentity, Login, RegisteredClient, StoredTokens,
+    TokenStore,
 };
 use haft_mcp::{
     Connector, Failure, HttpConnector, HttpOptions, SseConnector, TransportError,
@@ -19,10 +19,10 @@ use crate::config::oauth::{OauthConfig, OauthGrant};
 
 /// Our name, as authorization servers show it to people.
 pub const CLIENT_NAME: &str = "Haft";
-/// No limit of its own for an exchange: a tool's timeout may be longer than any of the server's,
-/// and every request has one above this layer.
+/// Effectively no limit for an exchange: a tool's timeout may be longer than any of the server's,
+/// and every request has a timeout above this layer.
 const EXCHANGE_MAX: Duration = Duration::from_hours(24);
-/// How often a WebSocket server is asked for a sign of life, and how long it may take to give one.
+/// Interval of WebSocket pings, and the time limit of a pong.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WAIT: Duration = Duration::from_secs(20);
 
@@ -77,14 +77,14 @@ fn headers(to: &RemoteEndpoint) -> Vec<(String, String)> {
     to.headers.iter().map(exposed).collect()
 }
 
-/// What gives requests their token: the program that embeds Haft, the configured client, or an earlier
-/// `haft login`, unless the configuration has an `Authorization` header.
+/// The token provider: the embedding program, the configured client, or an earlier `haft login`,
+/// unless the configuration has an `Authorization` header.
 fn authorizer(
     connection: &Connection,
     to: &RemoteEndpoint,
 ) -> Result<Option<Arc<dyn Authorizer>>, TransportError> {
-    let surroundings = &connection.surroundings;
-    if let Some(authorizer) = surroundings.authorizers.get(connection.name()) {
+    let context = &connection.context;
+    if let Some(authorizer) = context.authorizers.get(connection.name()) {
         return Ok(Some(Arc::clone(authorizer)));
     }
     let is_authorization = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
@@ -97,13 +97,13 @@ fn authorizer(
         let own = || Arc::new(ClientCredentials::new(login, client)) as Arc<dyn Authorizer>;
         return Ok(Some(Arc::clone(connection.client_credentials.get_or_init(own))));
     }
-    let store = TokenStore::new(&surroundings.tokens);
+    let store = TokenStore::new(&context.tokens);
     let tokens = StoredTokens::new(login, store, connection.tasks.clone())
         .map_err(|error| TransportError::unsent(Failure::AuthRequired, error.to_string()))?;
     Ok(Some(Arc::new(tokens)))
 }
 
-/// How to sign in at a server, as its `oauth` says.
+/// The login for a server, as its `oauth` settings define it.
 pub fn oauth_login(to: &RemoteEndpoint) -> Login {
     let login = Login::new(to.url.expose().clone(), CLIENT_NAME);
     let Some(oauth) = &to.oauth else { return login };
@@ -129,7 +129,7 @@ fn registered(oauth: &OauthConfig) -> Option<RegisteredClient> {
     let secret = oauth.client_secret.as_ref();
     Some(RegisteredClient {
         id,
-        secret: secret.map(|secret| OauthSecret::new(secret.value.expose())),
+        secret: secret.map(|secret| secret.value.clone()),
         issuer: oauth.issuer.clone(),
     })
 }

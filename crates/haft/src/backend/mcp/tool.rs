@@ -8,17 +8,18 @@ use haft_mcp::{AnswerBytes, CallOptions, Failure, ProgressFn, RequestError, Sent
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::backoff::{self, ReconnectPolicy};
 use super::connection::Connection;
-use super::{convert, failure, supervisor};
+use super::{convert, failure};
+use crate::caller_handle::CallOrigin;
 use crate::content::ToolOutput;
 use crate::error::{Diagnosis, ToolFailure};
 use crate::policy::Admitted;
 use crate::progress::Progress;
-use crate::requester::Origin;
 use crate::tool::{BoxFuture, CallContext, Tool, ToolDefinition};
-use crate::tool_metadata::ToolAnnotations;
+use haft_config::tool_metadata::ToolAnnotations;
 
-/// The longest a server's wish to be left alone is waited for within a call.
+/// The longest pause that a server may ask for within a call.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// A tool that a server runs.
@@ -29,12 +30,12 @@ pub struct McpTool {
     is_app_only: bool,
 }
 
-/// Whether a call whose fate is unknown may be sent again.
+/// The rule for sending a call again whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeat {
     /// The tool only reads, or a second call changes nothing.
     Harmless,
-    /// Twice may be once too often.
+    /// A second call may do harm.
     Never,
 }
 
@@ -60,20 +61,22 @@ impl McpTool {
         context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let connection = &self.connection;
-        let mut noted =
-            connection.under_way.note(context.requester.0.as_ref(), Origin::from(context));
+        let mut in_flight = connection
+            .events
+            .in_flight
+            .begin(context.caller_handle.0.as_ref(), CallOrigin::from(context));
         let options = CallOptions {
-            // Servers send progress only to those who ask for it; whoever handles their
-            // notifications hears it too.
+            // Servers send progress only on request; the handler of their notifications receives it
+            // too.
             progress: Some(self.listener(context)),
             trace: context.trace.as_ref().map(|trace| Trace {
                 parent: trace.traceparent().to_owned(),
                 state: trace.tracestate().map(ToOwned::to_owned),
             }),
-            handler: Some(connection.handler_for(&noted)),
+            handler: Some(connection.handler_for(&in_flight)),
             answer_bytes: AnswerBytes::default(),
         };
-        let _under_way = connection.used();
+        let _in_use = connection.in_use();
         let tool = &self.definition.name;
         let mut repeats = 0;
         loop {
@@ -81,15 +84,15 @@ impl McpTool {
                 .client()
                 .await
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
-            noted.unsettle();
+            in_flight.unsettle();
             let answer = client.call_tool(tool, arguments, options.clone()).await;
-            noted.settle_if_answered(&answer);
+            in_flight.settle_if_answered(&answer);
             let error = match answer {
                 Ok(raw) => return self.output(raw).await,
                 Err(error) => error,
             };
-            connection.note(&client, &error);
-            // A connection that ended before the call could use it is no fault of the call.
+            connection.report_if_lost(&client, &error);
+            // A connection that ended before the call could use it is not a failure of the call.
             let was_late = client.has_ended() && error.sent() == Sent::No;
             let repeats_max =
                 if was_late { connection.retries_max().max(1) } else { self.repeats_max(&error) };
@@ -112,7 +115,7 @@ impl McpTool {
         Ok(ToolOutput { memory, ..output })
     }
 
-    /// Hands the server's reports about this very call on.
+    /// Forwards the server's progress reports about this call.
     fn listener(&self, context: &CallContext) -> ProgressFn {
         let reporter = context.reporter.clone();
         if !reporter.is_heard() {
@@ -120,27 +123,28 @@ impl McpTool {
         }
         let redactor = self.connection.redactor().clone();
         Arc::new(move |params| {
-            // A report that cannot be read is a sign of life all the same, and no more.
+            // An unreadable report only shows that the server is alive.
             let Ok(progress) = serde_json::from_str::<Progress>(params.get()) else { return };
             let message = progress.message.map(|text| redactor.text(&text).into_owned());
             reporter.report(Progress { message, ..progress });
         })
     }
 
-    /// A server that is still there and did not want the call gets a pause, at least as long as it
-    /// asks for. One that was lost has it from whoever connects it again.
+    /// Pauses before a call is sent again, at least as long as the server asks for. After a loss the supervisor
+    /// makes the pause.
     async fn pause_before(&self, repeats: u32, error: &RequestError) {
         let RequestError::Transport(error) = error else { return };
         let pause = if error.ends_connection() {
             Duration::ZERO
         } else {
-            supervisor::backoff(&self.connection.config().reconnect, repeats)
+            ReconnectPolicy::from(&self.connection.config().reconnect)
+                .pause(repeats, backoff::random())
         };
-        let wish = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
-        tokio::time::sleep(pause.max(wish)).await;
+        let retry_after = error.retry_after.unwrap_or_default().min(RETRY_AFTER_MAX);
+        tokio::time::sleep(pause.max(retry_after)).await;
     }
 
-    /// How often a call that failed like this may be sent again altogether.
+    /// The number of times that a call which failed like this may be sent again.
     fn repeats_max(&self, error: &RequestError) -> u32 {
         match error {
             RequestError::Transport(error) => {
@@ -149,7 +153,7 @@ impl McpTool {
                 let is_hopeless = !error.is_transient() || is_late;
                 match error.kind {
                     _ if !is_safe || is_hopeless => 0,
-                    // A server that forgets every session would be asked for ever.
+                    // A server that forgets every session would be called forever.
                     Failure::SessionExpired => 1,
                     // The connection is fine: only the configured retries are made.
                     Failure::Status(_) => self.connection.retries_max(),
@@ -163,7 +167,7 @@ impl McpTool {
     }
 }
 
-/// Whether the server says who may call a tool, and models are not among them (`_meta.ui.visibility`).
+/// True if the server lists the callers of a tool, and models are not among them (`_meta.ui.visibility`).
 pub(crate) fn is_app_only(rest: &Map<String, Value>) -> bool {
     let ui = rest.get("_meta").and_then(|meta| meta.get("ui"));
     let visibility = ui.and_then(|ui| ui.get("visibility")).and_then(Value::as_array);

@@ -1,20 +1,20 @@
-//! How a process ended, in words.
+//! Exit status of a process, with a description.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How a process ended: by itself with a code, or by a signal.
+/// The exit status of a process: a code or a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended by itself; 0 means success.
+    /// It exited; 0 means success.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
 }
 
 impl Exit {
-    /// The code, where it ended by itself.
+    /// The code, if it exited.
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Code(code) => Some(code),
@@ -22,7 +22,7 @@ impl Exit {
         }
     }
 
-    /// The signal, where one ended it.
+    /// The signal, if one ended it.
     pub fn signal(self) -> Option<i32> {
         match self {
             Self::Code(_) => None,

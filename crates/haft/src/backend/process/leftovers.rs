@@ -1,4 +1,4 @@
-//! Processes that a call leaves in a tree that outlives it.
+//! Processes that a call leaves in a process tree that outlives the call.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::marker::Marker;
-use super::reaper::{Quarry, members};
+use super::reaper::{KillTarget, members};
 use super::scan::{self, Sighting, Start};
 
-/// How long leftovers are killed again and again: some start others faster than one look finds them.
+/// Time limit for killing leftovers: some start others faster than one scan finds them.
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
 
@@ -27,17 +27,17 @@ pub struct Leftovers {
     expected: Vec<Sighting>,
 }
 
-/// What [`Leftovers::kill`] found.
+/// The result of [`Leftovers::kill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Killed {
-    /// How many processes were killed.
+    /// Number of killed processes.
     pub processes: usize,
-    /// How many dead children the child has not collected.
+    /// Number of zombies that the child has not reaped.
     pub zombies: usize,
 }
 
 #[derive(Debug, Default)]
-struct Look {
+struct Scan {
     unexpected: Vec<i32>,
     zombies: usize,
 }
@@ -47,49 +47,49 @@ impl Leftovers {
         Self { marker, child, since, expected: Vec::new() }
     }
 
-    /// Lets every process that is in the tree now stay.
+    /// Excludes every process that is in the tree now.
     pub async fn expect_present(&mut self) {
-        let found = self.look().await.unexpected;
+        let found = self.scan().await.unexpected;
         self.expected.extend(found.into_iter().map(Sighting::of));
     }
 
-    /// Kills every process that is not expected, and waits for a second at most until none is left.
+    /// Kills every unexpected process, and waits for at most a second until none is left.
     pub async fn kill(&self) -> Killed {
         let deadline = Instant::now() + KILL_WAIT_MAX;
         let mut killed = Killed::default();
         loop {
-            let Look { unexpected, zombies } = self.look().await;
+            let Scan { unexpected, zombies } = self.scan().await;
             killed.zombies = zombies;
             if unexpected.is_empty() || Instant::now() >= deadline {
                 return killed;
             }
             killed.processes = killed.processes.max(unexpected.len());
             for pid in unexpected.into_iter().filter_map(Pid::from_raw) {
-                // It may have ended since the look.
+                // It may have ended since the scan.
                 let _ = kill_process(pid, Signal::KILL);
             }
             sleep(LOOK_PAUSE).await;
         }
     }
 
-    /// A look at every process there is takes milliseconds, so it does not run on an async worker.
-    async fn look(&self) -> Look {
+    /// Scans all processes, which takes milliseconds, on a blocking thread.
+    async fn scan(&self) -> Scan {
         let leftovers = self.clone();
         // Fails only while the runtime shuts down, which ends the tree as well.
-        spawn_blocking(move || leftovers.look_now()).await.unwrap_or_default()
+        spawn_blocking(move || leftovers.scan_now()).await.unwrap_or_default()
     }
 
-    fn look_now(&self) -> Look {
-        let Some(mut processes) = scan::with_zombies(self.since) else { return Look::default() };
+    fn scan_now(&self) -> Scan {
+        let Some(mut processes) = scan::with_zombies(self.since) else { return Scan::default() };
         let child = self.child.as_raw_pid();
         let zombies = processes.iter().filter(|it| it.is_zombie && it.parent == child).count();
         processes.retain(|process| !process.is_zombie);
         let Self { marker, child: group, since, .. } = *self;
-        let mut unexpected = members(&Quarry::Tree { marker, group, since }, &processes);
+        let mut unexpected = members(&KillTarget::Tree { marker, group, since }, &processes);
         unexpected.remove(&child);
         for pid in self.expected.iter().filter_map(|sighting| sighting.pid()) {
             unexpected.remove(&pid);
         }
-        Look { unexpected: unexpected.into_iter().collect(), zombies }
+        Scan { unexpected: unexpected.into_iter().collect(), zombies }
     }
 }

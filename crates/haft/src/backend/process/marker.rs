@@ -1,4 +1,4 @@
-//! The mark in the environment by which a descendant is known, however far it moved away.
+//! The marker in the environment that identifies descendants, even after they left the group.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -6,36 +6,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use uuid::Uuid;
 
-use super::Household;
+use super::ProcessScope;
 
-/// The environment variable that every child of Haft carries and hands on to its own children.
+/// The environment variable that every child of Haft carries and passes on to its own children.
 ///
-/// Its value is a list of `<token>.<household>.<number>:`, the innermost Haft last: a Haft that runs as a child
-/// of another one adds its own entry and keeps the outer one, so both find their descendants.
+/// Its value is a list of `<token>.<scope>.<number>:`, the innermost Haft last: a Haft that runs as
+/// a child of another one adds its own entry and keeps the outer one, so both find their
+/// descendants.
 pub const MARKER_VARIABLE: &str = "HAFT_TREE";
 
-/// The mark of one child of this process.
+/// The marker of one child of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Marker {
-    pub(super) household: Household,
+    pub(super) scope: ProcessScope,
     number: u64,
 }
 
 impl Marker {
-    /// A mark that no other child has.
-    pub(super) fn next(household: Household) -> Self {
+    /// Creates a unique marker.
+    pub(super) fn next(scope: ProcessScope) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { household, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Self { scope, number: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// What the child finds in [`MARKER_VARIABLE`].
+    /// The value of [`MARKER_VARIABLE`] for the child.
     pub(super) fn value(self) -> OsString {
         let mut value = std::env::var_os(MARKER_VARIABLE).unwrap_or_default();
-        value.push(format!("{}{}.{}:", instance_prefix(), self.household.number(), self.number));
+        value.push(format!("{}{}.{}:", instance_prefix(), self.scope.number(), self.number));
         value
     }
 
-    /// The mark of a process of this Haft, found in its environment (entries end in NUL).
+    /// Finds the marker of this Haft in the environment of a process (entries end in NUL).
     pub(super) fn find(environment: &[u8]) -> Option<Self> {
         let entry = environment
             .split(|&byte| byte == 0)
@@ -47,13 +48,13 @@ impl Marker {
     }
 
     fn parse(mark: &str) -> Option<Self> {
-        let (household, number) = mark.split_once('.')?;
-        let household = Household::with_number(household.parse().ok()?);
-        Some(Self { household, number: number.parse().ok()? })
+        let (scope, number) = mark.split_once('.')?;
+        let scope = ProcessScope::with_number(scope.parse().ok()?);
+        Some(Self { scope, number: number.parse().ok()? })
     }
 }
 
-/// What every mark of this process begins with, and no mark of any other: a random token, a dot.
+/// The prefix of every marker of this process, unique among processes: a random token and a dot.
 pub(super) fn instance_prefix() -> &'static str {
     static PREFIX: OnceLock<String> = OnceLock::new();
     PREFIX.get_or_init(|| format!("{}.", Uuid::now_v7().simple()))
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_found_in_its_own_environment_only() {
-        let marker = Marker::next(Household::new());
+        let marker = Marker::next(ProcessScope::new());
         let value = marker.value().into_string().unwrap();
         let found = |environment: String| Marker::find(environment.as_bytes());
         assert_eq!(found(format!("A=1\0HAFT_TREE={value}\0B=2\0")), Some(marker));

@@ -1,25 +1,25 @@
 //! Child processes that leave nothing behind.
 //!
-//! Three nets, each for what slips through the one before: the process group of the child, the
+//! Three mechanisms, each for what the previous one misses: the process group of the child, the
 //! marker that all its descendants inherit in their environment, and a watchdog outside Haft for
 //! the case that Haft itself is killed. While its parent lives, a descendant is also found through
-//! that parent, whatever it did to its group and its environment.
+//! that parent, regardless of its group and its environment.
 //!
-//! A tree that outlives a call (a warm Python worker) is compared with how it was before the call;
+//! A tree that outlives a call (a warm Python worker) is compared with its state before the call;
 //! see [`Leftovers`].
 //!
-//! The limit: a descendant that left its group, cleared its environment *and* lost its parent before
-//! anybody looked has no trace that leads to Haft. It survives. Being the adoptive parent of such
-//! orphans (`PR_SET_CHILD_SUBREAPER`) is a setting of the whole process: a program that embeds Haft
-//! would have to bury every orphan of its other children too, and with two runtimes in one process
-//! nobody could tell whose an orphan is.
+//! The limit: a descendant that left its group, cleared its environment *and* lost its parent
+//! before a scan has no trace that leads to Haft. It survives. Becoming the parent of such orphans
+//! (`PR_SET_CHILD_SUBREAPER`) is a setting of the whole process: a program that embeds Haft would
+//! have to reap every orphan of its other children too, and with two runtimes in one process the
+//! owner of an orphan would be unknown.
 
 mod exit;
-mod household;
 mod leftovers;
 mod marker;
 mod reaper;
 mod scan;
+mod scope;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -27,9 +27,10 @@ mod tree;
 mod watchdog;
 
 pub use exit::Exit;
-pub use household::Household;
 pub use leftovers::{Killed, Leftovers};
-pub use marker::MARKER_VARIABLE;
 pub use reaper::kill_all_remaining;
-pub use tail::{SharedTail, TAIL_BYTES_MAX, Tail, last_line};
+pub use scope::ProcessScope;
+#[cfg(test)]
+pub(crate) use tail::TAIL_BYTES_MAX;
+pub use tail::{SharedTail, Tail, last_line};
 pub use tree::{Left, ProcessTree};

@@ -1,5 +1,5 @@
-//! Kills what is left of a tree until nothing is left: on a thread of its own, because a tree is
-//! also dropped where nobody can wait.
+//! Kills the remains of a tree on a dedicated thread, because a tree can be dropped where waiting
+//! is impossible.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -14,52 +14,51 @@ use tracing::warn;
 
 use super::marker::Marker;
 use super::scan::{self, Process, Start};
-use super::{Household, Left, watchdog};
+use super::{Left, ProcessScope, watchdog};
 
-/// How long [`kill_all_remaining`] waits.
+/// Time limit of [`kill_all_remaining`].
 const KILL_ALL_WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long one tree is pursued. Only a process stuck in the kernel outlives this.
-const HUNT_MAX: Duration = Duration::from_secs(5);
+/// Time limit for one tree. Only a process stuck in the kernel outlives this.
+const KILL_LOOP_MAX: Duration = Duration::from_secs(5);
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
-/// A process that is just being replaced (`exec`) shows no environment for a moment, so one look
-/// that finds nothing proves nothing.
-const QUIET_LOOKS: u32 = 2;
+/// A process in `exec` shows no environment for an instant, so one empty scan proves nothing.
+const EMPTY_SCANS: u32 = 2;
 
-/// Kills every process of `household` that still runs. For the end of a shutdown, when nothing may be
-/// left.
-pub async fn kill_all_remaining(household: Household) -> Left {
+/// Kills every process of `scope` that still runs, at the end of a shutdown.
+pub async fn kill_all_remaining(scope: ProcessScope) -> Left {
     let (done, left) = oneshot::channel();
-    hunt(Quarry::Household(household), Some(done));
+    kill_loop(KillTarget::Scope(scope), Some(done));
     match timeout(KILL_ALL_WAIT_MAX, left).await {
         Ok(Ok(left)) => left,
         Ok(Err(_)) | Err(_) => Left::Unknown,
     }
 }
 
-/// What is to be killed.
-pub(super) enum Quarry {
+/// The processes to kill.
+pub(super) enum KillTarget {
     Tree { marker: Marker, group: Pid, since: Start },
-    Household(Household),
+    Scope(ProcessScope),
 }
 
-/// Starts to kill `quarry` and tells `done` how it ended.
-pub(super) fn hunt(quarry: Quarry, done: Option<oneshot::Sender<Left>>) {
-    let hunt = Hunt { quarry, done, deadline: Instant::now() + HUNT_MAX, quiet_looks: 0 };
-    // The thread ends only with the process, so this cannot fail once the thread has started.
+/// Starts to kill `quarry` and sends the result to `done`.
+pub(super) fn kill_loop(quarry: KillTarget, done: Option<oneshot::Sender<Left>>) {
+    let kill_loop =
+        KillLoop { quarry, done, deadline: Instant::now() + KILL_LOOP_MAX, quiet_looks: 0 };
+    // The thread ends only with the process, so sending cannot fail once the thread has started.
     if let Some(queue) = queue() {
-        let _ = queue.send(hunt);
+        let _ = queue.send(kill_loop);
     }
 }
 
-struct Hunt {
-    quarry: Quarry,
+struct KillLoop {
+    quarry: KillTarget,
     done: Option<oneshot::Sender<Left>>,
     deadline: Instant,
     quiet_looks: u32,
 }
 
-fn queue() -> Option<&'static Sender<Hunt>> {
-    static QUEUE: OnceLock<Option<Sender<Hunt>>> = OnceLock::new();
+fn queue() -> Option<&'static Sender<KillLoop>> {
+    static QUEUE: OnceLock<Option<Sender<KillLoop>>> = OnceLock::new();
     let start = || {
         let (queue, hunts) = mpsc::channel();
         let reaper = thread::Builder::new().name("haft-reaper".into());
@@ -74,23 +73,24 @@ fn queue() -> Option<&'static Sender<Hunt>> {
     QUEUE.get_or_init(start).as_ref()
 }
 
-/// One look at `/proc` serves every hunt under way, so a hundred timeouts at once cost little more
-/// than one.
-fn pursue(queue: &Receiver<Hunt>) {
-    let mut hunts: Vec<Hunt> = Vec::new();
+/// One scan of `/proc` serves all running kill loops, so a hundred simultaneous timeouts cost
+/// little more than one.
+fn pursue(queue: &Receiver<KillLoop>) {
+    let mut hunts: Vec<KillLoop> = Vec::new();
     loop {
         if hunts.is_empty() {
-            let Ok(hunt) = queue.recv() else { return };
-            hunts.push(hunt);
+            let Ok(kill_loop) = queue.recv() else { return };
+            hunts.push(kill_loop);
         } else {
             thread::sleep(LOOK_PAUSE);
         }
         hunts.extend(queue.try_iter());
-        let since = hunts.iter().map(|hunt| hunt.quarry.since()).min().unwrap_or(Start::EVER);
+        let since =
+            hunts.iter().map(|kill_loop| kill_loop.quarry.since()).min().unwrap_or(Start::EVER);
         let processes = scan::processes(since);
-        hunts.retain_mut(|hunt| match hunt.look(processes.as_deref()) {
+        hunts.retain_mut(|kill_loop| match kill_loop.look(processes.as_deref()) {
             Some(left) => {
-                hunt.end(left);
+                kill_loop.end(left);
                 false
             }
             None => true,
@@ -98,23 +98,23 @@ fn pursue(queue: &Receiver<Hunt>) {
     }
 }
 
-impl Quarry {
+impl KillTarget {
     fn since(&self) -> Start {
         match self {
             Self::Tree { since, .. } => *since,
-            Self::Household(_) => Start::EVER,
+            Self::Scope(_) => Start::EVER,
         }
     }
 }
 
-impl Hunt {
-    /// Kills what this look finds. `Some` ends the hunt.
+impl KillLoop {
+    /// Kills the processes of this scan. `Some` ends the loop.
     fn look(&mut self, processes: Option<&[Process]>) -> Option<Left> {
         let found = match processes {
             Some(processes) => {
                 let members = members(&self.quarry, processes);
                 for pid in members.iter().filter_map(|&pid| Pid::from_raw(pid)) {
-                    // It may have ended since the look.
+                    // It may have ended since the scan.
                     let _ = kill_process(pid, Signal::KILL);
                 }
                 members.len()
@@ -122,17 +122,17 @@ impl Hunt {
             None => self.kill_groups(),
         };
         self.quiet_looks = if found == 0 { self.quiet_looks + 1 } else { 0 };
-        if self.quiet_looks >= QUIET_LOOKS {
+        if self.quiet_looks >= EMPTY_SCANS {
             return Some(Left::Nothing);
         }
         (Instant::now() >= self.deadline).then_some(Left::Survivors(found))
     }
 
-    /// Without `/proc` the groups are all that is known.
+    /// Without `/proc` only the groups are known.
     fn kill_groups(&self) -> usize {
         let groups = match self.quarry {
-            Quarry::Tree { group, .. } => vec![group],
-            Quarry::Household(household) => watchdog::groups(household),
+            KillTarget::Tree { group, .. } => vec![group],
+            KillTarget::Scope(scope) => watchdog::groups(scope),
         };
         groups.iter().filter(|group| kill_process_group(**group, Signal::KILL).is_ok()).count()
     }
@@ -141,25 +141,23 @@ impl Hunt {
         if let Left::Survivors(count) = left {
             warn!(count, "processes survive SIGKILL; they hang in the kernel");
         }
-        if let Quarry::Tree { group, .. } = self.quarry {
-            // Where Haft is process 1, it inherits the dead of its children and has to bury them.
+        if let KillTarget::Tree { group, .. } = self.quarry {
+            // As process 1, Haft inherits the zombies of its children and has to reap them.
             while let Ok(Some(_)) = waitpgid(group, WaitOptions::NOHANG) {}
             watchdog::forget(group);
         }
         if let Some(done) = self.done.take() {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(left);
         }
     }
 }
 
-/// The processes that carry the mark or are in the group, and all their descendants.
-pub(super) fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
+/// The processes with the marker or in the group, and all their descendants.
+pub(super) fn members(quarry: &KillTarget, processes: &[Process]) -> HashSet<i32> {
     let belongs = |process: &Process| match quarry {
-        Quarry::Household(household) => {
-            process.marker.is_some_and(|marker| marker.household == *household)
-        }
-        Quarry::Tree { marker, group, .. } => {
+        KillTarget::Scope(scope) => process.marker.is_some_and(|marker| marker.scope == *scope),
+        KillTarget::Tree { marker, group, .. } => {
             process.marker == Some(*marker)
                 || (process.group == group.as_raw_pid()
                     && group_is_ours(*marker, *group, processes))
@@ -177,8 +175,8 @@ pub(super) fn members(quarry: &Quarry, processes: &[Process]) -> HashSet<i32> {
     }
 }
 
-/// The leader was killed before the hunt began. A live process with its number and without the mark
-/// is a stranger that got the number afterwards, and so is its group.
+/// The leader was killed before the loop began. A live process with its number and without the
+/// marker reuses the number, and so does its group.
 fn group_is_ours(marker: Marker, group: Pid, processes: &[Process]) -> bool {
     !processes
         .iter()
@@ -191,13 +189,13 @@ mod tests {
 
     #[test]
     fn strangers_are_spared() {
-        let ours = Marker::next(Household::new());
-        let other = Marker::next(Household::new());
+        let ours = Marker::next(ProcessScope::new());
+        let other = Marker::next(ProcessScope::new());
         let process =
             |pid, parent, group, marker| Process { pid, parent, group, marker, is_zombie: false };
         let found = |processes: &[Process]| {
             let group = Pid::from_raw(10).unwrap();
-            let quarry = Quarry::Tree { marker: ours, group, since: Start::EVER };
+            let quarry = KillTarget::Tree { marker: ours, group, since: Start::EVER };
             let mut pids: Vec<i32> = members(&quarry, processes).into_iter().collect();
             pids.sort_unstable();
             pids

@@ -1,5 +1,5 @@
-//! Which processes there are, as `/proc` tells. Where there is no `/proc`, nothing is found and
-//! the process group is all that can be killed.
+//! Lists processes through `/proc`. Without `/proc` it finds none, and only the process group can
+//! be killed.
 
 use std::fs;
 
@@ -11,13 +11,13 @@ pub(super) struct Process {
     pub(super) pid: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
-    /// Its mark, if it comes from this Haft.
+    /// Its marker, if it descends from this Haft.
     pub(super) marker: Option<Marker>,
-    /// Whether it is dead already and waits only to be collected.
+    /// True for a zombie.
     pub(super) is_zombie: bool,
 }
 
-/// When a process started, in clock ticks since the system did.
+/// The start time of a process, in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Start(u64);
 
@@ -25,14 +25,14 @@ impl Start {
     /// Before every process.
     pub(super) const EVER: Self = Self(0);
 
-    /// When the process started; unknown counts as the beginning of all.
+    /// The start time of the process; unknown counts as earliest.
     pub(super) fn of(pid: i32) -> Self {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         Stat::parse(&stat).map_or(Self::EVER, |stat| stat.start)
     }
 }
 
-/// A process as it was seen once. Its number alone may be another process's later.
+/// A process identified by number and start time, because numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sighting {
     pid: i32,
@@ -51,15 +51,15 @@ impl Sighting {
     }
 }
 
-/// Every live process that started no earlier than `since`, or nothing where `/proc` does not exist.
-/// A descendant starts after its ancestor, so the many old processes of a machine are passed over.
+/// Returns every live process that started no earlier than `since`, or `None` without `/proc`. A
+/// descendant starts after its ancestor, so older processes are skipped.
 pub(super) fn processes(since: Start) -> Option<Vec<Process>> {
     let mut processes = with_zombies(since)?;
     processes.retain(|process| !process.is_zombie);
     Some(processes)
 }
 
-/// The same, with the dead that their parents have not collected.
+/// Like [`processes`], with zombies.
 pub(super) fn with_zombies(since: Start) -> Option<Vec<Process>> {
     if !fs::exists("/proc/self/stat").unwrap_or(false) {
         return None;
@@ -69,8 +69,8 @@ pub(super) fn with_zombies(since: Start) -> Option<Vec<Process>> {
     Some(pids.filter_map(|pid| process(pid, since)).collect())
 }
 
-/// Every descendant of `pid`, found without a look at any other process. It is quick, and it finds
-/// a descendant that cleared its environment and left the group, as long as its parent lives.
+/// Returns every descendant of `pid`, without a scan of other processes. It is fast, and finds a
+/// descendant that cleared its environment and left the group, while its parent lives.
 pub(super) fn descendants(pid: i32) -> Vec<i32> {
     let mut found = children(pid);
     let mut next = 0;
@@ -81,7 +81,7 @@ pub(super) fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// A tree that grows while it is walked must not keep the walker busy.
+/// Bounds the walk of a tree that grows meanwhile.
 const DESCENDANTS_MAX: usize = 4096;
 
 fn children(pid: i32) -> Vec<i32> {
@@ -104,7 +104,7 @@ fn process(pid: i32, since: Start) -> Option<Process> {
         return None;
     }
     let is_zombie = matches!(state, 'Z' | 'X');
-    // Another user's environment cannot be read; such a process is none of ours.
+    // Another user's environment is unreadable; such a process does not descend from Haft.
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     Some(Process { pid, parent, group, marker: Marker::find(&environment), is_zombie })
 }
@@ -118,7 +118,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// Reads `pid (name) state parent group ...`; the name may hold spaces and brackets itself.
+    /// Parses `pid (name) state parent group ...`; the name may contain spaces and brackets.
     fn parse(stat: &str) -> Option<Self> {
         let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
         Some(Self {

@@ -1,13 +1,13 @@
-//! The last part of what a process wrote, for the error message.
+//! The last part of a process's output, for error messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of a stream is kept.
+/// Number of bytes kept of a stream.
 pub const TAIL_BYTES_MAX: usize = 64 * 1024;
 
-/// How much of a line fits into a message; all of it is in the details.
+/// Number of characters of a line in a message; the details hold all of it.
 const LINE_CHARS_MAX: usize = 300;
 
 const READ_BYTES: usize = 8 * 1024;
@@ -20,56 +20,57 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Adds what came next.
+    /// Appends bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.kept.extend_from_slice(bytes);
-        // Twice the size before the front is dropped, so that the bytes are not moved at each push.
+        // Grows to twice the size before the front is dropped, so that the bytes are not moved at
+        // each push.
         if self.kept.len() > 2 * TAIL_BYTES_MAX {
             self.kept.drain(..self.kept.len() - TAIL_BYTES_MAX);
             self.cut = true;
         }
     }
 
-    /// Forgets everything.
+    /// Discards the content.
     pub fn clear(&mut self) {
         self.kept.clear();
         self.cut = false;
     }
 
-    /// The tail as text; what is not UTF-8 shows as `U+FFFD`, and `...` stands for what was cut.
+    /// The tail as text; invalid UTF-8 shows as `U+FFFD`, and `...` marks a cut.
     pub fn text(&self) -> String {
         let start = self.kept.len().saturating_sub(TAIL_BYTES_MAX);
         let text = String::from_utf8_lossy(&self.kept[start..]);
         if !self.cut && start == 0 {
             return text.into_owned();
         }
-        // Whole lines: half a line may be half a secret, which nobody would know to mask.
+        // Whole lines only: half a line may hold half a secret, which redaction would miss.
         let whole = text.split_once('\n').map_or(&*text, |(_, whole)| whole);
         format!("...{whole}")
     }
 }
 
-/// The last line that is not empty, which usually says what went wrong.
+/// The last non-empty line, which usually holds the error.
 pub fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LINE_CHARS_MAX).collect())
 }
 
-/// A tail that is filled in one place and read in another.
+/// A tail that one task fills and another reads.
 #[derive(Debug, Clone, Default)]
 pub struct SharedTail(Arc<Mutex<Tail>>);
 
 impl SharedTail {
-    /// Reads `pipe` until it ends, so that the process never waits for someone to read it.
+    /// Reads `pipe` until it ends, so that the process never blocks on a full pipe.
     pub async fn drain(&self, mut pipe: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; READ_BYTES];
-        // An error ends the stream as an end does: there is nothing more to keep.
+        // An error ends the stream: there is nothing more to keep.
         while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
             self.with(|tail| tail.push(&buffer[..count]));
         }
     }
 
-    /// Forgets everything.
+    /// Discards the content.
     pub fn clear(&self) {
         self.with(Tail::clear);
     }

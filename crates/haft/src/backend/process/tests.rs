@@ -1,4 +1,4 @@
-//! Real processes that try to get away.
+//! Real processes that try to escape.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt;
@@ -9,38 +9,35 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
+use super::marker::MARKER_VARIABLE;
 use super::*;
 use crate::backend::testing::{alive, exists, line_in, runs, until, until_gone};
 
 /// Starts `script` in a tree and waits for its first line, which begins with the marker.
 async fn start(script: &str) -> (ProcessTree, Vec<String>) {
-    start_in(Household::new(), script).await
+    start_in(ProcessScope::new(), script).await
 }
 
-async fn start_in(household: Household, script: &str) -> (ProcessTree, Vec<String>) {
-    start_with(Stdio::null(), household, script).await
+async fn start_in(scope: ProcessScope, script: &str) -> (ProcessTree, Vec<String>) {
+    start_with(Stdio::null(), scope, script).await
 }
 
 /// The script's standard input stays open until it is taken from the tree or the tree is dropped.
 async fn start_reader(script: &str) -> (ProcessTree, Vec<String>) {
-    start_with(Stdio::piped(), Household::new(), script).await
+    start_with(Stdio::piped(), ProcessScope::new(), script).await
 }
 
-async fn start_with(
-    stdin: Stdio,
-    household: Household,
-    script: &str,
-) -> (ProcessTree, Vec<String>) {
+async fn start_with(stdin: Stdio, scope: ProcessScope, script: &str) -> (ProcessTree, Vec<String>) {
     let mut shell = Command::new("sh");
     shell.args(["-c", script]).stdin(stdin).stdout(Stdio::piped());
-    let mut tree = ProcessTree::spawn(&mut shell, household).unwrap();
+    let mut tree = ProcessTree::spawn(&mut shell, scope).unwrap();
     let mut lines = BufReader::new(tree.take_stdout().unwrap()).lines();
     let line = lines.next_line().await.unwrap().unwrap();
     (tree, line.split(' ').map(str::to_owned).collect())
 }
 
-/// Five processes: the shell, one in its group, one that ignores every polite signal, one in a
-/// session of its own, one that was orphaned there.
+/// Five processes: the shell, one in its group, one that ignores SIGTERM, one in its own session,
+/// and one orphaned there.
 const FAMILY: &str = r#"
     trap '' TERM HUP INT
     sleep 1000 &
@@ -51,8 +48,8 @@ const FAMILY: &str = r#"
     wait
 "#;
 
-/// Ends a moment after its input does, as Python would, and leaves a child behind that has neither
-/// its group nor its mark.
+/// Ends shortly after its input, as Python would, and leaves a child behind that has neither its
+/// group nor its marker.
 const TRACELESS: &str = "env -i setsid sleep 1000 & echo $HAFT_TREE $!; read -r _; sleep 0.2";
 
 /// Proves S2-EC-01 and S2-Q-06 for processes that ignore SIGTERM, fork and `setsid` away.
@@ -66,7 +63,7 @@ async fn dropping_the_tree_leaves_no_process_and_no_zombie() {
     until("the zombie is collected", || !exists(pid)).await;
 }
 
-/// Proves S2-EC-01: an explicit kill says when nothing is left, within a second.
+/// Proves S2-EC-01: an explicit kill reports within a second that nothing is left.
 #[tokio::test]
 async fn an_awaited_kill_returns_when_nothing_is_left() {
     let (tree, words) = start(FAMILY).await;
@@ -88,13 +85,13 @@ async fn a_descendant_that_cleared_its_environment_and_left_the_group_dies_too()
 async fn what_a_child_leaves_behind_when_it_ends_dies_with_the_tree() {
     let (mut tree, words) = start("setsid sleep 1000 & sleep 1000 & echo $HAFT_TREE").await;
     assert_eq!(tree.wait().await.unwrap(), Exit::Code(0));
-    // A process between fork and exec shows no environment for a moment.
+    // A process between fork and exec briefly shows no environment.
     until("both run", || alive(&words[0]) == 2).await;
     drop(tree);
     until_gone(&words[0]).await;
 }
 
-/// The leader ends by itself, so afterwards nothing leads from it to its child any more.
+/// The leader ends by itself, so afterwards nothing leads from it to its child.
 #[tokio::test]
 async fn a_descendant_without_a_trace_dies_with_a_tree_that_ends_by_itself() {
     let (mut tree, words) = start_reader(TRACELESS).await;
@@ -144,8 +141,8 @@ async fn nothing_survives_a_kill_9_of_haft_itself() {
 
 /// Two runtimes may live in one process: the end of one leaves the tools of the other alone.
 #[tokio::test]
-async fn at_the_end_everything_that_remains_of_a_household_is_killed() {
-    let (ended, other) = (Household::new(), Household::new());
+async fn at_the_end_everything_that_remains_of_a_scope_is_killed() {
+    let (ended, other) = (ProcessScope::new(), ProcessScope::new());
     let (tree, first) = start_in(ended, FAMILY).await;
     let (another, second) = start_in(ended, FAMILY).await;
     let (bystander, spared) = start_in(other, FAMILY).await;
@@ -156,7 +153,7 @@ async fn at_the_end_everything_that_remains_of_a_household_is_killed() {
     assert_eq!(bystander.kill().await, Left::Nothing);
 }
 
-/// A watchdog that somebody killed is replaced when the next child starts.
+/// A killed watchdog is replaced when the next child starts.
 #[tokio::test]
 async fn a_lost_watchdog_is_replaced() {
     if let Some(directory) = env::var_os(VICTIM) {
@@ -176,7 +173,7 @@ async fn a_lost_watchdog_is_replaced() {
     until_gone(told.split('.').next().unwrap()).await;
 }
 
-/// Set in a copy of this program that plays Haft and is killed: where to tell what it did.
+/// Set in a copy of this program that acts as Haft and is killed: the file for its report.
 const VICTIM: &str = "HAFT_TEST_CHILD";
 
 fn act_as_victim(test: &str, directory: &Path) -> tokio::process::Child {
@@ -202,7 +199,7 @@ fn children_of(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// Whether the process has become `sleep`, after `env` and `setsid`.
+/// Returns true if the process has become `sleep`, after `env` and `setsid`.
 fn is_sleep(pid: i32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).unwrap().starts_with(b"sleep")
 }

@@ -10,17 +10,17 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::marker::{MARKER_VARIABLE, Marker};
-use super::reaper::{self, Quarry};
+use super::reaper::{self, KillTarget};
 use super::scan::{self, Sighting, Start};
-use super::{Exit, Household, Leftovers, watchdog};
+use super::{Exit, Leftovers, ProcessScope, watchdog};
 
-/// How long [`ProcessTree::kill`] waits until nothing is left.
+/// Time limit of [`ProcessTree::kill`].
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A child in a process group of its own, with all its descendants.
+/// A child in its own process group, with all its descendants.
 ///
 /// Dropping it kills them all: the group at once, and those that left it (`setsid`, double fork)
-/// within milliseconds. They are known by [`MARKER_VARIABLE`] in their environment.
+/// within milliseconds. They are found by [`MARKER_VARIABLE`] in their environment.
 #[derive(Debug)]
 pub struct ProcessTree {
     child: Child,
@@ -28,34 +28,34 @@ pub struct ProcessTree {
     group: Pid,
     since: Start,
     leader: Leader,
-    /// Descendants from before the child was asked to end.
+    /// Descendants seen before the child was asked to end.
     seen: Vec<Sighting>,
 }
 
-/// What a kill left behind.
+/// The remains of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// No process of the tree is alive.
     Nothing,
-    /// So many processes could not be killed.
+    /// Number of processes that could not be killed.
     Survivors(usize),
-    /// Nobody could tell in time; the kill goes on in the background.
+    /// Unknown in time; killing continues in the background.
     Unknown,
 }
 
 impl ProcessTree {
-    /// Starts `command` in a new process group, marked in its environment as one of `household`.
-    /// Standard streams, directory and the rest of the environment are the caller's to set.
-    pub fn spawn(command: &mut Command, household: Household) -> io::Result<Self> {
+    /// Starts `command` in a new process group, marked in its environment as part of `scope`. The
+    /// caller sets standard streams, directory and the rest of the environment.
+    pub fn spawn(command: &mut Command, scope: ProcessScope) -> io::Result<Self> {
         watchdog::start();
-        let marker = Marker::next(household);
+        let marker = Marker::next(scope);
         command.process_group(0).env(MARKER_VARIABLE, marker.value()).kill_on_drop(true);
         let child = command.spawn()?;
         let group = child
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
-        watchdog::watch(group, household);
+        watchdog::watch(group, scope);
         let since = Start::of(group.as_raw_pid());
         Ok(Self { child, marker, group, since, leader: Leader::Uncollected, seen: Vec::new() })
     }
@@ -65,29 +65,29 @@ impl ProcessTree {
         self.group.as_raw_pid()
     }
 
-    /// The pipe to the child's standard input, the first time and if there is one.
+    /// The pipe to the child's standard input, on the first call and if present.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// The pipe from the child's standard output, the first time and if there is one.
+    /// The pipe from the child's standard output, on the first call and if present.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// The pipe from the child's standard error, the first time and if there is one.
+    /// The pipe from the child's standard error, on the first call and if present.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Waits until the child ends. Its descendants may live on until the tree is dropped.
+    /// Waits until the child ends. Its descendants may run until the tree is dropped.
     pub async fn wait(&mut self) -> io::Result<Exit> {
         let status = self.child.wait().await?;
         self.leader = Leader::Collected;
         Ok(status.into())
     }
 
-    /// How the child ended, if it has.
+    /// The exit status, if the child has ended.
     pub fn try_wait(&mut self) -> io::Result<Option<Exit>> {
         let status = self.child.try_wait()?;
         if status.is_some() {
@@ -102,15 +102,14 @@ impl ProcessTree {
         let (done, left) = oneshot::channel();
         self.hand_over(Some(done));
         let gone = async {
-            // Collects the child, so that not even a zombie is left.
+            // Reaps the child, so that no zombie is left.
             let _ = self.child.wait().await;
             left.await.unwrap_or(Left::Unknown)
         };
         timeout(KILL_WAIT_MAX, gone).await.unwrap_or(Left::Unknown)
     }
 
-    /// Lets the child end by itself within `grace` once `ask` has asked it to, then kills what is
-    /// left.
+    /// Calls `ask`, waits up to `grace` for the child to end, then kills the rest.
     pub async fn end_after(mut self, ask: impl FnOnce(), grace: Duration) -> Left {
         self.remember_descendants();
         ask();
@@ -118,11 +117,11 @@ impl ProcessTree {
         self.kill().await
     }
 
-    /// Asks the child to end, in words it may understand: what `ask` does, then SIGTERM. Each has
-    /// `grace` to work; what is left then is killed.
+    /// Asks the child to end: by `ask`, then by SIGTERM, each with `grace` to take effect. Kills
+    /// the rest.
     pub async fn end_by_steps(mut self, ask: impl Future<Output = ()>, grace: Duration) -> Left {
         self.remember_descendants();
-        // A child that does not read keeps a message for it waiting.
+        // A child that does not read blocks a message to it.
         let _ = timeout(grace, ask).await;
         if timeout(grace, self.wait()).await.is_err() {
             let _ = kill_process_group(self.group, Signal::TERM);
@@ -131,8 +130,8 @@ impl ProcessTree {
         self.kill().await
     }
 
-    /// Lets the child end by itself within `grace` once `ask` has asked it to, and leaves its
-    /// descendants running. They end with their household.
+    /// Calls `ask`, waits up to `grace` for the child to end, and leaves its descendants running.
+    /// They end with their scope.
     pub async fn leave_after(mut self, ask: impl FnOnce(), grace: Duration) {
         ask();
         if timeout(grace, self.wait()).await.is_err() {
@@ -141,30 +140,30 @@ impl ProcessTree {
         self.release();
     }
 
-    /// Leaves the descendants of a child that ended running. They end with their household, which
-    /// knows them by their mark.
+    /// Leaves the descendants of an ended child running. They end with their scope, which finds
+    /// them by their marker.
     pub fn release(mut self) {
         self.leader = Leader::HandedOver;
-        // Nothing keeps the number of a group whose last process ends, so the watchdog must not
-        // keep it either.
+        // The number of a group is reused once its last process ends, so the watchdog must not keep
+        // it.
         watchdog::forget(self.group);
     }
 
-    /// The means to look for processes that join this tree from now on.
+    /// Returns a detector for processes that join this tree from now on.
     pub fn leftovers(&self) -> Leftovers {
         let Self { marker, group, since, .. } = *self;
         Leftovers::new(marker, group, since)
     }
 
-    /// Before the child is asked to end: once it has, nothing leads to a descendant that left its
-    /// group and cleared its environment.
+    /// Called before the child is asked to end: afterwards nothing leads to a descendant that left
+    /// its group and cleared its environment.
     fn remember_descendants(&mut self) {
         if self.leader == Leader::Uncollected {
             self.seen = scan::descendants(self.id()).into_iter().map(Sighting::of).collect();
         }
     }
 
-    /// Kills what can be found at once, without a look at every process there is.
+    /// Kills the processes that are found without a full scan.
     fn strike(&self) {
         for pid in self.seen.iter().filter_map(|sighting| sighting.pid()) {
             let family = scan::descendants(pid).into_iter().chain([pid]);
@@ -174,15 +173,15 @@ impl ProcessTree {
         }
         match self.leader {
             Leader::Uncollected => {
-                // Before the group: once their parent is dead, nothing leads to them any more.
+                // Before the group: once their parent is dead, nothing leads to them.
                 let descendants = scan::descendants(self.id());
                 let _ = kill_process_group(self.group, Signal::KILL);
                 for pid in descendants.into_iter().filter_map(Pid::from_raw) {
                     let _ = kill_process(pid, Signal::KILL);
                 }
             }
-            // The number may belong to a stranger by now. While a process of the old group lives,
-            // the system gives the number to nobody, so a process that has it proves the stranger.
+            // The number may have been reused. While a process of the old group lives, the system
+            // does not reuse the number, so a process with that number is another one.
             Leader::Collected if test_kill_process(self.group) == Err(Errno::SRCH) => {
                 let _ = kill_process_group(self.group, Signal::KILL);
             }
@@ -193,7 +192,7 @@ impl ProcessTree {
     fn hand_over(&mut self, done: Option<oneshot::Sender<Left>>) {
         self.leader = Leader::HandedOver;
         let Self { marker, group, since, .. } = *self;
-        reaper::hunt(Quarry::Tree { marker, group, since }, done);
+        reaper::kill_loop(KillTarget::Tree { marker, group, since }, done);
     }
 }
 
@@ -206,12 +205,12 @@ impl Drop for ProcessTree {
     }
 }
 
-/// Whether the number of the child still belongs to the child.
+/// Ownership of the child's process number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leader {
-    /// It runs, or is dead and keeps its number until its exit code is collected.
+    /// The child runs, or is a zombie and keeps its number until it is reaped.
     Uncollected,
-    /// Its exit code was collected and its number is free.
+    /// It was reaped and its number is free.
     Collected,
     /// The reaper has taken over.
     HandedOver,

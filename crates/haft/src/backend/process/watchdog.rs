@@ -1,5 +1,5 @@
-//! A helper process that outlives Haft by a moment: if Haft is killed with -9, it kills everything
-//! Haft had started.
+//! A helper process that outlives Haft: if Haft is killed with -9, it kills everything Haft
+//! started.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Pid;
 use tracing::warn;
 
-use super::Household;
+use super::ProcessScope;
 use super::marker::instance_prefix;
 
 /// Starts the helper unless it runs already.
@@ -19,29 +19,29 @@ pub(super) fn start() {
     watchdog().start();
 }
 
-/// Tells the helper about a process group, which it then kills even where the marker was cleared.
-pub(super) fn watch(group: Pid, household: Household) {
+/// Registers a process group with the helper, which then kills it even if the marker was cleared.
+pub(super) fn watch(group: Pid, scope: ProcessScope) {
     let mut watchdog = watchdog();
-    watchdog.groups.insert(group.as_raw_pid(), household);
-    watchdog.tell('+', group);
+    watchdog.groups.insert(group.as_raw_pid(), scope);
+    watchdog.send('+', group);
 }
 
-/// Tells the helper that nothing is left of a group; its number may be somebody else's soon.
+/// Unregisters an ended group, whose number may be reused.
 pub(super) fn forget(group: Pid) {
     let mut watchdog = watchdog();
     watchdog.groups.remove(&group.as_raw_pid());
-    watchdog.tell('-', group);
+    watchdog.send('-', group);
 }
 
-/// Every group of `household` that is watched.
-pub(super) fn groups(household: Household) -> Vec<Pid> {
+/// The watched groups of `scope`.
+pub(super) fn groups(scope: ProcessScope) -> Vec<Pid> {
     let watchdog = watchdog();
-    let groups = watchdog.groups.iter().filter(|(_, owner)| **owner == household);
+    let groups = watchdog.groups.iter().filter(|(_, owner)| **owner == scope);
     groups.filter_map(|(&group, _)| Pid::from_raw(group)).collect()
 }
 
 struct Watchdog {
-    groups: BTreeMap<i32, Household>,
+    groups: BTreeMap<i32, ProcessScope>,
     helper: Helper,
 }
 
@@ -76,13 +76,13 @@ impl Watchdog {
         };
     }
 
-    fn tell(&mut self, change: char, group: Pid) {
+    fn send(&mut self, change: char, group: Pid) {
         let group = group.as_raw_pid();
         let Helper::Running(helper) = &mut self.helper else {
             return;
         };
         if write_line(helper, &format!("{change} {group}\n")).is_err() {
-            // Somebody killed or stopped it. A new one learns all groups at its start.
+            // The helper was killed or stopped. A new one receives all groups at its start.
             let _ = helper.kill();
             let _ = helper.wait();
             self.helper = Helper::NotStarted;
@@ -91,7 +91,7 @@ impl Watchdog {
     }
 }
 
-fn spawn_helper(groups: &BTreeMap<i32, Household>) -> io::Result<Child> {
+fn spawn_helper(groups: &BTreeMap<i32, ProcessScope>) -> io::Result<Child> {
     let mut helper = Command::new("/bin/sh")
         .args(["-c", include_str!("watchdog.sh"), "haft-watchdog", instance_prefix()])
         .env_clear()
@@ -103,7 +103,7 @@ fn spawn_helper(groups: &BTreeMap<i32, Household>) -> io::Result<Child> {
         .stderr(Stdio::null())
         .spawn()?;
     if let Some(stdin) = &helper.stdin {
-        // A helper that does not read must not stop Haft.
+        // A helper that does not read must not block Haft.
         fcntl_setfl(stdin, OFlags::NONBLOCK)?;
     }
     for group in groups.keys() {

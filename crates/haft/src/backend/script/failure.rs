@@ -1,4 +1,4 @@
-//! Why a Python tool failed, in words.
+//! Errors of Python tools.
 
 use haft_bounds::parse_error::describe;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use super::{ANSWER_BYTES_MAX, PYTHON_SETTING, PythonSettings};
 use crate::backend::process::{Exit, last_line};
 use crate::error::ToolFailure;
 
-/// The worker ended, or what it sent is no answer. It is not used again.
+/// The worker ended or sent an invalid answer. It is not used again.
 pub(super) async fn no_answer(
     settings: &PythonSettings,
     script: &Path,
@@ -30,17 +30,17 @@ pub(super) async fn no_answer(
         },
         NoAnswer::Garbled(problem) => unreadable(name, problem),
         NoAnswer::NotReady => {
-            let (exit, stderr) = worker.last_words().await;
+            let (exit, stderr) = worker.last_output().await;
             not_ready(name, python, script, exit, &stderr)
         }
-        NoAnswer::Ended => {
-            let (exit, stderr) = worker.last_words().await;
+        NoAnswer::Ended | NoAnswer::Unread => {
+            let (exit, stderr) = worker.last_output().await;
             ended(name, script, exit, &stderr)
         }
     }
 }
 
-/// Either Python itself did not start, or the script ended it while it was loaded.
+/// Python itself did not start, or the script ended it while loading.
 fn not_ready(
     name: &str,
     python: &str,
@@ -60,7 +60,7 @@ fn not_ready(
              process while it is loaded",
             script.display()
         )),
-        details: last_words(script, exit, stderr),
+        details: exit_details(script, exit, stderr),
     }
 }
 
@@ -68,7 +68,7 @@ fn how(exit: Option<Exit>) -> String {
     exit.map_or_else(|| "closed its pipes".into(), |exit| format!("ended with {exit}"))
 }
 
-fn last_words(script: &Path, exit: Option<Exit>, stderr: &str) -> Value {
+fn exit_details(script: &Path, exit: Option<Exit>, stderr: &str) -> Value {
     json!({
         "path": script,
         "exit_code": exit.and_then(Exit::code),
@@ -80,7 +80,7 @@ fn last_words(script: &Path, exit: Option<Exit>, stderr: &str) -> Value {
 fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFailure {
     let how = how(exit);
     let remedy = match exit.and_then(Exit::signal) {
-        Some(9) => "somebody killed the process; look whether the machine ran out of memory",
+        Some(9) => "the process was killed; check whether the machine ran out of memory",
         _ => "return a value from the entrypoint instead of ending the process",
     };
     ToolFailure::Execution {
@@ -89,7 +89,7 @@ fn ended(name: &str, script: &Path, exit: Option<Exit>, stderr: &str) -> ToolFai
             None => format!("`{name}` {how} before it answered"),
         },
         remedy: Some(remedy.into()),
-        details: last_words(script, exit, stderr),
+        details: exit_details(script, exit, stderr),
     }
 }
 
@@ -111,14 +111,14 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
     }
 }
 
-/// The entrypoint returned something that JSON cannot hold.
+/// The entrypoint returned a value that JSON cannot represent.
 pub(super) fn not_json(name: &str, script: &Path, body: &str) -> ToolFailure {
     let Problem { kind, message, .. } = match serde_json::from_str(body) {
         Ok(problem) => problem,
         Err(error) => return unreadable(name, &describe(&error)),
     };
     ToolFailure::Execution {
-        message: format!("`{name}` returned a `{kind}` that is no JSON: {message}"),
+        message: format!("`{name}` returned a `{kind}` that is not JSON: {message}"),
         remedy: Some(
             "return only dict, list, str, int, float, bool and None; no NaN and no infinity".into(),
         ),
@@ -171,7 +171,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
     }
 }
 
-/// Something else than the runner's answer came through the pipe.
+/// The pipe contained something other than the runner's answer.
 pub(super) fn unreadable(name: &str, problem: &str) -> ToolFailure {
     ToolFailure::Protocol {
         message: format!("the answer of `{name}` cannot be read: {problem}"),

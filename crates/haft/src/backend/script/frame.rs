@@ -1,5 +1,5 @@
-//! The messages between Haft and its Python runner: lengths first, then JSON that is passed on as
-//! it is. `runner.py` is the other side.
+//! The protocol between Haft and its Python runner: lengths first, then JSON that is passed on
+//! unmodified. `runner.py` is the other side.
 
 use std::io;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::stamp::Stamp;
+use super::fingerprint::ScriptFingerprint;
 use crate::tool::CallContext;
 
-/// The longest answer that is taken from a tool.
+/// Maximum size of a tool's answer.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The longest list of loaded files: some ten thousand files.
+/// Maximum size of the list of loaded files: some ten thousand files.
 const FILES_BYTES_MAX: usize = 1024 * 1024;
 
 const HEADER_BYTES: usize = 10;
 
-/// What the runner answered.
+/// An answer of the runner.
 pub(super) struct Answer {
     pub(super) kind: Kind,
     pub(super) children: Children,
-    /// Every file the tool loaded so far, its script first, if there is a new one among them.
-    pub(super) files: Option<Vec<(String, Stamp)>>,
+    /// Every file the tool loaded so far, its script first, if the list has grown.
+    pub(super) files: Option<Vec<(String, ScriptFingerprint)>>,
     pub(super) body: String,
 }
 
@@ -35,24 +35,26 @@ pub(super) enum Kind {
     NotLoaded,
 }
 
-/// Whether a worker has child processes, dead ones included.
+/// Child processes of a worker, zombies included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Children {
     None,
-    /// It has some, or cannot tell.
+    /// It has some, or cannot determine it.
     Possible,
 }
 
-/// Why there is no answer.
+/// Reasons why there is no answer.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// The process closed its end before the script was loaded.
     NotReady,
     /// The process closed its end.
     Ended,
+    /// The process closed its end before it had read the request.
+    Unread,
     /// The answer is longer than [`ANSWER_BYTES_MAX`].
     TooLong(usize),
-    /// Something else than the runner wrote into the pipe.
+    /// The pipe contained something other than the runner's output.
     Garbled(&'static str),
 }
 
@@ -69,7 +71,7 @@ pub(super) struct Problem {
     pub(super) text: Option<String>,
 }
 
-/// What turns an idle process into the worker of one tool, ready to be written.
+/// Encodes the message that assigns an idle process to one tool.
 pub(super) fn setup(
     script: &str,
     entrypoint: &str,
@@ -82,7 +84,7 @@ pub(super) fn setup(
     Ok([&size.to_be_bytes()[..], &body].concat())
 }
 
-/// One request, ready to be written.
+/// Encodes one request.
 pub(super) fn request(
     tool: &str,
     context: &CallContext,
@@ -111,8 +113,8 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Waits until the runner has loaded its script, or failed to and can say why. Returns whether the
-/// script started processes meanwhile.
+/// Waits until the runner has loaded its script or failed with a reason. Returns if the script
+/// started processes meanwhile.
 pub(super) async fn read_ready(pipe: &mut (impl AsyncRead + Unpin)) -> Result<Children, NoAnswer> {
     match pipe.read_u8().await {
         Ok(b'+') => Ok(Children::None),

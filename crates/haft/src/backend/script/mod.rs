@@ -1,20 +1,20 @@
 //! Python tools: a script with `def run(args)`, executed by a worker that stays warm.
 
 mod failure;
+mod fingerprint;
 mod frame;
-mod stamp;
 #[cfg(test)]
 mod tests;
 mod warm;
 mod worker;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
-use self::frame::{Answer, Kind};
+use self::frame::{Answer, Kind, NoAnswer};
 use self::warm::Owner;
 use self::worker::{Reuse, Worker};
 use super::{answer, program, script_path};
@@ -24,12 +24,12 @@ use crate::error::ToolFailure;
 use crate::tool::CallContext;
 
 pub use self::frame::ANSWER_BYTES_MAX;
-pub use self::warm::{IDLE_MAX, IDLE_WORKERS_MAX, WarmWorkers};
+pub use self::warm::WarmWorkers;
 
-/// Where the configuration names the interpreter.
+/// The configuration key of the interpreter.
 pub(super) const PYTHON_SETTING: &str = "defaults.python";
 
-/// What a Python tool is made of.
+/// The settings of a Python tool.
 #[derive(Debug, Clone)]
 pub struct PythonSettings {
     /// The tool's name, for messages and for the script's context.
@@ -42,11 +42,11 @@ pub struct PythonSettings {
     pub entrypoint: String,
     /// The interpreter, usually `python3`.
     pub python: String,
-    /// What the script finds in `sys.argv` after its own path.
+    /// The script's `sys.argv` after its own path.
     pub args: Vec<String>,
-    /// How many calls may run at the same time, each in a worker of its own.
+    /// Maximum number of concurrent calls, each in its own worker.
     pub instances: usize,
-    /// What happens to processes that a call leaves running.
+    /// The handling of processes that a call leaves running.
     pub background: Background,
 }
 
@@ -59,8 +59,8 @@ pub struct PythonTool {
 }
 
 impl PythonTool {
-    /// A tool that keeps its idle workers on the shelf `warm`, which all Python tools share. Nothing
-    /// is started before the first call.
+    /// Creates a tool that keeps its idle workers in `warm`, which all Python tools share. Nothing
+    /// starts before the first call.
     pub fn new(settings: PythonSettings, warm: Arc<WarmWorkers>) -> Self {
         let slots = Semaphore::new(settings.instances.max(1));
         Self { settings, slots, owner: Owner::new(), warm }
@@ -77,45 +77,54 @@ impl PythonTool {
         let Ok(_slot) = self.slots.acquire().await else {
             return Err(failure::stopped(&self.settings.name));
         };
-        let script = script_path::resolve(&self.settings.tools_dir, &self.settings.script_path)?;
-        let mut worker = self.worker(&script)?;
-        match worker.call(&request).await {
-            Ok(answer) => self.conclude(answer, &script, worker).await,
-            Err(problem) => Err(failure::no_answer(&self.settings, &script, problem, worker).await),
+        if let Some(mut worker) = self.warm.take(&self.owner) {
+            match worker.call(&request).await {
+                // It ended while it was idle. The script has not seen the request.
+                Err(NoAnswer::Unread) => {}
+                answer => return self.conclude(answer, worker).await,
+            }
         }
+        let mut worker = self.fresh_worker()?;
+        let answer = worker.call(&request).await;
+        self.conclude(answer, worker).await
     }
 
-    /// Stops the idle workers and waits until they are gone. A call that is under way goes on, and
-    /// its worker ends with it.
+    /// Stops the idle workers and waits for them. A call in flight continues, and its worker ends
+    /// with it.
     pub async fn stop(&self) {
         self.warm.stop_all_of(&self.owner).await;
     }
 
-    /// The warm worker that was used last, or a fresh one.
-    fn worker(&self, script: &Path) -> Result<Worker, ToolFailure> {
-        if let Some(worker) = self.warm.take(&self.owner, script) {
-            return Ok(worker);
-        }
-        let python = &self.settings.python;
-        let tools_dir = &self.settings.tools_dir;
+    /// A worker that has loaded nothing yet. Only here the script's path is resolved: a warm worker loads
+    /// nothing more from it.
+    fn fresh_worker(&self) -> Result<Worker, ToolFailure> {
+        let PythonSettings { python, tools_dir, script_path, .. } = &self.settings;
+        let script = script_path::resolve(tools_dir, script_path)?;
         let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
         let fresh = match self.warm.take_spare(python) {
             Some(spare) => Ok(spare),
             None => self.warm.start(python),
         };
         fresh
-            .and_then(|worker| worker.assign(&self.settings, script, &root))
+            .and_then(|worker| worker.assign(&self.settings, &script, &root))
             .map_err(|error| program::failed_to_start(python.as_ref(), PYTHON_SETTING, &error))
     }
 
-    /// Reads the answer and keeps the worker, unless it could not even load the script.
+    /// Reads the answer and keeps the worker, unless it failed to load the script.
     async fn conclude(
         &self,
-        answer: Answer,
-        script: &Path,
+        answer: Result<Answer, NoAnswer>,
         mut worker: Worker,
     ) -> Result<ToolOutput, ToolFailure> {
         let name = &self.settings.name;
+        let script = worker.script();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(problem) => {
+                let script = script.to_owned();
+                return Err(failure::no_answer(&self.settings, &script, problem, worker).await);
+            }
+        };
         let outcome = match answer.kind {
             Kind::Result => match RawValue::from_string(answer.body) {
                 Ok(data) => Ok(answer::from_raw(data)),

@@ -1,7 +1,6 @@
-//! The shelf of idle workers that all Python tools share.
+//! The pool of idle workers that all Python tools share.
 
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -11,26 +10,26 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::worker::Worker;
-use crate::backend::process::Household;
+use crate::backend::process::ProcessScope;
 
-/// How long a worker stays warm without a call.
+/// Time a worker stays warm without a call.
 pub const IDLE_MAX: Duration = Duration::from_mins(5);
-/// How long after a spare was taken the next one is started: what has only one call to make ends
-/// before that and starts no process for nothing.
+/// Delay before the next spare starts: a run with a single call ends before that and starts no
+/// useless process.
 const REFILL_AFTER: Duration = Duration::from_secs(1);
-/// How long the workers' own tasks may take to end when everything stops.
+/// Time limit for the workers' tasks at shutdown.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(2);
-/// How many workers stay warm, all tools together; beyond that the one idle for longest goes.
+/// Maximum number of warm workers of all tools; beyond that the longest idle one is stopped.
 pub const IDLE_WORKERS_MAX: usize = 32;
 
-/// Workers that wait for the next call of their tool. One for the whole runtime, so that many tools
-/// do not mean many idle processes.
+/// Workers that wait for the next call of their tool. One pool per runtime, so that many tools do
+/// not mean many idle processes.
 pub struct WarmWorkers {
     idle_max: Duration,
     workers_max: usize,
     shelf: Mutex<Shelf>,
     tasks: TaskTracker,
-    household: Household,
+    scope: ProcessScope,
 }
 
 /// The tool a worker belongs to.
@@ -41,15 +40,15 @@ pub(super) struct Owner {
 
 #[derive(Default)]
 struct Shelf {
-    /// The one idle for longest first.
+    /// Longest idle first.
     idle: Vec<Idle>,
-    /// Wakes when the first one has been idle for too long.
+    /// Wakes when the first worker has been idle for too long.
     clearing: Option<AbortOnDropHandle<()>>,
     /// A process without a tool, so that a tool's first call need not wait for Python.
     spare: Option<Spare>,
     /// Wakes when it is time for the next spare.
     refilling: Option<AbortOnDropHandle<()>>,
-    /// Nothing is kept any more.
+    /// Set at shutdown: no worker is kept.
     is_stopped: bool,
 }
 
@@ -72,32 +71,31 @@ impl Owner {
 }
 
 impl WarmWorkers {
-    /// An empty shelf with the usual limits.
+    /// Creates an empty pool with the default limits.
     pub fn new() -> Arc<Self> {
         Self::with_limits(IDLE_MAX, IDLE_WORKERS_MAX)
     }
 
-    /// An empty shelf that keeps `workers_max` workers, each for `idle_max`.
+    /// Creates an empty pool of `workers_max` workers, each kept for `idle_max`.
     pub fn with_limits(idle_max: Duration, workers_max: usize) -> Arc<Self> {
         let shelf = Mutex::default();
-        let (tasks, household) = (TaskTracker::new(), Household::new());
-        Arc::new(Self { idle_max, workers_max, shelf, tasks, household })
+        let (tasks, scope) = (TaskTracker::new(), ProcessScope::new());
+        Arc::new(Self { idle_max, workers_max, shelf, tasks, scope })
     }
 
-    /// Starts a process that waits for whichever tool is called first. A Python that cannot be
-    /// started is reported by the call that needs it.
+    /// Starts a process for the first tool that is called. If Python cannot be started, the call
+    /// that needs it reports the error.
     pub fn prepare(&self, python: &str) {
         let Ok(worker) = self.start(python) else { return };
         let mut kept = self.lock();
-        // Asked under the lock: a spare that `stop` did not see would never end, and `stop` would
+        // Checked under the lock: a spare that `stop` did not see would never end, and `stop` would
         // wait for it.
         if !kept.is_stopped {
             kept.spare = Some(Spare { python: python.to_owned(), worker });
         }
     }
 
-    /// Stops every idle worker and waits until they are gone. To be called when no call is under
-    /// way any more.
+    /// Stops every idle worker and waits for them. Call it when no call is in flight.
     pub async fn stop(&self) {
         let (idle, spare) = {
             let mut kept = self.lock();
@@ -106,41 +104,41 @@ impl WarmWorkers {
             kept.refilling = None;
             (std::mem::take(&mut kept.idle), kept.spare.take())
         };
-        // It has loaded nothing, so there is nothing to end in order.
+        // It has loaded nothing, so it needs no graceful end.
         drop(spare);
         retire_all(idle).await;
         self.tasks.close();
-        // Every task ends with its process. Were one to hang, the shutdown must not: what is left
-        // of the processes is killed after this.
+        // Every task ends with its process. If one hangs, the shutdown must not: the remaining
+        // processes are killed afterwards.
         let _ = timeout(STOP_WAIT_MAX, self.tasks.wait()).await;
     }
 
-    /// Whose processes the workers are.
-    pub fn household(&self) -> Household {
-        self.household
+    /// The scope of the workers' processes.
+    pub fn scope(&self) -> ProcessScope {
+        self.scope
     }
 
-    /// A new process without a tool.
+    /// Starts a process without a tool.
     pub(super) fn start(&self, python: &str) -> io::Result<Worker> {
-        Worker::start(python, &self.tasks, self.household)
+        Worker::start(python, &self.tasks, self.scope)
     }
 
-    /// The worker of `owner` that was used last. One whose files have changed is replaced.
-    pub(super) fn take(&self, owner: &Owner, script: &Path) -> Option<Worker> {
+    /// Returns the most recently used worker of `owner`. One whose files have changed is replaced.
+    pub(super) fn take(&self, owner: &Owner) -> Option<Worker> {
         loop {
             let mut worker = {
                 let mut kept = self.lock();
                 let last = kept.idle.iter().rposition(|idle| idle.owner == owner.id)?;
                 kept.idle.remove(last).worker
             };
-            if worker.is_current(script) {
+            if worker.is_current() {
                 return Some(worker);
             }
             self.retire(worker);
         }
     }
 
-    /// The waiting process, if it runs this Python; another one takes its place a little later.
+    /// Returns the spare process if it runs this Python; a new spare starts a little later.
     pub(super) fn take_spare(self: &Arc<Self>, python: &str) -> Option<Worker> {
         let mut kept = self.lock();
         let spare = kept.spare.take_if(|spare| spare.python == python)?;
@@ -171,7 +169,7 @@ impl WarmWorkers {
                 let clearing = self.tasks.spawn(clear(Arc::downgrade(self)));
                 kept.clearing = Some(AbortOnDropHandle::new(clearing));
             }
-            // Asked under the lock: `stop_all_of` sets it before it looks at the kept.
+            // Checked under the lock: `stop_all_of` sets it before it reads the idle list.
             if kept.is_stopped || owner.stopped.load(Ordering::SeqCst) {
                 kept.idle.pop()
             } else if kept.idle.len() > self.workers_max {
@@ -185,12 +183,12 @@ impl WarmWorkers {
         }
     }
 
-    /// Ends a worker that is not used again.
+    /// Ends a worker.
     pub(super) fn retire(&self, worker: Worker) {
         self.tasks.spawn(worker.retire());
     }
 
-    /// Stops the workers of one tool, now and whenever one comes back.
+    /// Stops the workers of one tool, now and when one is returned later.
     pub(super) async fn stop_all_of(&self, owner: &Owner) {
         owner.stopped.store(true, Ordering::SeqCst);
         let idle = self.take_all_of(owner);
@@ -211,7 +209,7 @@ impl WarmWorkers {
     }
 }
 
-/// Retires workers that were idle for too long, until the shelf is empty.
+/// Retires workers that were idle for too long, until the pool is empty.
 async fn clear(warm: Weak<WarmWorkers>) {
     loop {
         let next = {

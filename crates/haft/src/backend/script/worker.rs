@@ -1,9 +1,10 @@
-//! One Python process that has a tool loaded and waits for the next call.
+//! One Python process with a loaded tool that waits for the next call.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
@@ -12,26 +13,25 @@ use tokio::time::timeout;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::PythonSettings;
+use super::fingerprint::ScriptFingerprint;
 use super::frame::{self, Answer, Children, NoAnswer};
-use super::stamp::Stamp;
-use crate::backend::process::{Exit, Household, Killed, Leftovers, ProcessTree, SharedTail};
+use crate::backend::process::{Exit, Killed, Leftovers, ProcessScope, ProcessTree, SharedTail};
 use crate::config::choices::Background;
 
-/// Takes the current directory off the module path before anything is imported, or a `json.py` that
-/// happens to lie there would run in place of Python's own (`sys` itself is built in). Then compiles
-/// the runner under a name of its own, so that its frames can be told from the tool's.
+/// Removes the current directory from the module path before any import; otherwise a `json.py`
+/// there would replace Python's own (`sys` itself is built in). Then compiles the runner under its
+/// own name, so that its frames can be distinguished from the tool's.
 const START: &str = "import sys; sys.path[:1] == [''] and sys.path.pop(0); \
                      exec(compile(sys.argv.pop(1), '<haft runner>', 'exec'))";
 const RUNNER: &str = include_str!("runner.py");
 
-/// How long a worker that is not needed any more may take to end by itself.
+/// Time for a retired worker to end by itself.
 const RETIRE_WAIT_MAX: Duration = Duration::from_millis(500);
-/// How long the exit code and the last words of a worker are waited for once it is gone.
-const LAST_WORDS_WAIT_MAX: Duration = Duration::from_millis(200);
-/// More files than this are not watched: each is looked at before every call.
+/// Time to wait for the exit code and the last output of a worker that ended.
+const LAST_OUTPUT_WAIT_MAX: Duration = Duration::from_millis(200);
+/// More files than this are not watched, because each is checked before every call.
 const WATCHED_FILES_MAX: usize = 256;
-/// How many dead children a worker may have: it adopts those of others and cannot tell which it may
-/// collect.
+/// Maximum number of zombies of a worker: it adopts orphans and cannot tell which ones it may reap.
 const ZOMBIES_MAX: usize = 64;
 
 /// A worker belongs to one call at a time. Dropping it kills its whole process tree.
@@ -41,18 +41,22 @@ pub(super) struct Worker {
     answers: ChildStdout,
     stderr: SharedTail,
     stderr_drain: AbortOnDropHandle<()>,
-    /// Tells it which tool it serves; goes out before the first request.
+    /// The message that assigns its tool; sent before the first request.
     setup: Vec<u8>,
-    /// What the tool loaded, as it was then.
-    files: Vec<(String, Stamp)>,
+    /// The script's path as the configuration spells it, and without links.
+    spelled: PathBuf,
+    script: PathBuf,
+    /// Fingerprints of the loaded files.
+    files: Vec<(String, ScriptFingerprint)>,
     background: Background,
-    /// Finds what a call leaves running; processes that the script started while it was loaded stay.
+    /// Finds processes that a call leaves running; those that the script started while loading
+    /// stay.
     leftovers: Leftovers,
-    /// Whether the worker had children after the last call.
+    /// True if the worker had children after the last call.
     children: Children,
 }
 
-/// Whether a worker may serve another call.
+/// Decides if a worker may serve another call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reuse {
     Yes,
@@ -60,16 +64,16 @@ pub(super) enum Reuse {
 }
 
 impl Worker {
-    /// Starts Python without a tool. It serves none before [`assign`](Self::assign).
+    /// Starts Python without a tool; see [`assign`](Self::assign).
     pub(super) fn start(
         python: &str,
         tasks: &TaskTracker,
-        household: Household,
+        scope: ProcessScope,
     ) -> io::Result<Self> {
         let mut python = Command::new(python);
         python.args(["-c", START, RUNNER]);
         python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut python, household)?;
+        let mut tree = ProcessTree::spawn(&mut python, scope)?;
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
         else {
@@ -87,6 +91,8 @@ impl Worker {
             stderr,
             stderr_drain,
             setup: Vec::new(),
+            spelled: PathBuf::new(),
+            script: PathBuf::new(),
             files: Vec::new(),
             background: Background::default(),
             leftovers,
@@ -94,7 +100,7 @@ impl Worker {
         })
     }
 
-    /// Makes it the worker of one tool. The script loads while the first request is on its way.
+    /// Assigns the worker to one tool. The script loads while the first request is being sent.
     pub(super) fn assign(
         mut self,
         settings: &PythonSettings,
@@ -106,37 +112,57 @@ impl Worker {
                 io::Error::other(format!("the path `{}` is not UTF-8", path.display()))
             })
         };
+        self.spelled = settings.tools_dir.join(&settings.script_path);
+        script.clone_into(&mut self.script);
         let (script, tools_dir) = (spelled(script)?, spelled(tools_dir)?);
         let PythonSettings { entrypoint, args, background, .. } = settings;
         self.background = *background;
-        // Orphans that may continue are not adopted: as children of the worker they would end with it.
+        // Orphans that may continue are not adopted: as children of the worker they would end with
+        // it.
         let adopts_orphans = *background == Background::End;
         self.setup = frame::setup(&script, entrypoint, &tools_dir, args, adopts_orphans)?;
         Ok(self)
     }
 
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.tree.try_wait(), Ok(None))
     }
 
-    /// Its process.
+    /// Its process id.
     #[cfg(test)]
     pub(super) fn id(&self) -> i32 {
         self.tree.id()
     }
 
-    /// Whether it still runs, on `script`, with every file as it is on the disk now.
-    pub(super) fn is_current(&mut self, script: &Path) -> bool {
-        let script_loaded = self.files.iter().any(|(path, _)| Path::new(path) == script);
-        script_loaded
-            && self.files.iter().all(|(path, stamp)| Stamp::now(path) == Some(*stamp))
-            && self.is_alive()
+    /// The script it serves, without links.
+    pub(super) fn script(&self) -> &Path {
+        &self.script
+    }
+
+    /// Returns true if it still runs with every file unchanged on disk. The path of the script must
+    /// lead to the file that was loaded, whatever links it takes: nothing is loaded from it, so it need not
+    /// be resolved.
+    pub(super) fn is_current(&mut self) -> bool {
+        let is_script = |path: &str| Path::new(path) == self.script;
+        self.files.iter().any(|(path, _)| is_script(path))
+            && self.files.iter().all(|(path, fingerprint)| {
+                let path = if is_script(path) { &self.spelled } else { Path::new(path) };
+                ScriptFingerprint::now(path) == Some(*fingerprint)
+            })
+            && !self.is_known_dead()
+    }
+
+    /// Returns true if the runtime has noticed that it ended. Unlike [`is_alive`](Self::is_alive) this costs no
+    /// system call. One that ended just now fails the write of the next request.
+    fn is_known_dead(&mut self) -> bool {
+        let wait = pin!(self.tree.wait());
+        wait.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// Sends one request and waits for its answer.
     pub(super) async fn call(&mut self, request: &[u8]) -> Result<Answer, NoAnswer> {
-        // What a process said before it got its tool may be why it ends now.
+        // Output from before the assignment may explain why the process ends now.
         if self.setup.is_empty() {
             self.stderr.clear();
         }
@@ -144,7 +170,7 @@ impl Worker {
         if !setup.is_empty() {
             let ready = frame::read_ready(&mut self.answers);
             let children = exchange(&mut self.requests, &setup, ready).await?;
-            // Before the request goes out: what is there now was not started by a call.
+            // Before the request is sent: existing processes were not started by a call.
             if self.background == Background::End && children == Children::Possible {
                 self.leftovers.expect_present().await;
             }
@@ -159,8 +185,8 @@ impl Worker {
         Ok(answer)
     }
 
-    /// Ends what the last call left running, unless it may continue. A worker that left something is
-    /// not used again: its script may still count on it.
+    /// Ends the processes that the last call left running, unless they may continue. A worker with
+    /// leftovers is not reused: its script may still depend on them.
     pub(super) async fn end_leftovers(&mut self, tool: &str) -> Reuse {
         match (self.background, self.children) {
             (Background::Allow, _) | (Background::End, Children::None) => return Reuse::Yes,
@@ -178,20 +204,20 @@ impl Worker {
         if processes > 0 || zombies > ZOMBIES_MAX { Reuse::No } else { Reuse::Yes }
     }
 
-    /// What the tool wrote to stderr (and stdout) during this call.
+    /// The tool's stderr (and stdout) during this call.
     pub(super) fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// How a worker that gave no answer ended, and its last words.
-    pub(super) async fn last_words(mut self) -> (Option<Exit>, String) {
-        let exit = timeout(LAST_WORDS_WAIT_MAX, self.tree.wait()).await.ok().and_then(Result::ok);
-        // A grandchild may hold the pipe open for ever.
-        let _ = timeout(LAST_WORDS_WAIT_MAX, &mut self.stderr_drain).await;
+    /// Returns the exit status and last output of a worker that gave no answer.
+    pub(super) async fn last_output(mut self) -> (Option<Exit>, String) {
+        let exit = timeout(LAST_OUTPUT_WAIT_MAX, self.tree.wait()).await.ok().and_then(Result::ok);
+        // A grandchild may hold the pipe open forever.
+        let _ = timeout(LAST_OUTPUT_WAIT_MAX, &mut self.stderr_drain).await;
         (exit, self.stderr.text())
     }
 
-    /// Lets an idle worker end by itself (`atexit` runs), then kills what is left.
+    /// Lets an idle worker end by itself (`atexit` runs), then kills the rest.
     pub(super) async fn retire(self) {
         let Self { tree, requests, answers: _answers, stderr_drain: _drain, background, .. } = self;
         match background {
@@ -204,7 +230,8 @@ impl Worker {
 }
 
 /// Writes and reads at the same time: a worker that ends early reads no more, and a write that waits
-/// for it would hide that. A failed write is not reported: the read fails as well.
+/// for it would hide that. A broken pipe is reported if there is no answer: the request was not read to its
+/// end. Any other failed write makes the read fail as well.
 async fn exchange<T>(
     requests: &mut ChildStdin,
     message: &[u8],
@@ -213,7 +240,12 @@ async fn exchange<T>(
     let mut read = pin!(read);
     tokio::select! {
         biased;
-        _ = requests.write_all(message) => read.await,
+        written = requests.write_all(message) => match (read.await, written) {
+            (Err(NoAnswer::Ended), Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Err(NoAnswer::Unread)
+            }
+            (answer, _) => answer,
+        },
         answer = &mut read => answer,
     }
 }

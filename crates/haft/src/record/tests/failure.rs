@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-fn options(dir: &Path, on_failure: OnLogFailure) -> LogOptions {
+fn options(dir: &Path, on_failure: LogFailurePolicy) -> LogOptions {
     LogOptions { on_failure, ..LogOptions::new(dir) }
 }
 
@@ -20,8 +20,10 @@ fn make_room(dir: &Path) {
 }
 
 /// Small limits, and no retries behind the test's back.
+/// The file is looked at before each write: the tests replace it.
 fn limits(backlog_entries_max: usize) -> Limits {
-    Limits { backlog_entries_max, retry_every: Duration::from_hours(1), ..Limits::default() }
+    let (retry_every, path_check_every) = (Duration::from_hours(1), Duration::ZERO);
+    Limits { retry_every, path_check_every, backlog_entries_max, ..Limits::default() }
 }
 
 fn open_limited(options: LogOptions, limits: Limits) -> ExecutionLog {
@@ -37,7 +39,7 @@ fn assert_full(outcome: Result<(), LogError>) {
 #[tokio::test]
 async fn a_full_disk_refuses_calls_until_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
-    let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits(10));
+    let log = open_limited(options(dir.path(), LogFailurePolicy::Refuse), limits(10));
     fill_disk(dir.path());
     log.ready().await.unwrap();
     assert_full(append(&log, "e1", NOON).await);
@@ -59,7 +61,7 @@ async fn a_full_disk_refuses_calls_until_there_is_room() {
 fn a_disk_that_is_full_from_the_start_is_refused_when_the_log_opens() {
     let dir = tempfile::tempdir().unwrap();
     fill_disk(dir.path());
-    let options = options(dir.path(), OnLogFailure::Refuse);
+    let options = options(dir.path(), LogFailurePolicy::Refuse);
     assert_full(ExecutionLog::open(options, Redactor::new([]), clock()).map(drop));
 }
 
@@ -79,7 +81,7 @@ async fn a_folder_that_cannot_be_used_lets_calls_run_degraded() {
     let dir = tempfile::tempdir().unwrap();
     let blocked = dir.path().join("logs");
     fs::write(&blocked, "").unwrap();
-    let log = open_limited(options(&blocked, OnLogFailure::Degrade), limits(1));
+    let log = open_limited(options(&blocked, LogFailurePolicy::Degrade), limits(1));
     for id in ["e1", "e2"] {
         log.ready().await.unwrap();
         append(&log, id, NOON).await.unwrap();
@@ -98,7 +100,7 @@ async fn a_folder_that_cannot_be_used_lets_calls_run_degraded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
     let dir = tempfile::tempdir().unwrap();
-    let log = open_limited(options(dir.path(), OnLogFailure::Degrade), limits(3));
+    let log = open_limited(options(dir.path(), LogFailurePolicy::Degrade), limits(3));
     fill_disk(dir.path());
     for id in ["e1", "e2", "e3", "e4", "e5"] {
         log.ready().await.unwrap();
@@ -121,7 +123,7 @@ async fn a_full_disk_lets_calls_run_degraded_and_what_fits_is_written_later() {
 async fn the_backlog_is_bounded_in_bytes_and_recovers_even_if_nothing_fits() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits { backlog_bytes_max: 100, ..limits(10) };
-    let log = open_limited(options(dir.path(), OnLogFailure::Refuse), limits);
+    let log = open_limited(options(dir.path(), LogFailurePolicy::Refuse), limits);
     fill_disk(dir.path());
     assert_full(append(&log, "too big to keep", NOON).await);
     assert_full(log.ready().await);
@@ -135,8 +137,8 @@ async fn the_backlog_is_bounded_in_bytes_and_recovers_even_if_nothing_fits() {
 #[tokio::test]
 async fn a_log_that_fails_recovers_by_itself() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits { retry_every: Duration::from_millis(1), ..Limits::default() };
-    let log = open_limited(options(dir.path(), OnLogFailure::Degrade), limits);
+    let limits = Limits { retry_every: Duration::from_millis(1), ..limits(10) };
+    let log = open_limited(options(dir.path(), LogFailurePolicy::Degrade), limits);
     fill_disk(dir.path());
     append(&log, "e1", NOON).await.unwrap();
     make_room(dir.path());
@@ -151,18 +153,29 @@ async fn a_log_that_fails_recovers_by_itself() {
 async fn a_removed_directory_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     let logs = dir.path().join("deep/logs");
-    let log = open(LogOptions::new(&logs));
+    let log = open_limited(LogOptions::new(&logs), limits(10));
     append(&log, "e1", NOON).await.unwrap();
     fs::remove_dir_all(dir.path().join("deep")).unwrap();
     append(&log, "e2", NOON).await.unwrap();
     assert_eq!(ids(&logs), ["e2"]);
 }
 
+/// A deleted file is noticed by the next entry, however recent the last check of the path is.
+#[tokio::test]
+async fn the_next_entry_is_not_written_to_a_deleted_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits { path_check_every: Duration::from_hours(1), ..limits(10) };
+    let log = open_limited(LogOptions::new(dir.path()), limits);
+    append(&log, "e1", NOON).await.unwrap();
+    fs::remove_file(dir.path().join(TODAY)).unwrap();
+    append(&log, "e2", NOON).await.unwrap();
+    assert_eq!(ids(dir.path()), ["e2"]);
+}
+
 #[tokio::test]
 async fn a_file_that_was_moved_away_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits { path_check_every: Duration::ZERO, ..limits(10) };
-    let log = open_limited(LogOptions::new(dir.path()), limits);
+    let log = open_limited(LogOptions::new(dir.path()), limits(10));
     append(&log, "e1", NOON).await.unwrap();
     fs::rename(dir.path().join(TODAY), dir.path().join("moved")).unwrap();
     append(&log, "e2", NOON).await.unwrap();

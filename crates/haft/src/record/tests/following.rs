@@ -32,7 +32,7 @@ async fn follow_returns_what_comes_after_it_across_midnight() {
     assert!(poll(&mut follow).is_empty());
 }
 
-/// Whoever looks rarely gets everything, but not at once.
+/// A reader that polls rarely gets everything, but not at once.
 #[tokio::test]
 async fn follow_hands_out_a_bounded_part_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ async fn follow_survives_files_and_directories_that_go_and_come_back() {
     let logs = dir.path().join("logs");
     let mut follow = Follow::new(&logs, Filter::default()).unwrap();
     assert!(poll(&mut follow).is_empty());
-    let log = open(LogOptions::new(&logs));
+    let log = open_checking(LogOptions::new(&logs));
     append(&log, "e1", NOON).await.unwrap();
     assert_eq!(poll(&mut follow), ["e1"]);
 

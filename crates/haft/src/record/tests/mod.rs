@@ -2,6 +2,7 @@
 
 mod failure;
 mod following;
+mod lines;
 mod reading;
 mod rotation;
 mod size;
@@ -18,7 +19,7 @@ use serde_json::value::RawValue;
 use super::*;
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
-use crate::error::Code;
+use crate::error::{Code, Stage};
 
 const NOON: &str = "2026-07-15T12:00:00.123Z";
 
@@ -34,6 +35,12 @@ fn open(options: LogOptions) -> ExecutionLog {
     ExecutionLog::open(options, Redactor::new([]), clock()).unwrap()
 }
 
+/// A log that looks at its file before each write.
+fn open_checking(options: LogOptions) -> ExecutionLog {
+    let limits = Limits { path_check_every: Duration::ZERO, ..Limits::default() };
+    ExecutionLog::open_with(options, limits, Redactor::new([]), clock()).unwrap()
+}
+
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.into()).unwrap()
 }
@@ -44,7 +51,7 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
         execution_id,
         timestamp: at(NOON),
         tool: "weather",
-        source: Source::Local,
+        source: RecordSource::Local,
         server: None,
         caller: None,
         session: None,

@@ -87,8 +87,8 @@ async fn the_newest_come_first_where_that_is_asked_for() {
     assert_eq!(ids, ["e5", "e4", "e3"]);
 }
 
-/// Only where the calls stand is held, so a file that goes meanwhile is no error, and one that says something
-/// else by now is not shown.
+/// Only the offsets of calls are held, so a file that is deleted meanwhile is not an error, and
+/// changed content is not shown.
 #[tokio::test]
 async fn files_that_change_while_they_are_read_are_no_errors() {
     let dir = tempfile::tempdir().unwrap();

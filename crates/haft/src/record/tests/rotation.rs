@@ -21,7 +21,7 @@ async fn a_new_day_starts_a_new_file() {
     assert_eq!(second.lines().count(), 2);
 }
 
-/// Proves S2-EC-14: the record's date in UTC decides, not the moment of writing.
+/// Proves S2-EC-14: the record's date in UTC decides, not the time of writing.
 #[tokio::test]
 async fn a_record_goes_to_the_file_of_its_own_date() {
     let dir = tempfile::tempdir().unwrap();

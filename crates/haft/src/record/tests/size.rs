@@ -1,4 +1,4 @@
-//! How large the log may become, and what goes when it is too large.
+//! The size limit of the log, and the files deleted beyond it.
 
 use super::*;
 
@@ -34,7 +34,7 @@ async fn a_log_that_is_too_large_loses_its_oldest_entries() {
     assert!(kept.len() >= 500, "{}", kept.len());
     assert_eq!(kept, (3000 - kept.len()..3000).collect::<Vec<_>>(), "the newest, without gaps");
 
-    // A process that opens the log again goes on where this one stopped.
+    // A process that opens the log again continues where this one stopped.
     drop(log);
     let log = open(capped(dir.path()));
     append_many(&log, 3000..3001).await;
@@ -110,7 +110,7 @@ async fn two_processes_share_the_limit() {
         append_many(&one, start..start + 5).await;
         append_many(&other, start + 5..start + 10).await;
     }
-    // Each counts what it writes itself and looks at the whole once a second.
+    // Each counts its own writes and checks the total once a second.
     assert!(used(dir.path()) <= 2 * MIB, "{}", used(dir.path()));
     assert_eq!(numbers(dir.path()).last(), Some(&1999));
 }
@@ -126,6 +126,8 @@ async fn a_call_that_was_refused_is_recorded_in_short() {
         message: text.clone(),
         remedy: Some(text.clone()),
         details: serde_json::json!([text]),
+        stage: Stage::Failed,
+        rpc: None,
     };
     let refused = Entry { tool: &text, started: false, error: Some(&error), ..entry("e1", &input) };
     log.append(&refused).await.unwrap();
@@ -152,7 +154,7 @@ async fn a_disk_without_the_space_to_keep_free_fails_after_old_files_are_gone() 
     assert!(refused.problem().contains("less than `log.keep_free`"), "{refused}");
     assert_eq!(names(dir.path()), ["notes.txt", TODAY]);
 
-    let log = open(LogOptions { on_failure: OnLogFailure::Degrade, ..options });
+    let log = open(LogOptions { on_failure: LogFailurePolicy::Degrade, ..options });
     append(&log, "e1", NOON).await.unwrap();
     let health = log.health();
     assert!(matches!(health, LogHealth::Failing { entries_kept: 1, .. }), "{health:?}");

@@ -1,4 +1,4 @@
-//! A disk that hangs, played by a pipe that nobody empties.
+//! A hanging disk, simulated by a full pipe.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
@@ -37,19 +37,19 @@ async fn unhang(mut pipe: fs::File, log: &ExecutionLog) -> String {
 
 fn limits() -> Limits {
     let (stall_after, watch_every) = (Duration::from_millis(20), Duration::from_millis(2));
-    Limits { stall_after, watch_every, ..Limits::default() }
+    Limits { stall_after, watch_every, path_check_every: Duration::ZERO, ..Limits::default() }
 }
 
-fn open_watched(dir: &Path, on_failure: OnLogFailure) -> ExecutionLog {
+fn open_watched(dir: &Path, on_failure: LogFailurePolicy) -> ExecutionLog {
     let options = LogOptions { on_failure, ..LogOptions::new(dir) };
     ExecutionLog::open_with(options, limits(), Redactor::new([]), clock()).unwrap()
 }
 
-/// On one thread the log's own thread is the one that hangs, so the runtime goes on.
+/// On one thread the log's own thread hangs, so the runtime continues.
 #[tokio::test]
 async fn a_disk_that_hangs_is_noticed_and_the_only_worker_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let log = open_watched(dir.path(), OnLogFailure::Refuse);
+    let log = open_watched(dir.path(), LogFailurePolicy::Refuse);
     let pipe = hang(dir.path());
 
     let error = append(&log, "e1", NOON).await.unwrap_err();
@@ -73,7 +73,7 @@ async fn a_disk_that_hangs_is_noticed_and_the_only_worker_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_hangs_holds_one_worker_and_no_call() {
     let dir = tempfile::tempdir().unwrap();
-    let log = open_watched(dir.path(), OnLogFailure::Degrade);
+    let log = open_watched(dir.path(), LogFailurePolicy::Degrade);
     let pipe = hang(dir.path());
     let tasks = tokio_util::task::TaskTracker::new();
     for id in ["e1", "e2"] {
@@ -99,7 +99,7 @@ async fn a_disk_that_hangs_at_the_start_is_reported() {
     let error = ExecutionLog::open_with(options, limits(), Redactor::new([]), clock()).unwrap_err();
     assert!(matches!(error, LogError::Stalled { .. }), "{error}");
 
-    let log = open_watched(dir.path(), OnLogFailure::Degrade);
+    let log = open_watched(dir.path(), LogFailurePolicy::Degrade);
     append(&log, "e1", NOON).await.unwrap();
     let text = unhang(pipe, &log).await;
     assert_eq!(text.trim().lines().count(), 1, "{text}");

@@ -1,4 +1,4 @@
-//! What a line holds and that each call has exactly one.
+//! The content of a line, and exactly one line per call.
 
 use super::*;
 
@@ -46,6 +46,8 @@ async fn a_failed_call_is_recorded_with_its_input_error_and_answer() {
         message: "no object".into(),
         remedy: None,
         details: serde_json::json!({"at": ""}),
+        stage: Stage::Failed,
+        rpc: None,
     };
     let call = Entry {
         data: Some(&data),
@@ -195,6 +197,8 @@ fn a_line_that_no_reader_would_take_is_shortened() {
         message: long.clone(),
         remedy: Some(long.clone()),
         details: serde_json::json!([long]),
+        stage: Stage::Failed,
+        rpc: None,
     };
     let entry = Entry {
         caller: Some(&long),

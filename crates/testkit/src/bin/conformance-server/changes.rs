@@ -1,4 +1,4 @@
-//! Lists that change on request, and who hears of it.
+//! Lists that change on request, and the clients that are notified.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use rmcp::service::{Peer, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
 use tokio::sync::broadcast;
 
-/// How many changes a stream may lag behind before it misses some.
+/// Changes that a stream may lag behind before it misses some.
 const CHANGES_MAX: usize = 64;
 
 /// Which list has changed.
@@ -18,13 +18,13 @@ pub(crate) enum Change {
     Prompts,
 }
 
-/// The lists as they are now, and the clients that want to hear of changes.
+/// The current lists, and the clients that want to be notified of changes.
 pub(crate) struct Changes {
     more_tools: AtomicBool,
     more_prompts: AtomicBool,
     /// The streams of the modern era.
     streams: broadcast::Sender<Change>,
-    /// The sessions of the legacy era, each of which hears of everything.
+    /// The sessions of the legacy era, each of which is notified of everything.
     sessions: Mutex<Vec<Peer<RoleServer>>>,
 }
 
@@ -40,16 +40,16 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// Whether a list has its additional entry now. It comes and goes, so that every change can be seen
-    /// in the list itself.
+    /// Returns true if a list has its additional entry now. It comes and goes, so that every change can be seen in
+    /// the list itself.
     pub(crate) fn has_more(&self, list: Change) -> bool {
         self.more(list).load(Ordering::Relaxed)
     }
 
-    /// Changes a list and tells everyone.
+    /// Changes a list and notifies all clients.
     pub(crate) async fn trigger(&self, change: Change) {
         self.more(change).fetch_xor(true, Ordering::Relaxed);
-        // An error means that nobody listens.
+        // An error means that there is no listener.
         let _ = self.streams.send(change);
         let sessions = {
             let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,7 @@ impl Changes {
                 Change::Prompts => session.notify_prompt_list_changed().await,
             };
             if let Err(error) = told {
-                eprintln!("a session was not told of {change:?}: {error}");
+                eprintln!("a session was not notified of {change:?}: {error}");
             }
         }
     }
@@ -96,7 +96,7 @@ pub(crate) async fn tell(
         };
         let change = match change {
             Ok(change) => change,
-            // Whoever was slow hears of the later ones.
+            // A slow receiver still gets the later changes.
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return Ok(()),
         };

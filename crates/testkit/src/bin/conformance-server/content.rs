@@ -9,7 +9,7 @@ pub(crate) const PNG: &str =
 /// Four samples of silence.
 const WAV: &str = "UklGRigAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQQAAACAgICA";
 
-/// What such a tool answers, if there is one of that name.
+/// The answer of such a tool, if there is one of that name.
 pub(crate) fn answer(tool: &str) -> Option<CallToolResult> {
     let blocks = match tool {
         "test_simple_text" => {

@@ -1,5 +1,5 @@
-//! Tools and a prompt that need input, as servers of the modern era ask for it: the result says what is
-//! missing, and the client calls again with it.
+//! Tools and a prompt that need input, as servers of the modern era ask for it: the result names what is missing, and
+//! the client calls again with it.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -56,24 +56,24 @@ pub(crate) fn call(
         _ => return None,
     };
     Some(asked.map(|asked| match asked {
-        Asked::Missing(missing) => missing.into(),
-        Asked::Complete(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
+        InputKind::Missing(missing) => missing.into(),
+        InputKind::Complete(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
     }))
 }
 
-/// What the prompt `test_input_required_result_prompt` still needs, or the context it was given.
+/// Returns the input that the prompt `test_input_required_result_prompt` still needs, or the context it was given.
 pub(crate) fn prompt_context(
     responses: Option<&InputResponses>,
 ) -> Result<Result<String, InputRequiredResult>, ErrorData> {
     let round = Round { tool: "test_input_required_result_prompt", responses, state: None };
     let context = ask("What context should the prompt use?", "context", "string");
     Ok(match round.once(&[("user_context", context)], State::None)? {
-        Asked::Missing(missing) => Err(missing),
-        Asked::Complete(text) => Ok(text),
+        InputKind::Missing(missing) => Err(missing),
+        InputKind::Complete(text) => Ok(text),
     })
 }
 
-/// What a tool that needs the user's name still needs, or the name it was given.
+/// Returns the input that a tool with the user's name still needs, or the name it was given.
 pub(crate) fn user_name(
     request: &CallToolRequestParams,
 ) -> Result<Result<String, InputRequiredResult>, ErrorData> {
@@ -83,8 +83,8 @@ pub(crate) fn user_name(
         state: request.request_state.as_deref(),
     };
     Ok(match round.once(&[("user_name", name())], State::None)? {
-        Asked::Missing(missing) => Err(missing),
-        Asked::Complete(text) => Ok(text),
+        InputKind::Missing(missing) => Err(missing),
+        InputKind::Complete(text) => Ok(text),
     })
 }
 
@@ -94,14 +94,14 @@ pub(crate) fn confirm_request() -> Result<InputRequest, ErrorData> {
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Whether the client has to bring back a sealed state with its answers.
+/// True if the client has to bring back a sealed state with its answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     None,
     Sealed,
 }
 
-enum Asked {
+enum InputKind {
     Missing(InputRequiredResult),
     Complete(String),
 }
@@ -115,7 +115,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Asks for everything at once, and again for as long as something is missing.
-    fn once(&self, requests: &[(&str, Value)], state: State) -> Result<Asked, ErrorData> {
+    fn once(&self, requests: &[(&str, Value)], state: State) -> Result<InputKind, ErrorData> {
         let echoed = self.unsealed()?;
         let state_is_back = state == State::None || echoed.as_deref() == Some("asked");
         if let Some(given) = self.given(requests)
@@ -123,14 +123,14 @@ impl Round<'_> {
         {
             // The suite looks for these words where a state was needed.
             let note = if state == State::Sealed { " (state-ok)" } else { "" };
-            return Ok(Asked::Complete(format!("Received {given}{note}")));
+            return Ok(InputKind::Complete(format!("Received {given}{note}")));
         }
         let state = (state == State::Sealed).then(|| self.sealed("asked"));
         missing(requests, state)
     }
 
     /// Asks two things, one after the other.
-    fn twice(&self) -> Result<Asked, ErrorData> {
+    fn twice(&self) -> Result<InputKind, ErrorData> {
         let first = [("step1", ask("Step 1: What is your name?", "name", "string"))];
         let second = [("step2", ask("Step 2: What is your favorite color?", "color", "string"))];
         let before = self.unsealed()?.unwrap_or_default();
@@ -141,7 +141,7 @@ impl Round<'_> {
             },
             before => match (before.strip_prefix("second "), self.given(&second)) {
                 (Some(first), Some(second)) => {
-                    Ok(Asked::Complete(format!("Received {first} and {second}")))
+                    Ok(InputKind::Complete(format!("Received {first} and {second}")))
                 }
                 (Some(_), None) => missing(&second, Some(self.sealed(before))),
                 (None, _) => missing(&first, Some(self.sealed("first"))),
@@ -188,7 +188,7 @@ impl Round<'_> {
     }
 }
 
-fn missing(requests: &[(&str, Value)], state: Option<String>) -> Result<Asked, ErrorData> {
+fn missing(requests: &[(&str, Value)], state: Option<String>) -> Result<InputKind, ErrorData> {
     let mut list = InputRequests::new();
     for (key, request) in requests {
         let request = serde_json::from_value::<InputRequest>(request.clone());
@@ -197,7 +197,7 @@ fn missing(requests: &[(&str, Value)], state: Option<String>) -> Result<Asked, E
         })?;
         list.insert((*key).to_owned(), request);
     }
-    Ok(Asked::Missing(InputRequiredResult::new(Some(list), state)))
+    Ok(InputKind::Missing(InputRequiredResult::new(Some(list), state)))
 }
 
 fn name() -> Value {

@@ -1,4 +1,4 @@
-//! Tools that tell something before they answer: log messages and progress.
+//! Tools that send log messages and progress before they answer.
 #![expect(deprecated, reason = "the suite still tests logging")]
 
 use std::time::Duration;

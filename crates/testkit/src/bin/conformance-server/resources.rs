@@ -36,7 +36,7 @@ pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// What `test://template/{id}/data` has for the id in a URI.
+/// The content of `test://template/{id}/data` for the id in a URI.
 fn from_template(uri: &str) -> Option<ResourceContents> {
     let id = uri.strip_prefix("test://template/")?.strip_suffix("/data")?;
     let data = format!("Data for ID: {id}");

@@ -1,4 +1,4 @@
-//! What the server offers, and which module answers what.
+//! The server's features, and the module that answers each request.
 #![expect(deprecated, reason = "the suite still tests logging and resource subscriptions")]
 
 use std::collections::BTreeSet;
@@ -29,18 +29,17 @@ pub(crate) struct Server {
     subscribed: Mutex<BTreeSet<String>>,
     /// The changes since this server began. The SDK acknowledges a subscription before it hands it over, and
     /// what changes in between must not be lost.
-    heard: Mutex<Option<Receiver<Change>>>,
+    received: Mutex<Option<Receiver<Change>>>,
 }
 
 impl Server {
     pub(crate) fn new(changes: Arc<Changes>, tasks: TaskManager) -> Self {
-        let heard = Mutex::new(Some(changes.hear()));
+        let received = Mutex::new(Some(changes.hear()));
         let level = Mutex::new(LoggingLevel::Info);
-        Self { changes, tasks, level, subscribed: Mutex::default(), heard }
+        Self { changes, tasks, level, subscribed: Mutex::default(), received }
     }
 
-    /// The least level of log messages that the caller wants, if any: what the session has set, or what
-    /// the request itself says.
+    /// The lowest level of log messages that the caller wants, if any: set for the session or by the request itself.
     pub(crate) fn level(&self, context: &RequestContext<RoleServer>) -> Option<LoggingLevel> {
         if is_modern(context) {
             return context.meta.log_level();
@@ -49,7 +48,7 @@ impl Server {
     }
 }
 
-/// Whether the request came in the stateless era.
+/// Returns true if the request came in the stateless era.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
@@ -218,7 +217,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
-        changes::tell(&context, heard.unwrap_or_else(|| self.changes.hear())).await
+        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner).take();
+        changes::tell(&context, received.unwrap_or_else(|| self.changes.hear())).await
     }
 }

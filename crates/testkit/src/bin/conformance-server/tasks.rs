@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::input;
 
-/// How often a client should ask, and how long `failing_job` takes.
+/// Poll interval for clients, and the duration of `failing_job`.
 const POLL_MS: u64 = 100;
 const FAILS_AFTER: Duration = Duration::from_secs(1);
 

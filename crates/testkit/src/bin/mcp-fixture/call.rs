@@ -1,4 +1,4 @@
-//! One request under way and the ways to answer it.
+//! One request in flight and the ways to answer it.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::modern;
 use crate::scenario::Era;
 use crate::server::{Server, notification};
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub struct Call {
     /// The server it is for.
     pub server: Arc<Server>,
-    /// Who sent it.
+    /// The sender of the request.
     pub peer: Arc<Peer>,
     /// Where its answer goes.
     pub out: Outbox,
@@ -28,7 +28,7 @@ pub struct Call {
     pub era: Era,
 }
 
-/// How a request ends.
+/// The end of a request.
 #[derive(Debug)]
 pub enum Outcome {
     /// With a result.

@@ -1,4 +1,4 @@
-//! What leaves the server, and the other side of a conversation. Knows no transport.
+//! Outgoing frames, and the other side of a conversation. Independent of the transport.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// How long a tool waits for the client to answer a request.
+/// Longest wait of a tool for the client's answer to a request.
 const CLIENT_ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Something to put on the channel.
@@ -20,7 +20,7 @@ pub enum Frame {
     Message(Value),
     /// Bytes as they are, whatever they are. A transport with frames makes one of them.
     Raw(Vec<u8>),
-    /// Told when everything before it has left.
+    /// Notified when everything before it has left.
     Flushed(oneshot::Sender<()>),
     /// Ends the connection (WebSocket).
     Close,
@@ -40,7 +40,7 @@ impl Outbox {
         (Self(sender), frames)
     }
 
-    /// Sends a frame; whether anybody is still there.
+    /// Sends a frame. Returns false if the receiver is gone.
     pub fn send(&self, frame: Frame) -> bool {
         self.0.send(frame).is_ok()
     }
@@ -50,13 +50,13 @@ impl Outbox {
         self.send(Frame::Message(message))
     }
 
-    /// Waits until everything sent so far has left, or nobody is there any more.
+    /// Waits until everything sent so far has left, or the receiver is gone.
     pub async fn flushed(&self) -> bool {
         let (done, flushed) = oneshot::channel();
         self.send(Frame::Flushed(done)) && flushed.await.is_ok()
     }
 
-    /// Whether both lead to the same place.
+    /// Returns true if both lead to the same place.
     pub fn same(&self, other: &Self) -> bool {
         self.0.same_channel(&other.0)
     }
@@ -72,7 +72,7 @@ impl Outbox {
 pub struct Peer {
     /// For messages that belong to no request.
     pub general: Outbox,
-    /// Whether it sent `initialize`, and so expects the legacy era.
+    /// True if it sent `initialize`, and so expects the legacy era.
     pub initialized: AtomicBool,
     /// The index of the lowest log level it wants (legacy).
     pub log_level: AtomicU64,
@@ -130,12 +130,12 @@ impl Peer {
     }
 }
 
-/// Takes a lock, also after a panic elsewhere: the fixture goes on as well as it can.
+/// Takes a lock, also after a panic elsewhere: the fixture continues as well as it can.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells who waits for [`Frame::Flushed`]; it may have stopped waiting.
+/// Notifies the task that waits for [`Frame::Flushed`]; it may have stopped waiting.
 pub fn acknowledge(done: oneshot::Sender<()>) {
     let _ = done.send(());
 }

@@ -1,4 +1,4 @@
-//! What becomes of a message: the path every request takes, whatever the transport.
+//! The path that every request takes, independent of the transport.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -115,7 +115,7 @@ fn notified(server: &Server, peer: &Peer, method: &str, params: &Value) {
                     "method": "notifications/tools/list_changed" }));
             }
         }
-        // Nobody waits for an answer to any other notification.
+        // Other notifications have no answer.
         _ => {}
     }
 }

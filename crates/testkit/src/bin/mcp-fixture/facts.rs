@@ -1,4 +1,4 @@
-//! What the server saw, kept for the tool `stats` and written to a file that tests read.
+//! Facts that the server recorded, for the tool `stats` and for a file that tests read.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What every HTTP request passes first: it is noted, and a fault may hit it.
+//! The first step of every HTTP request: it is recorded, and a fault may hit it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::server::Server;
 
 /// The largest body a fixture reads.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// What is sent of an answer that is never finished.
+/// The sent part of an answer that is never finished.
 const HALF_JSON: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"cont"#;
 const HALF_EVENT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"resu";
 
@@ -80,7 +80,7 @@ impl Gate {
 pub fn tapped(server: &Arc<Server>, listener: TcpListener) -> impl Listener<Addr: std::fmt::Debug> {
     let server = Arc::clone(server);
     listener.tap_io(move |stream: &mut TcpStream| {
-        // Where it fails the connection is gone, which its first read will say.
+        // If it fails, the connection is gone, which the first read reports.
         drop(stream.set_nodelay(true));
         server.facts.note("connection", json!({ "transport": "tcp" }));
     })

@@ -8,7 +8,7 @@ use crate::tools::catalogue;
 /// A tool: what `tools/list` shows and what a call does.
 #[derive(Debug, Clone)]
 pub struct ToolEntry {
-    /// What the list shows, verbatim.
+    /// The entry in the list, verbatim.
     pub shown: Map<String, Value>,
     /// The built-in tool that runs.
     pub behaves: String,
@@ -28,7 +28,7 @@ impl ToolEntry {
     }
 }
 
-/// The tools of a scenario: the built-in ones unless it says otherwise.
+/// The tools of a scenario: the built-in ones by default.
 pub fn tools(scenario: &Scenario) -> Vec<ToolEntry> {
     match &scenario.tools {
         None => catalogue::all(),
@@ -60,7 +60,7 @@ pub fn prompts(scenario: &Scenario) -> Vec<Map<String, Value>> {
         None => vec![
             object(json!({
                 "name": "greeting",
-                "description": "Greets somebody.",
+                "description": "Greets a person.",
                 "arguments": [{ "name": "name", "description": "Who.", "required": true }],
             })),
             object(json!({ "name": "plain", "description": "Has no arguments." })),

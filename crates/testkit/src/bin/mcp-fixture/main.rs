@@ -41,6 +41,6 @@ async fn main() -> std::io::Result<()> {
         "http" => http::serve(&server, command.port).await,
         "sse" => sse::serve(&server, command.port).await,
         "ws" => ws::serve(&server, command.port).await,
-        other => Err(std::io::Error::other(format!("`{other}` is no transport"))),
+        other => Err(std::io::Error::other(format!("`{other}` is not a transport"))),
     }
 }

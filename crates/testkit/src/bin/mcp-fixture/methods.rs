@@ -14,7 +14,7 @@ use crate::tasks;
 use crate::tools;
 use crate::tools::notices;
 
-/// What the modern era has.
+/// The methods of the modern era.
 pub const MODERN: [&str; 13] = [
     "server/discover",
     "subscriptions/listen",
@@ -73,17 +73,17 @@ pub async fn run(call: &Call) -> Outcome {
     }
 }
 
-/// The error for a method nobody knows.
+/// The error for an unknown method.
 pub fn not_found(method: &str) -> Value {
     json!({ "code": -32601, "message": format!("Method not found: {method}") })
 }
 
-/// Who the server says it is.
+/// The server's name and version.
 pub fn server_info(scenario: &Scenario) -> Value {
     json!({ "name": scenario.name, "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// What the server says it can do.
+/// The capabilities that the server declares.
 pub fn capabilities(call: &Call) -> Value {
     call.server.scenario.capabilities.clone().unwrap_or_else(|| {
         let mut capabilities = json!({

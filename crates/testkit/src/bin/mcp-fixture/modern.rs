@@ -1,4 +1,4 @@
-//! What the modern era adds to a request and to an answer.
+//! Fields that the modern era adds to a request and to an answer.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The key of the only question asked at a time.
 const INPUT: &str = "input";
 
-/// Methods whose result says how long it may be kept.
+/// Methods whose result has a cache lifetime.
 const CACHEABLE: [&str; 6] = [
     "server/discover",
     "tools/list",
@@ -79,12 +79,12 @@ pub fn discover(call: &Call) -> Value {
     result
 }
 
-/// Whether the client declared a capability.
+/// Returns true if the client declared a capability.
 pub fn declares(call: &Call, capability: &str) -> bool {
     !call.params["_meta"][CLIENT_CAPABILITIES][capability].is_null()
 }
 
-/// Whether the client declared an extension.
+/// Returns true if the client declared an extension.
 pub fn declares_extension(call: &Call, extension: &str) -> bool {
     !call.params["_meta"][CLIENT_CAPABILITIES]["extensions"][extension].is_null()
 }

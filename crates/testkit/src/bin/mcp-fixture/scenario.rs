@@ -1,4 +1,4 @@
-//! What a test asks the server to be. Everything has a default: `{}` is a healthy legacy server.
+//! The server that a test wants. Everything has a default: `{}` is a healthy legacy server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,14 +33,14 @@ pub struct Scenario {
     pub templates: Option<Vec<Map<String, Value>>>,
     /// Entries per page of any list; all on one page by default.
     pub page_size: Option<usize>,
-    /// How cursors behave.
+    /// The behaviour of cursors.
     pub pages: Pages,
     /// `ttlMs` of modern lists and reads.
     pub ttl_ms: u64,
     /// `cacheScope` of modern lists and reads.
     pub cache_scope: String,
 
-    /// What happens before it listens or reads.
+    /// Steps before it listens or reads.
     pub start: Start,
     /// Methods that are never answered.
     pub silent_on: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub exit_before_initialize: bool,
     /// The process ends in the middle of the call after this many calls.
     pub crash_after_calls: Option<u64>,
-    /// A call goes on although the client cancelled it.
+    /// A call continues although the client cancelled it.
     pub ignore_cancel: bool,
 
     /// Lines put on the channel before every message (stdio; `\u001b[32m` is one).
@@ -128,7 +128,7 @@ pub enum Tool {
     Own(Map<String, Value>),
 }
 
-/// How cursors behave.
+/// The behaviour of cursors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
@@ -145,7 +145,7 @@ pub enum Pages {
     EndlessNew,
 }
 
-/// What happens before a server listens or reads.
+/// Steps before a server listens or reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Start {
@@ -171,17 +171,17 @@ pub struct Fault {
     pub method: Option<String>,
     /// Only requests whose body has this JSON-RPC method.
     pub rpc: Option<String>,
-    /// So many matching requests are spared first.
+    /// Number of matching requests that are spared first.
     #[serde(default)]
     pub skip: u64,
-    /// So many are hit; all by default.
+    /// Number of requests that are hit; all by default.
     pub times: Option<u64>,
-    /// What happens to them.
+    /// The fault.
     #[serde(rename = "do")]
     pub action: Action,
 }
 
-/// What happens to an HTTP request that a fault hits. The message in it is not handled.
+/// The fault that hits an HTTP request. The message in it is not handled.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
@@ -211,7 +211,7 @@ pub enum Action {
     Stall,
     /// Half an answer, then silence.
     StallMidway,
-    /// Half an answer, then a byte every so many milliseconds.
+    /// Half an answer, then one byte per interval, in milliseconds.
     Drip(u64),
     /// Half an answer, then the connection is closed.
     Cut,
@@ -219,28 +219,28 @@ pub enum Action {
     CutSse,
 }
 
-/// How streamable HTTP answers.
+/// The behaviour of streamable HTTP.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "independent switches of a scenario file")]
 pub struct Http {
     /// As JSON or as an event stream.
     pub answer: Answer,
-    /// Whether there is a GET stream (legacy); 405 otherwise.
+    /// True if there is a GET stream (legacy); 405 otherwise.
     pub get_stream: bool,
-    /// Whether there are session ids (legacy).
+    /// True if there are session ids (legacy).
     pub sessions: bool,
     /// The session is forgotten, once, instead of this call (counted from 1).
     pub expire_session_at_call: Option<u64>,
     /// The error of a lost session carries the id of the request it answers.
     pub expiry_names_request: bool,
-    /// The first so many calls get a stream that closes before the answer and has to be resumed
-    /// with `Last-Event-ID`.
+    /// Number of first calls that get a stream which closes before the answer and has to be resumed with
+    /// `Last-Event-ID`.
     pub resume_calls: u64,
     /// The `retry:` field of such a stream.
     pub retry_ms: Option<u64>,
-    /// Whether modern requests need matching `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and
-    /// `Mcp-Param-*` headers.
+    /// True if modern requests need matching `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`
+    /// headers.
     pub check_headers: bool,
 }
 

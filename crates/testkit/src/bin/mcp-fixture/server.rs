@@ -20,9 +20,9 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// One server process.
 #[derive(Debug)]
 pub struct Server {
-    /// What it was asked to be.
+    /// The behaviour that the test wants.
     pub scenario: Scenario,
-    /// What it saw.
+    /// Recorded facts.
     pub facts: Facts,
     /// Where its tasks run.
     pub tasks: TaskTracker,
@@ -48,18 +48,18 @@ pub struct Server {
     subscriptions: Mutex<Vec<Subscription>>,
 }
 
-/// A `subscriptions/listen` under way.
+/// An open `subscriptions/listen`.
 #[derive(Debug)]
 pub struct Subscription {
     /// The id of its request.
     pub id: Value,
-    /// What the client wants to hear.
+    /// The notifications that the client wants.
     pub filter: Value,
-    /// Where it hears it.
+    /// The destination of the notifications.
     pub out: Outbox,
 }
 
-/// A call under way, for the count.
+/// A call in flight, for the count.
 #[derive(Debug)]
 pub struct InFlight<'a>(&'a Server);
 
@@ -101,7 +101,7 @@ impl Server {
         InFlight(self)
     }
 
-    /// What it saw so far.
+    /// The facts recorded so far.
     pub fn stats(&self) -> Value {
         self.facts.stats(self.in_flight_max.load(Ordering::SeqCst))
     }
@@ -127,7 +127,7 @@ impl Server {
         lock(&self.subscriptions).retain(|other| other.id != *id || !other.out.same(out));
     }
 
-    /// Tells every legacy client, and every subscription that asked for it.
+    /// Notifies every legacy client, and every subscription that wants it.
     pub fn announce(&self, method: &str, params: &Value) {
         for peer in lock(&self.peers).iter().filter_map(Weak::upgrade) {
             if peer.initialized.load(Ordering::SeqCst) {

@@ -11,15 +11,15 @@ use crate::facts::Facts;
 use crate::scenario::Scenario;
 use crate::server::Server;
 
-/// The code of a process that SIGTERM ended, as shells say it.
+/// The exit code of a process that SIGTERM ended, as shells report it.
 const TERMINATED: i32 = 128 + 15;
 
-/// What the command line says.
+/// The parsed command line.
 #[derive(Debug)]
 pub struct Command {
     /// `stdio`, `http`, `sse` or `ws`.
     pub transport: String,
-    /// How to behave.
+    /// The server's behaviour.
     pub scenario: Scenario,
     /// Where to listen; any free port by default.
     pub port: u16,
@@ -85,7 +85,7 @@ pub fn watch_signals(server: &Arc<Server>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Listens and says where.
+/// Listens and prints the address.
 pub async fn listen(port: u16, scheme: &str, path: &str) -> std::io::Result<TcpListener> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let address = listener.local_addr()?;

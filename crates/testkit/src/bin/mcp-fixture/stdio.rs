@@ -11,7 +11,7 @@ use crate::channel::{Frame, Frames, Outbox, acknowledge};
 use crate::dispatch;
 use crate::server::Server;
 
-/// How many lines are read ahead.
+/// Lines that are read ahead.
 const LINES_AHEAD: usize = 64;
 
 /// Serves until the input ends. Threads read and write, because real pipes beat a blocking pool.
@@ -54,7 +54,7 @@ fn encoding(label: Option<&str>) -> std::io::Result<&'static Encoding> {
         Some(label) => label,
     };
     Encoding::for_label(label.as_bytes())
-        .ok_or_else(|| std::io::Error::other(format!("`{label}` is no encoding")))
+        .ok_or_else(|| std::io::Error::other(format!("`{label}` is not an encoding")))
 }
 
 fn read() -> Receiver<Vec<u8>> {

@@ -1,5 +1,5 @@
-//! Tasks: calls of the tool `task`, which is over after `ms` milliseconds. It asks the client's user if `ask` says so, and
-//! fails if `fail` does. The extension in the modern era, the core feature of 2025-11-25 in the legacy one.
+//! Tasks: calls of the tool `task`, which is over after `ms` milliseconds. It asks the client's user if `ask` is set,
+//! and fails if `fail` is set. The extension in the modern era, the core feature of 2025-11-25 in the legacy one.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ impl Task {
     }
 }
 
-/// What a server with tasks declares in its capabilities.
+/// Declares the capabilities of a server with tasks.
 pub fn declare(capabilities: &mut Value) {
     capabilities["extensions"] = json!({ EXTENSION: {} });
     capabilities["tasks"] = json!({ "cancel": {}, "requests": { "tools": { "call": {} } } });

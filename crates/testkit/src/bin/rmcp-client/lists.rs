@@ -22,18 +22,18 @@ impl Visit {
         Ok(column(&json!(self.client.list_all_resource_templates().await?), "uriTemplate"))
     }
 
-    /// Looks again whenever the server says that there is something new.
+    /// Reads the list again whenever the server notifies of a change.
     pub(crate) async fn until_listed(
         &self,
         list: impl AsyncFn(&Self) -> Result<Vec<Value>, Failure>,
         name: &str,
     ) -> Result<bool, Failure> {
         loop {
-            let before = self.heard.lock().changes;
+            let before = self.received.lock().changes;
             if list(self).await?.contains(&json!(name)) {
                 return Ok(true);
             }
-            self.heard.until(|state| (state.changes > before).then_some(())).await;
+            self.received.until(|state| (state.changes > before).then_some(())).await;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Reads where the gateway is, and the era, from standard input and prints one report of everything it
 //! got: the same as the clients in other languages, beside the tests of the gateway.
 
-mod heard;
+mod events;
 mod lists;
 mod visit;
 
@@ -17,7 +17,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::heard::{Handler, Heard};
+use crate::events::{Handler, ServerEvents};
 use crate::visit::Visit;
 
 const WAIT_MAX: Duration = Duration::from_mins(1);
@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut report = json!({});
     let ended = tokio::time::timeout(WAIT_MAX, run(&mut report)).await;
-    // Also after a failure: how far it came tells where to look.
+    // Also after a failure: the progress made shows where to look.
     println!("{report}");
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
@@ -48,12 +48,12 @@ async fn main() -> ExitCode {
 async fn run(report: &mut Value) -> Result<(), Failure> {
     let request: Value = serde_json::from_reader(std::io::stdin())?;
     let is_modern = request["era"] == "modern";
-    let heard = Arc::new(Heard::default());
-    let client = connect(&request, Handler(Arc::clone(&heard)), is_modern).await?;
-    let about = client.peer_info().ok_or("the server did not say who it is")?;
+    let received = Arc::new(ServerEvents::default());
+    let client = connect(&request, Handler(Arc::clone(&received)), is_modern).await?;
+    let about = client.peer_info().ok_or("the server did not send its name")?;
     report["version"] = json!(about.protocol_version);
     report["server"] = json!(about.server_info.as_ref().map(|it| &it.name));
-    let visit = Visit { client, heard, is_modern };
+    let visit = Visit { client, received, is_modern };
     visit.tools(report).await?;
     visit.prompts_and_resources(report).await?;
     visit.asked_back(report).await?;

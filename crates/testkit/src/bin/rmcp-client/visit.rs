@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::Failure;
-use crate::heard::{Handler, Heard, made};
+use crate::events::{Handler, ServerEvents, made};
 
-/// How many messages `log_all_levels` has from `error` on.
+/// Number of messages of `log_all_levels` from `error` on.
 const SERIOUS: usize = 4;
 const STEPS: usize = 3;
 
 /// A client at the gateway.
 pub(crate) struct Visit {
     pub(crate) client: RunningService<RoleClient, Handler>,
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) received: Arc<ServerEvents>,
     pub(crate) is_modern: bool,
 }
 
@@ -68,12 +68,12 @@ impl Visit {
         }
         let mut logs = Vec::new();
         for tool in ["old_log", "new_log"] {
-            self.heard.lock().logs.clear();
+            self.received.lock().logs.clear();
             self.call(tool, json!({})).await?;
-            let heard = |state: &crate::heard::State| {
+            let received = |state: &crate::events::State| {
                 (state.logs.len() >= SERIOUS).then(|| state.logs.clone())
             };
-            logs.push(by_severity(self.heard.until(heard).await));
+            logs.push(by_severity(self.received.until(received).await));
         }
         report["logs"] = json!(logs);
         for question in ["sample", "elicit", "roots"] {
@@ -102,7 +102,8 @@ impl Visit {
         let local = self.until_listed(Self::tool_names, "late_greet").await?;
         report["changed"] = json!([tool, prompt, local]);
         self.call("old_update_resource", json!({"uri": "old://note"})).await?;
-        report["updated"] = json!(self.heard.until(|state| state.updated.first().cloned()).await);
+        report["updated"] =
+            json!(self.received.until(|state| state.updated.first().cloned()).await);
         drop(following);
         report["crash"] = self.call("crash", json!({})).await?["isError"].clone();
         report["after"] = self.echo(2).await?;
@@ -124,10 +125,10 @@ impl Visit {
     }
 
     async fn progress(&self, tool: &str) -> Result<Vec<Value>, ServiceError> {
-        self.heard.lock().steps.clear();
+        self.received.lock().steps.clear();
         self.call(tool, json!({"steps": STEPS})).await?;
         let mut steps = self
-            .heard
+            .received
             .until(|state| {
                 let steps = || state.steps.iter().map(|(_, step)| step.clone()).collect::<Vec<_>>();
                 (state.steps.len() >= STEPS).then(steps)
@@ -137,11 +138,11 @@ impl Visit {
         Ok(steps)
     }
 
-    /// Cancels a call that says it has begun: the SDK tells the server when nobody waits any more.
+    /// Cancels a call that has reported its start: the SDK notifies the server when the call's future is dropped.
     async fn cancel(&self, tool: &str) -> Result<bool, Failure> {
         let known: Vec<Value> =
-            self.heard.lock().steps.iter().map(|(token, _)| token.clone()).collect();
-        let begun = self.heard.until(|state| {
+            self.received.lock().steps.iter().map(|(token, _)| token.clone()).collect();
+        let begun = self.received.until(|state| {
             state.steps.iter().any(|(token, _)| !known.contains(token)).then_some(())
         });
         tokio::select! {
@@ -150,7 +151,7 @@ impl Visit {
         }
     }
 
-    /// Hears of changes, in whatever way the era has.
+    /// Subscribes to changes, in the way of the era.
     async fn follow(&self) -> Result<Option<AbortOnDropHandle<()>>, Failure> {
         if !self.is_modern {
             self.client.subscribe(made(json!({"uri": "old://note"}))).await?;
@@ -159,18 +160,18 @@ impl Visit {
         let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed();
         let filter = filter.resource_subscriptions(["old://note"]).build();
         let subscription = self.client.listen(filter).await?;
-        let following = follow(subscription, Arc::clone(&self.heard));
+        let following = follow(subscription, Arc::clone(&self.received));
         Ok(Some(AbortOnDropHandle::new(TaskTracker::new().spawn(following))))
     }
 }
 
-async fn follow(mut subscription: Subscription, heard: Arc<Heard>) {
+async fn follow(mut subscription: Subscription, received: Arc<ServerEvents>) {
     while let Ok(Some(notification)) = subscription.next().await {
         match notification {
             ServerNotification::ResourceUpdatedNotification(updated) => {
-                heard.note(|state| state.updated.push(updated.params.uri));
+                received.note(|state| state.updated.push(updated.params.uri));
             }
-            _ => heard.note(|state| state.changes += 1),
+            _ => received.note(|state| state.changes += 1),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What a run prints, as much of it as is kept.
+//! Captures the output of a run, up to a limit.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of each of the two outputs is kept: the beginning and the end.
+/// Number of bytes kept of each of the two outputs: the beginning and the end.
 ///
-/// More than a model is shown by default, so that the log has what was cut there.
+/// More than a model receives by default, so that the log has the part that was cut there.
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 
 const HEAD_BYTES_MAX: usize = OUTPUT_BYTES_MAX / 4 * 3;
@@ -20,10 +20,10 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    /// Reads `pipe` until it ends, so that the process never waits for someone to read it.
+    /// Reads `pipe` until it ends, so that the process never blocks on a full pipe.
     pub(super) async fn drain(&mut self, mut pipe: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; READ_BYTES];
-        // An error ends the stream as an end does: there is nothing more to keep.
+        // An error ends the stream: there is nothing more to keep.
         while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
             self.push(&buffer[..count]);
         }
@@ -35,19 +35,20 @@ impl Captured {
         let (head, tail) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(tail);
-        // Twice the size before the front is dropped, so that the bytes are not moved at each push.
+        // Grows to twice the size before the front is dropped, so that the bytes are not moved at
+        // each push.
         if self.tail.len() > 2 * TAIL_BYTES_MAX {
             self.tail.drain(..self.tail.len() - TAIL_BYTES_MAX);
         }
     }
 
-    /// The text; what is not UTF-8 shows as `U+FFFD`, and a line of its own says how much was cut.
+    /// The text; invalid UTF-8 shows as `U+FFFD`, and a separate line states how much was cut.
     pub(super) fn text(&self) -> String {
         if self.total <= OUTPUT_BYTES_MAX {
             let whole = [self.head.as_slice(), self.tail.as_slice()].concat();
             return String::from_utf8_lossy(&whole).into_owned();
         }
-        // Whole lines: half a line may be half a secret, which nobody would know to mask.
+        // Whole lines only: half a line may hold half a secret, which redaction would miss.
         let head_end = self.head.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let head = if head_end == 0 { self.head.as_slice() } else { &self.head[..head_end] };
         let last = &self.tail[self.tail.len().saturating_sub(TAIL_BYTES_MAX)..];

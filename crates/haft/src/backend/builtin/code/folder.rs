@@ -1,4 +1,4 @@
-//! A folder for one run of code, gone afterwards however the run ended.
+//! A folder for one run of code, removed after the run in every case.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,17 +12,18 @@ use uuid::Uuid;
 
 use super::removal;
 
-/// How the names of these folders begin.
+/// The name prefix of these folders.
 const PREFIX: &str = "haft-code-";
-/// How old a folder is that nobody has locked.
+/// Age at which an unlocked folder counts as abandoned.
 const ABANDONED_AFTER: Duration = Duration::from_mins(1);
-/// How many new files are told.
+/// Maximum number of reported new files.
 const MADE_MAX: usize = 100;
-/// Among how many they are looked for.
+/// Maximum number of files that are searched for new ones.
 const LOOKED_AT_MAX: usize = 10_000;
-/// How long whoever gives up a run waits for its folder to go. A large one goes on going in the background.
+/// Time that a cancelled run waits for the removal of its folder. A large one is removed in the
+/// background.
 const REMOVE_WAIT_MAX: Duration = Duration::from_millis(200);
-/// A process that is being killed may still write for a moment.
+/// A process that is being killed may still write, so the removal is retried.
 const REMOVE_TRIES_MAX: u32 = 20;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -31,7 +32,7 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct WorkFolder {
     path: PathBuf,
     is_removed: bool,
-    /// Locked for as long as this process lives and needs it.
+    /// Locked while this process lives and uses the folder.
     lock: File,
 }
 
@@ -41,10 +42,10 @@ impl WorkFolder {
         let parent = parent.canonicalize().unwrap_or(parent);
         sweep_once(&parent);
         let path = parent.join(format!("{PREFIX}{}", Uuid::now_v7().simple()));
-        // Fails where the name is taken, also by a link, so nobody can have prepared it.
+        // Fails if the name is taken, also by a link, so another user cannot have prepared it.
         DirBuilder::new().mode(0o700).create(&path)?;
         let folder = Self { lock: File::open(&path)?, path, is_removed: false };
-        // Where a file system has no locks, nobody else takes one there either.
+        // On a file system without locks, other processes take none either.
         let _ = folder.lock.try_lock();
         Ok(folder)
     }
@@ -53,7 +54,7 @@ impl WorkFolder {
         &self.path
     }
 
-    /// Writes a new file, with the folders around it.
+    /// Writes a new file and its parent folders.
     pub(super) fn write(&self, name: &Path, text: &str) -> io::Result<()> {
         let path = self.path.join(name);
         if let Some(parent) = path.parent() {
@@ -62,7 +63,7 @@ impl WorkFolder {
         OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
     }
 
-    /// The files in the folder, by relative name, but those that are known and Python's own.
+    /// The files in the folder, by relative name, except known ones and Python's own.
     pub(super) fn made_besides(&self, known: &[&Path]) -> Vec<String> {
         let (mut made, mut looks_left) = (Vec::new(), LOOKED_AT_MAX);
         let mut folders = vec![PathBuf::new()];
@@ -72,7 +73,7 @@ impl WorkFolder {
                 looks_left -= 1;
                 let name = below.join(entry.file_name());
                 match entry.file_type() {
-                    _ if is_nobodys(&entry.file_name()) || known.contains(&name.as_path()) => {}
+                    _ if is_incidental(&entry.file_name()) || known.contains(&name.as_path()) => {}
                     Ok(kind) if kind.is_dir() => folders.push(name),
                     Ok(kind) if kind.is_file() => made.push(name.to_string_lossy().into_owned()),
                     Ok(_) | Err(_) => {}
@@ -84,10 +85,10 @@ impl WorkFolder {
         made
     }
 
-    /// Removes it and waits until it is gone.
+    /// Removes it and waits for the removal.
     pub(super) async fn remove(mut self) {
         let path = self.path.clone();
-        // Here and not after the wait: from now on the other thread does it, whatever becomes of us.
+        // Set before the wait: the other thread removes the folder even if this future is dropped.
         self.is_removed = true;
         let _ = tokio::task::spawn_blocking(move || remove_all(&path)).await;
     }
@@ -111,12 +112,12 @@ impl Drop for WorkFolder {
     }
 }
 
-/// Removes, in the background and once, what processes left that were killed.
+/// Removes the folders of killed processes, once and in the background.
 fn sweep_once(parent: &Path) {
     static SWEPT: Once = Once::new();
     SWEPT.call_once(|| {
         let parent = parent.to_owned();
-        // Where no thread can be started, the next process does it.
+        // If no thread can be started, the next process removes them.
         let _ = std::thread::Builder::new().name("haft-sweep".into()).spawn(move || sweep(&parent));
     });
 }
@@ -130,13 +131,13 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// The lock of a folder that nobody has any more.
+/// The lock of an abandoned folder.
 fn abandoned(path: &Path) -> Option<File> {
     if !fs::symlink_metadata(path).ok()?.is_dir() {
         return None;
     }
     let folder = File::open(path).ok()?;
-    // One that was just made may not be locked yet.
+    // A new folder may not be locked yet.
     let age = folder.metadata().ok()?.modified().ok()?.elapsed().ok()?;
     let is_ours = removal::is_own(&folder);
     (is_ours && age > ABANDONED_AFTER && folder.try_lock().is_ok()).then_some(folder)
@@ -152,7 +153,7 @@ fn remove_all(path: &Path) {
     tracing::warn!("the folder of a `code_execution` could not be removed: `{}`", path.display());
 }
 
-/// What neither the caller nor the code made.
-fn is_nobodys(name: &OsStr) -> bool {
+/// Returns true for files that neither the caller nor the code created.
+fn is_incidental(name: &OsStr) -> bool {
     name == "__pycache__"
 }

@@ -1,4 +1,4 @@
-//! `code_execution`: Python and shell code that a model wrote, each time in a folder of its own.
+//! `code_execution`: runs Python and shell code of a model, each time in a new folder.
 
 mod capture;
 mod folder;
@@ -16,15 +16,12 @@ use self::folder::WorkFolder;
 use self::request::Request;
 use self::run::Ended;
 use super::example_lines;
-use crate::backend::process::Household;
+use crate::backend::process::ProcessScope;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
-use crate::tool_metadata::ToolAnnotations;
-
-pub use self::capture::OUTPUT_BYTES_MAX;
-pub use self::request::FILES_MAX;
+use haft_config::tool_metadata::ToolAnnotations;
 
 /// The tool's name.
 pub const NAME: &str = "code_execution";
@@ -35,53 +32,53 @@ const DESCRIPTION: &str = "Runs Python or shell code and returns what it prints:
     see: the value of the last expression is not returned. Every call starts in a new, empty working directory that is \
     removed afterwards. Not for looking things up on the web, and not for what you can answer without computing.";
 
-/// Requests that the tool is meant for.
+/// Example requests.
 pub(super) const EXAMPLES: &str = include_str!("../../../../assets/examples/code_execution.txt");
 
-/// What keeps the code from the rest of the machine.
+/// The isolation of the code from the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {
-    /// Nothing: it may do what Haft may do.
+    /// None: the code has the rights of Haft.
     Nothing,
-    /// `bwrap`, without which it does not run.
+    /// `bwrap`; the code does not run without it.
     Bubblewrap {
-        /// Whether the code may use the network.
+        /// True if the code may use the network.
         network: bool,
     },
 }
 
-/// What the tool is made of.
+/// The settings of the tool.
 #[derive(Debug, Clone)]
 pub struct CodeSettings {
     /// The interpreter, usually `python3`.
     pub python: String,
-    /// What keeps the code from the rest of the machine.
+    /// The isolation of the code.
     pub confinement: Confinement,
 }
 
 /// `code_execution`.
 pub struct CodeTool {
     settings: CodeSettings,
-    household: Household,
+    scope: ProcessScope,
 }
 
 impl CodeTool {
-    /// A tool that starts one process per call, in `household`. Nothing is started before.
-    pub fn new(settings: &CodeSettings, household: Household) -> Self {
+    /// Creates a tool that starts one process per call, in `scope`. Nothing starts before.
+    pub fn new(settings: &CodeSettings, scope: ProcessScope) -> Self {
         let CodeSettings { python, confinement } = settings;
-        let python = from_anywhere(python);
-        Self { settings: CodeSettings { python, confinement: *confinement }, household }
+        let python = absolute_program(python);
+        Self { settings: CodeSettings { python, confinement: *confinement }, scope }
     }
 
-    /// Runs the code once. Dropping the future kills it with everything it started, and then removes
-    /// its folder.
+    /// Runs the code once. Dropping the future kills all its processes, and then removes its
+    /// folder.
     async fn run(&self, arguments: &str) -> Result<ToolOutput, ToolFailure> {
         let request = Request::read(arguments)?;
         let limit = request.timeout;
         let (folder, request) = prepare(request).await?;
-        let run = run::run(&self.settings, self.household, &folder, request.language, limit).await;
+        let run = run::run(&self.settings, self.scope, &folder, request.language, limit).await;
         let made = folder.made_besides(&request.names());
-        // Before the answer, so that whoever has it finds nothing left.
+        // Before the answer, so that the caller finds no folder left.
         folder.remove().await;
         let run = run?;
         match run.ended {
@@ -102,8 +99,8 @@ async fn prepare(request: Request) -> Result<(WorkFolder, Request), ToolFailure>
     prepared.await.unwrap_or_else(|error| Err(ToolFailure::execution(error.to_string())))
 }
 
-/// The code runs in another directory, from which a relative path would lead elsewhere.
-fn from_anywhere(program: &str) -> String {
+/// Makes a relative path absolute, because the code runs in another directory.
+fn absolute_program(program: &str) -> String {
     let path = Path::new(program);
     if path.is_absolute() || path.components().count() < 2 {
         return program.to_owned();
@@ -135,7 +132,7 @@ pub(super) fn definition(confinement: Confinement) -> ToolDefinition {
     }
 }
 
-/// Code in a sandbox changes nothing that stays, and reaches others only with a network.
+/// Sandboxed code changes nothing permanent, and reaches other systems only through the network.
 fn annotations(confinement: Confinement) -> ToolAnnotations {
     let (destructive, open_world) = match confinement {
         Confinement::Nothing => (true, true),

@@ -1,4 +1,4 @@
-//! What a model hears of a run.
+//! The result of a run, for a model.
 
 use std::io;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use super::NAME;
 use super::run::Run;
 use crate::backend::process::Exit;
 use crate::content::{Content, ToolOutput};
-use crate::error::{ToolFailure, human, millis};
+use crate::error::{ToolFailure, millis};
+use haft_text::human;
 
-/// How much of the output is in the message of an error; the details have all that is kept.
+/// Maximum size of the output in an error message; the details hold all that is kept.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
 #[derive(Serialize)]
@@ -25,7 +26,7 @@ struct Answer<'a> {
     files: Vec<String>,
 }
 
-/// The answer of a run that ended well.
+/// The answer of a successful run.
 pub(super) fn answer(run: &Run, files: Vec<String>) -> Result<ToolOutput, ToolFailure> {
     let mut text = run.stdout.clone();
     if !run.stderr.trim().is_empty() {
@@ -41,7 +42,7 @@ pub(super) fn answer(run: &Run, files: Vec<String>) -> Result<ToolOutput, ToolFa
     Ok(ToolOutput { content: vec![Content::text(text)], ..output })
 }
 
-/// The code itself failed; what it printed says why.
+/// The code failed; its output holds the reason.
 pub(super) fn failed(run: &Run, exit: Exit) -> ToolFailure {
     let mut details = printed(run);
     details["exit_code"] = json!(exit.code());
@@ -85,7 +86,7 @@ fn printed(run: &Run) -> Value {
     json!({ "stdout": stdout, "stderr": stderr, "duration_ms": millis(*took) })
 }
 
-/// The message is all that some models see, so it has what was printed: errors, and what came before them.
+/// Some models see only the message, so it includes the output: the errors and what precedes them.
 fn with_output(cause: &str, run: &Run) -> String {
     let mut message = cause.to_owned();
     for (name, text) in [("stdout", run.stdout.trim()), ("stderr", run.stderr.trim())] {
@@ -97,14 +98,14 @@ fn with_output(cause: &str, run: &Run) -> String {
     message
 }
 
-/// As much of the end as a message has room for, and what to call it.
+/// The end of the output that fits a message, and its label.
 fn last_lines(text: &str) -> (&'static str, String) {
     let skipped = text.chars().count().saturating_sub(MESSAGE_CHARS_MAX);
     if skipped == 0 {
         return ("", text.to_owned());
     }
     let last: String = text.chars().skip(skipped).collect();
-    // Whole lines: half a line may be half a secret, which nobody would know to mask.
+    // Whole lines only: half a line may hold half a secret, which redaction would miss.
     let whole = last.split_once('\n').map_or(last.as_str(), |(_, whole)| whole);
     ("the last lines of ", whole.to_owned())
 }

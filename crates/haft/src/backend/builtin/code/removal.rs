@@ -1,7 +1,7 @@
-//! Removes a folder with everything in it, however deep that is and whatever permissions it has: code may have made it so
-//! on purpose, and may still be changing it. Every folder inside is moved up to the top before it is emptied, so nothing is
-//! open for each level and nothing calls itself. Everything is reached through folders that are open and are none of
-//! somebody's links, so nothing outside is touched.
+//! Removes a folder with all its content, regardless of depth and permissions: the code may have
+//! created these on purpose, and may still be changing them. Every inner folder is moved to the top
+//! before it is emptied, so there is no recursion and no descriptor per level. All access goes
+//! through open folders that are not links, so nothing outside is touched.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
@@ -14,16 +14,17 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use uuid::Uuid;
 
-/// How often the top is looked through. Each time what was moved up is emptied, so only who keeps making folders needs more.
-const LOOKS_MAX: u32 = 1_000_000;
+/// Maximum number of passes over the top folder. Each pass empties the folders that were moved up,
+/// so only code that keeps creating folders needs more.
+const PASSES_MAX: u32 = 1_000_000;
 
-/// Removes `top`. It is no error that it is gone already.
+/// Removes `top`. A missing folder is not an error.
 pub(super) fn remove(top: &Path) -> io::Result<()> {
     let folder = match open(CWD, top) {
         Err(Errno::NOENT) => return Ok(()),
         folder => folder?,
     };
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..PASSES_MAX {
         let mut was_empty = true;
         for name in names(&folder)? {
             was_empty = false;
@@ -39,11 +40,11 @@ pub(super) fn remove(top: &Path) -> io::Result<()> {
     Err(io::Error::other("it grows faster than it can be removed"))
 }
 
-/// Takes everything out of a folder: files are removed, folders moved to the top.
+/// Empties a folder: files are removed, folders moved to the top.
 fn empty(folder: &OwnedFd, top: &OwnedFd) -> io::Result<()> {
     for name in names(folder)? {
         if !unlinked(folder, &name)? {
-            // Whoever moves a folder writes into it: what is above it changes.
+            // Moving a folder changes its parent entry, so the folder must be writable.
             drop(open(folder, &*name)?);
             renameat(folder, &*name, top, Uuid::now_v7().simple().to_string())?;
         }
@@ -51,7 +52,7 @@ fn empty(folder: &OwnedFd, top: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what is no folder.
+/// Removes an entry that is not a folder. Returns false for a folder.
 fn unlinked(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
@@ -60,12 +61,13 @@ fn unlinked(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Opens a folder, no link to one, so that its owner may do everything in it: code may have closed it.
+/// Opens a folder, but not a link to one, and restores the owner's permissions, which the code may
+/// have removed.
 fn open(above: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let found = openat(above, name, OFlags::PATH | FOLDER, Mode::empty())?;
-    // By the number of what is open: by its name it might be something else by now.
+    // By descriptor, because the name may refer to something else by now.
     let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
-    // What cannot be opened up is found when it is opened.
+    // A folder that stays closed fails when it is opened.
     let _ = fs::set_permissions(itself, Permissions::from_mode(0o700));
     openat(&found, c".", OFlags::RDONLY | FOLDER, Mode::empty())
 }
@@ -83,7 +85,7 @@ fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
     Ok(names)
 }
 
-/// Whether a folder is this user's own.
+/// Returns true if a folder belongs to this user.
 pub(super) fn is_own(folder: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
     let uid = rustix::process::geteuid().as_raw();
@@ -96,9 +98,9 @@ mod tests {
 
     use super::*;
 
-    /// Deeper than any path can name, and closed; links lead nowhere.
+    /// Deeper than any path can name, and without permissions; links are not followed.
     #[test]
-    fn a_folder_goes_however_deep_and_closed_it_is() {
+    fn a_folder_is_removed_however_deep_and_closed_it_is() {
         let parent = tempfile::tempdir().unwrap();
         let top = parent.path().join("top");
         let outside = parent.path().join("outside");
@@ -119,7 +121,7 @@ mod tests {
         assert!(!top.exists() && outside.join("kept").exists());
         assert_eq!(outside.metadata().unwrap().permissions().mode() & 0o777, 0o755);
         remove(&top).unwrap();
-        // A link in the place of the folder itself is left alone, and so is what it leads to.
+        // A link in place of the folder is left alone, and so is its target.
         std::os::unix::fs::symlink(&outside, &top).unwrap();
         remove(&top).unwrap_err();
         assert!(outside.join("kept").exists());

@@ -1,4 +1,4 @@
-//! What a model asks to be run, and whether its files stay where they belong.
+//! Requests to run code, with files that must stay inside the folder.
 
 use haft_bounds::parse_error::describe;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::folder::WorkFolder;
 use crate::error::ToolFailure;
 
-/// How many files may be passed.
+/// Maximum number of files.
 pub const FILES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 255;
 const TIMEOUT_SECS_MAX: u32 = 24 * 60 * 60;
@@ -42,7 +42,7 @@ pub(super) struct Request {
     pub(super) timeout: Option<Duration>,
 }
 
-/// The arguments as they are written.
+/// The arguments as deserialized.
 #[derive(Deserialize)]
 struct Written {
     language: Language,
@@ -82,15 +82,15 @@ impl Request {
         Ok(())
     }
 
-    /// The files that were there before the code ran.
+    /// The files that existed before the code ran.
     pub(super) fn names(&self) -> Vec<&Path> {
         let files = self.files.iter().map(|(name, _)| name.as_path());
         std::iter::once(Path::new(self.language.file())).chain(files).collect()
     }
 }
 
-/// The name as a path that cannot leave the folder. The folder is new and everything in it is made by
-/// us, so there is no link to follow either.
+/// The name as a path that cannot leave the folder. The folder is new and Haft creates everything
+/// in it, so there are no links to follow.
 fn inside(name: &str) -> Result<PathBuf, &'static str> {
     if name.contains('\0') {
         return Err("it holds a NUL");

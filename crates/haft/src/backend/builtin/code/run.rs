@@ -1,4 +1,4 @@
-//! One run of code: a process and everything it starts, until it ends or its time is over.
+//! One run of code: a process and its descendants, until they end or time out.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,12 +14,12 @@ use super::request::Language;
 use super::sandbox::Mark;
 use super::{CodeSettings, Confinement, outcome, sandbox};
 use crate::backend::command::AFTER_EXIT_WAIT_MAX;
-use crate::backend::process::{Exit, Household, ProcessTree};
+use crate::backend::process::{Exit, ProcessScope, ProcessTree};
 use crate::backend::program;
 use crate::backend::script::PYTHON_SETTING;
 use crate::error::ToolFailure;
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) ended: Ended,
@@ -31,14 +31,14 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ended {
     By(Exit),
-    /// The limit that the caller set was reached.
+    /// The caller's time limit was reached.
     TooLate(Duration),
 }
 
-/// Runs what lies in `folder`. When it returns or its future is dropped, no process is left.
+/// Runs the code in `folder`. When it returns or its future is dropped, no process is left.
 pub(super) async fn run(
     settings: &CodeSettings,
-    household: Household,
+    scope: ProcessScope,
     folder: &WorkFolder,
     language: Language,
     limit: Option<Duration>,
@@ -55,16 +55,15 @@ pub(super) async fn run(
             sandbox::command(&argv, folder.path(), network, &mark)
         }
     };
-    // Unbuffered, so that what was printed before the code was stopped is not lost.
+    // Unbuffered, so that output from before a kill is not lost.
     command.env("PYTHONUNBUFFERED", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
-    let mut tree = ProcessTree::spawn(&mut command, household).map_err(|error| {
-        match settings.confinement {
+    let mut tree =
+        ProcessTree::spawn(&mut command, scope).map_err(|error| match settings.confinement {
             Confinement::Nothing => program::failed_to_start(program.as_ref(), setting, &error),
             Confinement::Bubblewrap { .. } => sandbox::failed_to_start(&error),
-        }
-    })?;
+        })?;
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let exchange = exchange(&mut tree, &mut stdout, &mut stderr);
     let ended = match limit {
@@ -75,7 +74,7 @@ pub(super) async fn run(
         },
     };
     let took = started.elapsed();
-    // Whatever it left running would work in a folder that is gone.
+    // Remaining processes would work in a removed folder.
     tree.kill().await;
     let ended = ended.map_err(|error| outcome::lost(&error))?;
     let mut run = Run { ended, stdout: stdout.text(), stderr: stderr.text(), took };
@@ -85,14 +84,14 @@ pub(super) async fn run(
     Ok(run)
 }
 
-/// The code has what Haft has, as every local tool does.
+/// Without a sandbox the code has the rights of Haft, like every local tool.
 fn plain(argv: &[OsString], folder: &Path) -> Command {
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]).current_dir(folder);
     command
 }
 
-/// Models write for bash, so it is taken where there is one.
+/// Models write for bash, so it is used if installed.
 fn shell() -> &'static str {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has_bash = std::env::split_paths(&path).any(|folder| folder.join("bash").is_file());
@@ -113,7 +112,7 @@ async fn exchange(
     tokio::select! {
         _ = &mut pipes => tree.wait().await,
         exit = tree.wait() => {
-            // A process it left behind may hold the pipes open for ever.
+            // A process it left behind may hold the pipes open forever.
             let _ = timeout(AFTER_EXIT_WAIT_MAX, &mut pipes).await;
             exit
         }

@@ -1,5 +1,5 @@
-//! Code inside `bwrap`: it sees the machine, writes only into its folder and its own `/tmp`, and has no
-//! network unless it may. Where the sandbox cannot be made, nothing runs.
+//! Code inside `bwrap`: it sees the machine, writes only to its folder and its own `/tmp`, and has
+//! no network unless allowed. If the sandbox cannot be created, nothing runs.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,16 +14,16 @@ use crate::backend::process::last_line;
 use crate::error::ToolFailure;
 
 const PROGRAM: &str = "bwrap";
-/// Printed inside the sandbox before the code starts, with a number nobody can guess. Without it, whatever ended was not the
-/// code, and code cannot take it back.
+/// Printed inside the sandbox before the code starts, with an unguessable number. Without it, the
+/// process that ended was not the code. The code cannot remove it.
 const MADE: &str = "haft-sandbox-";
-/// Where settings of the kernel can be written by the owner of their files, which code is that runs as root, capabilities or
-/// not. They are the machine's: no namespace has its own.
+/// Kernel settings that the owner of the files can write, even without capabilities, if the code
+/// runs as root. No namespace has its own copy.
 const KERNEL: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs"];
-/// Variables that say how to work and hold no secret. The others stay outside.
+/// Variables without secrets that the code needs. All others are removed.
 const KEPT_VARIABLES: [&str; 5] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// The line that says that a sandbox was made.
+/// The line that proves that the sandbox was created.
 pub(super) struct Mark(String);
 
 impl Mark {
@@ -31,7 +31,7 @@ impl Mark {
         Self(format!("{MADE}{}", Uuid::now_v7().simple()))
     }
 
-    /// What was printed after the mark; nothing where it is missing.
+    /// Returns the output after the mark; `None` if the mark is missing.
     pub(super) fn taken_off(&self, stderr: &str) -> Option<String> {
         let (before, after) = stderr.split_once(&format!("{}\n", self.0))?;
         // Warnings of `bwrap` itself.
@@ -58,14 +58,14 @@ pub(super) fn command(argv: &[OsString], folder: &Path, network: bool, mark: &Ma
         command.args(["--ro-bind-try", kernel, kernel]);
     }
     if Path::new("/run").is_dir() {
-        // Sockets of services, which a read-only mount does not close.
+        // Hides sockets of services, which a read-only mount does not close.
         command.args(["--tmpfs", "/run"]);
         if network {
             let resolver = "/run/systemd/resolve";
             command.args(["--ro-bind-try", resolver, resolver]);
         }
     }
-    // After `/tmp`, which it may lie in.
+    // After `/tmp`, because the folder may lie in it.
     command.arg("--bind").args([folder, folder]).arg("--chdir").arg(folder);
     command.args(["--", "/bin/sh", "-c", r#"echo "$0" >&2 && exec "$@""#, &mark.0]);
     command.args(argv);

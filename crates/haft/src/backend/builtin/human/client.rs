@@ -1,4 +1,4 @@
-//! The client that made the call, asked beside whoever attends the inbox.
+//! Asks the client that made the call, in parallel to the inbox.
 
 use haft_bounds::parse_error::describe;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::NAME;
 use super::form::Form;
-use crate::inbox::{Answer, AnswerError, Inbox, Item, NoAnswer};
-use crate::requester::{Question, Requester};
+use crate::caller_handle::{CallerHandle, Question};
+use crate::human_input::{AnswerError, HumanAnswer, HumanInbox, HumanInputError, InboxItem};
 use crate::tool::CallContext;
 
-/// How often a person is asked whose answers do not fit. A client that answers by itself would do so for ever.
+/// Maximum number of attempts with invalid answers. An automated client would otherwise retry
+/// forever.
 const ATTEMPTS_MAX: usize = 3;
-/// Who answers, where the call does not say who made it.
+/// The answerer's name if the call names no caller.
 const NAMELESS: &str = "the client of the call";
 
-/// The client behind a call.
+/// The client that made the call.
 pub(super) struct Client<'a> {
-    requester: &'a Arc<dyn Requester>,
+    caller_handle: &'a Arc<dyn CallerHandle>,
     name: &'a str,
 }
 
@@ -38,26 +39,26 @@ enum Reply {
 
 impl<'a> Client<'a> {
     pub(super) fn of(context: &'a CallContext) -> Option<Self> {
-        let requester = context.requester.0.as_ref()?;
-        Some(Self { requester, name: context.caller.as_deref().unwrap_or(NAMELESS) })
+        let caller_handle = context.caller_handle.0.as_ref()?;
+        Some(Self { caller_handle, name: context.caller.as_deref().unwrap_or(NAMELESS) })
     }
 
-    /// Whether it can show a form to its person. A client that says nothing of how it asks can.
+    /// Returns true if the client can show a form. A client without declared modes can.
     pub(super) fn shows_forms(&self) -> bool {
-        let capabilities = self.requester.capabilities();
+        let capabilities = self.caller_handle.capabilities();
         let elicitation = capabilities.get("elicitation").and_then(Value::as_object);
         elicitation.is_some_and(|modes| modes.contains_key("form") || !modes.contains_key("url"))
     }
 
-    /// Asks its person until the question is answered or refused, here or elsewhere. An answer that does not fit
-    /// is asked for again, as it is at the terminal: whoever mistyped is still there.
-    /// `closed` is cancelled when the question is closed.
+    /// Asks the client until the question is answered or refused, here or elsewhere. An invalid
+    /// answer is requested again, as at the terminal. `closed` is cancelled when the question is
+    /// closed.
     pub(super) async fn ask(
         &self,
-        inbox: &Inbox,
-        item: &Item,
+        inbox: &HumanInbox,
+        item: &InboxItem,
         closed: &CancellationToken,
-    ) -> Result<(), NoAnswer> {
+    ) -> Result<(), HumanInputError> {
         let form = Form::of(item);
         let mut problem: Option<AnswerError> = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -72,8 +73,8 @@ impl<'a> Client<'a> {
             };
             let mut unfit = AnswerError::missing();
             for answer in answers {
-                match inbox.answer(&item.id, Answer::Given(answer), self.name).await {
-                    // Somebody else was faster, which is as good.
+                match inbox.answer(&item.id, HumanAnswer::Given(answer), self.name).await {
+                    // Another client answered first, which is fine.
                     Ok(_) | Err(AnswerError::Unknown) => return Ok(()),
                     Err(invalid @ AnswerError::Invalid { .. }) => unfit = invalid,
                 }
@@ -81,7 +82,7 @@ impl<'a> Client<'a> {
             problem = Some(unfit);
         }
         let problem = problem.map(|problem| problem.to_string()).unwrap_or_default();
-        Err(NoAnswer::Client { problem })
+        Err(HumanInputError::Client { problem })
     }
 
     async fn put(
@@ -89,8 +90,8 @@ impl<'a> Client<'a> {
         form: &Form,
         problem: Option<&str>,
         closed: &CancellationToken,
-    ) -> Result<Reply, NoAnswer> {
-        let failed = |problem: String| NoAnswer::Client { problem };
+    ) -> Result<Reply, HumanInputError> {
+        let failed = |problem: String| HumanInputError::Client { problem };
         let params =
             to_raw_value(&form.params(problem)).map_err(|error| failed(error.to_string()))?;
         let question = Question {
@@ -100,7 +101,7 @@ impl<'a> Client<'a> {
             params: &params,
             withdrawn: Some(closed),
         };
-        let reply = self.requester.ask(question).await;
+        let reply = self.caller_handle.ask(question).await;
         let reply = reply.map_err(|refusal| failed(refusal.reason))?;
         serde_json::from_str(reply.get())
             .map_err(|error| failed(format!("its answer cannot be read: {}", describe(&error))))
@@ -108,18 +109,18 @@ impl<'a> Client<'a> {
 }
 
 async fn refuse(
-    inbox: &Inbox,
-    item: &Item,
+    inbox: &HumanInbox,
+    item: &InboxItem,
     reason: Option<&str>,
     by: &str,
-) -> Result<(), NoAnswer> {
+) -> Result<(), HumanInputError> {
     let reason = reason.map(ToOwned::to_owned);
     // It may be answered elsewhere by now.
-    drop(inbox.answer(&item.id, Answer::Refused { reason }, by).await);
+    drop(inbox.answer(&item.id, HumanAnswer::Refused { reason }, by).await);
     Ok(())
 }
 
-/// A sentence for a person.
+/// The error as a sentence with a capital letter.
 fn capital(problem: &AnswerError) -> String {
     let text = problem.to_string();
     let mut letters = text.chars();

@@ -1,20 +1,20 @@
-//! A question as a form that MCP clients can show, and the way back from what was filled in.
+//! Converts a question to an MCP elicitation form, and the filled form to an answer.
 //!
-//! Their forms are flat: an object whose fields are texts, numbers, truth values and choices. What does not fit
-//! into that is asked for as one field, with what the answer must look like in the question.
+//! Forms are flat objects of strings, numbers, booleans and choices. Other schemas become one
+//! field, and the question describes the expected answer.
 
 use serde_json::{Value, json};
 
-use crate::inbox::Item;
+use crate::human_input::InboxItem;
 
-/// The one field of a form that is not the asker's own.
+/// The single field of a generated form.
 const FIELD: &str = "answer";
-/// What the schema of such a form may say beside its fields.
+/// Keywords that a form schema may have besides its fields.
 const FORM_WORDS: [&str; 7] =
     ["$schema", "type", "title", "description", "properties", "required", "additionalProperties"];
-/// What kinds of fields there are.
+/// The types of form fields.
 const FIELD_TYPES: [&str; 4] = ["string", "number", "integer", "boolean"];
-/// What a field may not say: it would be more than one value of one kind.
+/// Keywords that a field may not have, because the value would not be flat.
 const NOT_FLAT: [&str; 12] = [
     "$ref",
     "allOf",
@@ -30,30 +30,30 @@ const NOT_FLAT: [&str; 12] = [
     "then",
 ];
 
-/// How a question is put to a client.
+/// A question in the form for a client.
 pub(super) struct Form {
     message: String,
     schema: Value,
     reading: Reading,
 }
 
-/// Where the answer is in what the client sends.
+/// The location of the answer in the client's response.
 enum Reading {
-    /// It is all of it.
+    /// The whole object.
     Whole,
-    /// It is the one field.
+    /// The single field.
     Field,
-    /// It is the one field: a text, or JSON where a text does not fit.
+    /// The single field: a string, or JSON if a string does not match.
     TextOrJson,
 }
 
 impl Form {
-    pub(super) fn of(item: &Item) -> Self {
+    pub(super) fn of(item: &InboxItem) -> Self {
         let message = item.question.clone();
         if !item.options.is_empty() {
             let mut options: Vec<&str> = Vec::new();
             for option in &item.options {
-                // The same choice twice is no choice, and no schema either.
+                // Duplicate choices would make the schema invalid.
                 if !options.contains(&option.as_str()) {
                     options.push(option);
                 }
@@ -81,7 +81,7 @@ impl Form {
         }
     }
 
-    /// The parameters of `elicitation/create`. `problem` is what was wrong with the last answer.
+    /// The parameters of `elicitation/create`. `problem` is the error of the last answer.
     pub(super) fn params(&self, problem: Option<&str>) -> Value {
         let message = match problem {
             Some(problem) => format!("{problem}\n\n{}", self.message),
@@ -90,7 +90,7 @@ impl Form {
         json!({ "message": message, "requestedSchema": self.schema })
     }
 
-    /// What was answered: several where it can be read in several ways, of which the first that fits is meant.
+    /// The possible readings of a response; the first valid one counts.
     pub(super) fn read(&self, content: Value) -> Vec<Value> {
         let field = |mut content: Value| content.get_mut(FIELD).map(Value::take);
         match self.reading {
@@ -105,12 +105,12 @@ impl Form {
     }
 }
 
-/// A form of one field.
+/// Creates a form with one field.
 fn one(field: &Value) -> Value {
     json!({ "type": "object", "properties": { FIELD: field }, "required": [FIELD] })
 }
 
-/// Whether clients can show a schema as the form it is.
+/// Returns true if clients can show the schema as a form.
 fn is_form(schema: &Value) -> bool {
     let Some(words) = schema.as_object() else { return false };
     let fields = schema["properties"].as_object();
@@ -120,7 +120,7 @@ fn is_form(schema: &Value) -> bool {
         && fields.is_some_and(|fields| !fields.is_empty() && fields.values().all(is_field))
 }
 
-/// Whether it is that of one field.
+/// Returns true if the schema fits one field.
 fn is_field(schema: &Value) -> bool {
     let kind = schema["type"].as_str();
     kind.is_some_and(|kind| FIELD_TYPES.contains(&kind))

@@ -1,6 +1,6 @@
-//! `request_human_input`: a question to a person, whose answer the call waits for.
+//! `request_human_input`: asks a person and waits for the answer.
 //!
-//! It is put to whoever attends the inbox, and to the client that made the call where that can show a form. The
+//! The question goes to the inbox, and to the client that made the call if it can show a form. The
 //! first answer counts.
 
 mod client;
@@ -16,29 +16,29 @@ use serde_json::{Value, json};
 use super::example_lines;
 use crate::content::{Content, ToolOutput};
 use crate::error::{ToolFailure, millis};
-use crate::inbox::{Ask, Inbox, Kind, NoAnswer};
+use crate::human_input::{HumanInbox, HumanInputError, HumanQuestion, ItemKind};
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
-use crate::tool_metadata::ToolAnnotations;
 use client::Client;
+use haft_config::tool_metadata::ToolAnnotations;
 
 /// The tool's name.
 pub const NAME: &str = "request_human_input";
 
 const DESCRIPTION: &str = "Asks a person a question and waits for the answer. Use it when a person has to \
     confirm, approve, choose or decide, or when only a person knows what is missing, such as a preference. It asks \
-    and does nothing else. Do not use it for what another tool can find out, or to report progress. Ask one clear \
+    and does nothing else. Do not use it for what another tool can find out, or to report progress. HumanQuestion one clear \
     question; give `options` when the answer is one of a few, or `schema` when it must \
     have a certain form. The person may refuse or not answer in time; then go on without the answer or say what \
     is missing.";
 
-/// Requests that the tool is meant for.
+/// Example requests.
 pub(super) const EXAMPLES: &str =
     include_str!("../../../../assets/examples/request_human_input.txt");
 
 /// Asks people through an inbox.
 pub(crate) struct HumanInput {
-    inbox: Inbox,
+    inbox: HumanInbox,
 }
 
 #[derive(Deserialize)]
@@ -51,14 +51,14 @@ struct Wish {
 }
 
 impl HumanInput {
-    pub(crate) fn new(inbox: Inbox) -> Self {
+    pub(crate) fn new(inbox: HumanInbox) -> Self {
         Self { inbox }
     }
 
     async fn ask(&self, call: &Admitted<'_>) -> Result<ToolOutput, ToolFailure> {
         let wish: Wish = serde_json::from_str(call.arguments().raw().get())
             .map_err(|error| ToolFailure::execution(describe(&error)))?;
-        let mut ask = Ask::new(Kind::Question, wish.question)
+        let mut ask = HumanQuestion::new(ItemKind::Question, wish.question)
             .options(wish.options)
             .tool(NAME)
             .context(call.context());
@@ -76,7 +76,7 @@ impl HumanInput {
                     .await
             }
             Some(_) => self.inbox.ask(ask).await.map_err(|no_answer| match no_answer {
-                NoAnswer::Unattended => NoAnswer::Formless,
+                HumanInputError::Unattended => HumanInputError::Formless,
                 other => other,
             }),
             None => self.inbox.ask(ask).await,
@@ -156,22 +156,24 @@ impl Tool for HumanInput {
     }
 }
 
-fn failure(no_answer: NoAnswer) -> ToolFailure {
+fn failure(no_answer: HumanInputError) -> ToolFailure {
     let (message, remedy) = (no_answer.to_string(), no_answer.remedy());
     match no_answer {
-        NoAnswer::Expired { after } => {
+        HumanInputError::Expired { after } => {
             let details = json!({ "timeout_ms": millis(after) });
             ToolFailure::Expired { message, remedy, details }
         }
-        NoAnswer::Refused { reason } => {
+        HumanInputError::Refused { reason } => {
             ToolFailure::Refused { message, remedy, details: json!({ "reason": reason }) }
         }
-        NoAnswer::Unattended
-        | NoAnswer::Formless
-        | NoAnswer::Client { .. }
-        | NoAnswer::Full { .. } => {
+        HumanInputError::Unattended
+        | HumanInputError::Formless
+        | HumanInputError::Client { .. }
+        | HumanInputError::Full { .. } => {
             ToolFailure::Unavailable { message, remedy, details: Value::Null }
         }
-        NoAnswer::Schema { .. } => ToolFailure::Execution { message, remedy, details: Value::Null },
+        HumanInputError::Schema { .. } => {
+            ToolFailure::Execution { message, remedy, details: Value::Null }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What was found, for a model and for a program.
+//! Search results, for models and programs.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const TITLE_CHARS_MAX: usize = 300;
 const SNIPPET_CHARS_MAX: usize = 1000;
 const URL_CHARS_MAX: usize = 2000;
 
-/// One page.
+/// One result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Found {
     title: String,
@@ -24,7 +24,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// A page of the web, its texts on one line each; nothing where the address is not one of the web.
+    /// Creates a result with each text on one line; `None` if the address is not a web address.
     pub(super) fn new(title: &str, url: &str, snippet: &str) -> Option<Self> {
         let url = Url::parse(url.trim()).ok()?;
         let is_web =

@@ -15,7 +15,8 @@ const WHEN_REFUSED: &str =
 
 #[derive(Deserialize)]
 struct Answer {
-    /// Always `search`; tells the answer from any other JSON, for one without results has no `web`.
+    /// Always `search`; distinguishes the answer from other JSON, because an answer without results
+    /// has no `web`.
     #[serde(rename = "type")]
     _kind: String,
     web: Option<Web>,
@@ -53,7 +54,7 @@ pub(super) async fn search(
     let answer: Answer = service.json(&reply)?;
     let pages = answer.web.map(|web| web.results).unwrap_or_default();
     let found = pages.iter().filter_map(|page| {
-        // Brave marks the words that were searched for.
+        // Brave highlights the search terms.
         let text = |text: &Option<String>| html::text(text.as_deref().unwrap_or_default());
         let found = Found::new(&text(&page.title), page.url.as_deref()?, &text(&page.description))?;
         Some(found.published(page.page_age.as_deref().or(page.age.as_deref())))

@@ -1,4 +1,4 @@
-//! Answers to the same question, for a while.
+//! A time-limited cache of answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::answer::Found;
 use super::question::Question;
 
-/// How many questions are remembered.
+/// Maximum number of cached questions.
 const QUESTIONS_MAX: usize = 256;
 
 pub(super) struct Cache {

@@ -1,4 +1,4 @@
-//! The HTML page of `DuckDuckGo`, which needs no key and soon has had enough.
+//! The HTML page of `DuckDuckGo`, which needs no key and limits requests early.
 
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 use url::Url;
@@ -14,9 +14,9 @@ use crate::error::ToolFailure;
 
 const WHEN_REFUSED: &str = "try again later, or configure another service: `builtin.web_search.searxng.url`, \
     `BRAVE_API_KEY` or `TAVILY_API_KEY`";
-/// Words of the page that asks whether a person is there. It comes in place of results.
+/// Markers of the CAPTCHA page, which replaces the results.
 const CHALLENGE: [&str; 3] = ["anomaly-modal", "challenge-form", "bots use DuckDuckGo too"];
-/// Words of the page that found nothing.
+/// Markers of the page without results.
 const NOTHING_FOUND: [&str; 3] = ["no-results", "result--no-result", "No results."];
 const AGENT: &str = "Mozilla/5.0 (compatible; Haft)";
 
@@ -69,7 +69,7 @@ struct Link {
     snippet: String,
 }
 
-/// Which of a link's texts is being read, and in how many elements of the same name.
+/// The text being read and the nesting depth of elements with the same name.
 struct Reading<'p> {
     part: Part,
     element: &'p str,
@@ -82,7 +82,7 @@ enum Part {
     Snippet,
 }
 
-/// Titles, addresses and snippets as the page has them, in their order.
+/// Titles, addresses and snippets of the page, in order.
 fn links(page: &str) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     let mut reading: Option<Reading<'_>> = None;
@@ -132,7 +132,7 @@ fn links(page: &str) -> Vec<Link> {
     links
 }
 
-/// Where a link leads in the end; nothing for an advertisement.
+/// The final target of a link; `None` for an advertisement.
 fn target(href: &str) -> Option<Url> {
     let base = Url::parse("https://duckduckgo.com/").ok()?;
     let url = base.join(href.trim()).ok()?;

@@ -1,4 +1,4 @@
-//! Who searches.
+//! The search engines.
 
 use super::answer::Found;
 use super::http::Http;
@@ -9,7 +9,7 @@ use crate::config::agent::{SearchService, WebSearchConfig};
 use crate::config::choices::SearchBackend;
 use crate::error::ToolFailure;
 
-/// The service that is asked, with where it is. Nothing is there only where the configuration is wrong.
+/// The configured service and its address. `None` only if the configuration is invalid.
 pub(super) enum Engine {
     Searxng(Option<SearchService>),
     Brave(Option<SearchService>),

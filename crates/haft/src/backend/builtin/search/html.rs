@@ -1,9 +1,9 @@
-//! As much of HTML as a list of results needs: tags, attributes, texts. Whatever it is given, it reads on
-//! to the end, once.
+//! A minimal HTML parser for result lists: tags, attributes, text. It reads any input once, to the
+//! end.
 
 use std::borrow::Cow;
 
-/// A piece of a page.
+/// A token of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'p> {
     Open { name: &'p str, attributes: &'p str },
@@ -11,7 +11,7 @@ pub(super) enum Token<'p> {
     Text(&'p str),
 }
 
-/// The pieces of a page, without comments and scripts.
+/// The tokens of a page, without comments and scripts.
 pub(super) struct Tokens<'p> {
     rest: &'p str,
 }
@@ -21,12 +21,12 @@ impl<'p> Tokens<'p> {
         Self { rest: page }
     }
 
-    /// Goes on behind the next `end`, or to the end of the page.
+    /// Continues after the next `end`, or at the end of the page.
     fn skip_to(&mut self, end: &str) {
         self.rest = self.rest.find(end).map_or("", |at| &self.rest[at + end.len()..]);
     }
 
-    /// The text of a script is no page.
+    /// Skips the text of a script.
     fn skip_raw(&mut self, name: &str) {
         for element in ["script", "style"] {
             if name.eq_ignore_ascii_case(element) {
@@ -78,7 +78,7 @@ fn is_tag(text: &str) -> bool {
     name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Where the `>` is that ends the tag, or the end of the page.
+/// The position of the `>` that ends the tag, or the end of the page.
 fn tag_end(text: &str) -> usize {
     let mut quote = None;
     for (at, c) in text.char_indices() {
@@ -100,7 +100,7 @@ pub(super) fn attribute(attributes: &str, wanted: &str) -> Option<String> {
         let (name, after) = rest.split_at(end);
         let after = after.trim_start();
         let Some(value) = after.strip_prefix('=').map(str::trim_start) else {
-            // Two steps at least, so that a stray character cannot stop us.
+            // Advances at least one byte, so that a stray character cannot cause an endless loop.
             rest = if name.is_empty() { after.get(1..).unwrap_or_default() } else { after };
             continue;
         };
@@ -127,10 +127,10 @@ pub(super) fn text(html: &str) -> String {
     texts.collect()
 }
 
-/// The longest reference that is looked at, such as `&thetasym;`.
+/// The longest entity reference, such as `&thetasym;`.
 const REFERENCE_BYTES_MAX: usize = 12;
 
-/// The text with its references resolved; one that is not known stays as it is.
+/// Decodes entity references; an unknown one stays unmodified.
 pub(super) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return text.into();
@@ -157,7 +157,7 @@ fn referenced(name: &str) -> Option<char> {
         };
         return char::from_u32(code.ok()?);
     }
-    // Those that search services write; everything else comes as the letter itself.
+    // The references that search services use; they write everything else as characters.
     Some(match name {
         "amp" => '&',
         "lt" => '<',

@@ -1,4 +1,4 @@
-//! One request to a search service, and what can go wrong with it.
+//! Requests to a search service and their errors.
 
 use haft_bounds::parse_error::describe;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use serde_json::json;
 use url::Url;
 
 use crate::config::agent::{SearchService, WebSearchConfig};
-use crate::error::{ToolFailure, human, innermost};
-use crate::redact::Redactor;
-use crate::text::printable;
+use crate::error::ToolFailure;
+use haft_config::redact::Redactor;
+use haft_text::{human, innermost, printable};
 
-/// How much of an answer is read.
+/// Maximum number of bytes read of an answer.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// How much of what a service says about an error is shown.
+/// Maximum number of characters shown of a service's error.
 const SHOWN_CHARS_MAX: usize = 200;
 
 pub(super) struct Http {
@@ -25,19 +25,19 @@ pub(super) struct Http {
     redactor: Redactor,
 }
 
-/// A service in messages.
+/// A service, for messages.
 #[derive(Clone, Copy)]
 pub(super) struct Service<'a> {
-    /// As people call it.
+    /// Its display name.
     pub(super) name: &'static str,
     /// Its key in `builtin.web_search`.
     pub(super) section: &'static str,
     pub(super) settings: &'a SearchService,
-    /// What to do where it refuses who asks.
+    /// The remedy if the service refuses access.
     pub(super) when_refused: &'static str,
 }
 
-/// An answer, whatever it is.
+/// A response with any status.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
@@ -66,7 +66,7 @@ impl Http {
         &self.redactor
     }
 
-    /// Sends a request and reads the answer to its end, or as far as it may go.
+    /// Sends a request and reads the response up to the limit.
     pub(super) async fn send(
         &self,
         service: Service<'_>,
@@ -96,7 +96,7 @@ impl Http {
             let remedy = "try again later, or raise `builtin.web_search.request_timeout`";
             return service.unavailable(&cause, remedy);
         }
-        // The text of an error names the address, which may hold a secret.
+        // The error text contains the address, which may hold a secret.
         let cause = innermost(&error.without_url());
         let remedy = format!(
             "check the network and `builtin.web_search.{}.url` (now {})",
@@ -107,7 +107,7 @@ impl Http {
 }
 
 impl Service<'_> {
-    /// The address of `path` below the configured one, unless it names it already.
+    /// The address of `path` below the configured one, unless that already includes it.
     pub(super) fn address(&self, path: &str) -> Url {
         let mut address = self.settings.url.value.expose().clone();
         let base = address.path().trim_end_matches('/').to_owned();
@@ -117,7 +117,7 @@ impl Service<'_> {
         address
     }
 
-    /// The key as the value of a header, after a word such as `Bearer `.
+    /// The key as a header value, after a prefix such as `Bearer `.
     pub(super) fn key(&self, word: &str) -> Result<HeaderValue, ToolFailure> {
         let Some(key) = &self.settings.api_key else {
             return Err(self.unavailable("was not asked, for it needs a key", self.when_refused));
@@ -133,13 +133,13 @@ impl Service<'_> {
         Ok(value)
     }
 
-    /// The JSON of an answer that is one.
+    /// Parses a successful response as JSON.
     pub(super) fn json<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, ToolFailure> {
         self.accepted(reply)?;
         serde_json::from_slice(&reply.body).map_err(|error| self.unreadable(&describe(&error)))
     }
 
-    /// An error unless the service says that all is well.
+    /// Fails unless the status is a success.
     pub(super) fn accepted(&self, reply: &Reply) -> Result<(), ToolFailure> {
         let status = reply.status;
         let settings = format!("builtin.web_search.{}", self.section);
@@ -169,7 +169,7 @@ impl Service<'_> {
         }
     }
 
-    /// It has had enough of us.
+    /// The rate limit is reached.
     pub(super) fn limited(&self, status: StatusCode, retry_after: Option<&str>) -> ToolFailure {
         let when = match retry_after.map(str::trim) {
             Some(seconds) if seconds.parse::<u32>().is_ok() => format!("in {seconds}s"),
@@ -184,11 +184,11 @@ impl Service<'_> {
         self.unavailable(&cause, &remedy)
     }
 
-    /// It answered, and nobody can tell what.
+    /// The response is unreadable.
     pub(super) fn unreadable(&self, cause: &str) -> ToolFailure {
         ToolFailure::Execution {
             message: format!(
-                "{} answered with something that is no list of results: {cause}",
+                "{} answered with something that is not a list of results: {cause}",
                 self.name
             ),
             remedy: Some(format!(
@@ -207,7 +207,8 @@ impl Service<'_> {
         }
     }
 
-    /// What a service says about an error, as much as fits. Its key is masked first: half a key is not known to be one.
+    /// The error text of a service, truncated. Its key is masked first, because a truncated key
+    /// would not be recognized.
     fn said(&self, reply: &Reply) -> String {
         let text = String::from_utf8_lossy(&reply.body);
         let key = self.settings.api_key.iter().map(|key| key.value.expose().to_owned());

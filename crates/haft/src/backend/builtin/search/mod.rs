@@ -1,4 +1,4 @@
-//! `web_search`: asks the search service that is configured, and never makes a result up.
+//! `web_search`: queries the configured search service, and never invents a result.
 
 mod answer;
 mod brave;
@@ -27,9 +27,7 @@ use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
 use crate::tool::{BoxFuture, Tool, ToolDefinition};
-use crate::tool_metadata::ToolAnnotations;
-
-pub use self::question::RESULTS_MAX;
+use haft_config::tool_metadata::ToolAnnotations;
 
 /// The tool's name.
 pub const NAME: &str = "web_search";
@@ -39,7 +37,7 @@ const DESCRIPTION: &str = "Searches the web and returns titles, addresses and sh
     facts that need a source. Not for general knowledge, definitions, translations or mathematics, and not for reading \
     a page whose address is known.";
 
-/// Requests that the tool is meant for.
+/// Example requests.
 pub(super) const EXAMPLES: &str = include_str!("../../../../assets/examples/web_search.txt");
 
 /// `web_search`.
@@ -47,12 +45,12 @@ pub struct SearchTool {
     engine: Engine,
     config: WebSearchConfig,
     cache: Cache,
-    /// Made when it is needed first.
+    /// Created on first use.
     http: OnceLock<Result<Http, String>>,
 }
 
 impl SearchTool {
-    /// A tool that asks whom the configuration names. Nothing is connected before the first call.
+    /// Creates a tool that queries the configured service. Nothing connects before the first call.
     pub fn new(config: &WebSearchConfig) -> Self {
         Self {
             engine: Engine::of(config),

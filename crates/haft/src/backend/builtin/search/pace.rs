@@ -1,13 +1,13 @@
-//! One request at a time, with a pause between them.
+//! Rate limit: one request at a time, with a pause in between.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Between two requests.
+/// Pause between two requests.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest a request waits for its turn.
+/// Maximum time that a request waits.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -15,12 +15,12 @@ pub(super) struct Pace {
     next: Mutex<Option<Instant>>,
 }
 
-/// Too many wait already.
+/// Too many requests wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
 impl Pace {
-    /// Waits for a turn. One that is given up while it waits is not used by anybody else.
+    /// Waits for a turn. A cancelled wait leaves its turn unused.
     pub(super) async fn turn(&self) -> Result<(), TooMany> {
         let turn = self.take()?;
         sleep_until(turn).await;
@@ -51,7 +51,7 @@ mod tests {
             pace.turn().await.unwrap();
             assert_eq!(start.elapsed().as_secs(), second);
         }
-        // Five wait their turn; the sixth is told to come back.
+        // Five wait; the sixth is rejected.
         for _ in 0..5 {
             pace.take().unwrap();
         }

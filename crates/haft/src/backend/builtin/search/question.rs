@@ -1,4 +1,4 @@
-//! What is searched for.
+//! Search queries.
 
 use haft_bounds::parse_error::describe;
 use serde::Deserialize;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::error::ToolFailure;
 
-/// How many results may be asked for.
+/// Maximum number of results.
 pub const RESULTS_MAX: usize = 20;
 const RESULTS_DEFAULT: usize = 5;
-/// What Brave takes; nobody needs more.
+/// Brave's limit.
 const QUERY_CHARS_MAX: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct Question {
     pub(super) time_range: Option<TimeRange>,
 }
 
-/// How old a page may be.
+/// The maximum age of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TimeRange {
@@ -31,7 +31,7 @@ pub(super) enum TimeRange {
 }
 
 impl TimeRange {
-    /// As `SearXNG` and Tavily write it.
+    /// The value for `SearXNG` and Tavily.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -41,7 +41,7 @@ impl TimeRange {
         }
     }
 
-    /// The letter of Brave and `DuckDuckGo`.
+    /// The value for Brave and `DuckDuckGo`.
     pub(super) fn letter(self) -> &'static str {
         &self.word()[..1]
     }
@@ -59,7 +59,7 @@ impl Question {
         question.query = question.query.split_whitespace().collect::<Vec<_>>().join(" ");
         if question.query.is_empty() {
             return Err(ToolFailure::Execution {
-                message: "`query` says nothing to search for".into(),
+                message: "`query` is empty".into(),
                 remedy: Some("write the words to search for".into()),
                 details: Value::Null,
             });

@@ -1,4 +1,4 @@
-//! `SearXNG`: an instance of one's own, asked for JSON.
+//! `SearXNG`: a self-hosted instance, queried for JSON.
 
 use reqwest::header::{ACCEPT, AUTHORIZATION};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ const WHEN_REFUSED: &str = "let the instance answer in JSON: add `json` to `sear
 #[derive(Deserialize)]
 struct Answer {
     results: Vec<Page>,
-    /// Pairs of an engine and why it gave nothing.
+    /// Pairs of an engine and its error.
     #[serde(default)]
     unresponsive_engines: Vec<Value>,
 }
@@ -48,7 +48,7 @@ pub(super) async fn search(
     }
     let reply = http.send(service, request).await?;
     let Answer { results, unresponsive_engines } = service.json(&reply)?;
-    // Nobody looked, which is not the same as nothing being there.
+    // No engine answered, which is not the same as no results.
     if results.is_empty() && !unresponsive_engines.is_empty() {
         let engines: Vec<String> = unresponsive_engines.iter().map(described).collect();
         let cause = format!("has no results, for its engines failed: {}", engines.join(", "));
@@ -66,5 +66,5 @@ fn described(engine: &Value) -> String {
     let words =
         |values: &Vec<Value>| values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     let text = engine.as_array().map_or_else(|| engine.to_string(), words);
-    crate::text::printable(&text).chars().take(80).collect()
+    haft_text::printable(&text).chars().take(80).collect()
 }

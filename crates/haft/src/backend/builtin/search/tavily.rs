@@ -46,7 +46,7 @@ pub(super) async fn search(
     let request = http.client.post(service.address("/search")).header(AUTHORIZATION, key);
     let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
     let reply = http.send(service, request).await?;
-    // The plan's searches are used up, or the limit of paying as you go.
+    // The plan's quota or the pay-as-you-go limit is exhausted.
     if matches!(reply.status.as_u16(), 432 | 433) {
         return Err(service.limited(reply.status, None));
     }

@@ -34,7 +34,7 @@ async fn everything_a_call_started_ends_with_it() {
     for pid in &left[1..] {
         assert!(!runs(*pid), "{pid} of {left:?} survived its call");
     }
-    // The script may count on what was ended, so it is loaded again.
+    // The script may depend on the ended process, so it is loaded again.
     assert_ne!(pids(&bench, r#"{"leave":false}"#).await, first);
     until("the old worker is gone", || !runs(first[0])).await;
 }
@@ -72,18 +72,18 @@ def run(args):
     }
 }
 
-/// With `background: allow`, processes outlive the call and the worker, and end with the household.
+/// With `background: allow`, processes outlive the call and the worker, and end with the scope.
 #[tokio::test]
-async fn background_processes_may_continue_until_their_household_ends() {
+async fn background_processes_may_continue_until_their_scope_ends() {
     let bench = Bench::with(LEAVING, |settings| settings.background = Background::Allow);
     let left = pids(&bench, r#"{"leave":true}"#).await;
     assert_eq!(pids(&bench, r#"{"leave":false}"#).await, left[..1], "the worker stays");
     assert!(left.iter().all(|pid| runs(*pid)), "{left:?}");
     bench.tool.stop().await;
     until("the worker is gone", || !runs(left[0])).await;
-    // The orphan without a mark is out of reach by now; the two others carry it.
+    // The orphan without a marker is out of reach by now; the two others carry it.
     assert!(left[1..].iter().all(|pid| runs(*pid)), "{left:?}");
-    assert_eq!(kill_all_remaining(bench.warm.household()).await, Left::Nothing);
+    assert_eq!(kill_all_remaining(bench.warm.scope()).await, Left::Nothing);
     until("the others are gone", || !runs(left[1]) && !runs(left[2])).await;
     let orphan = rustix::process::Pid::from_raw(left[3]).unwrap();
     let _ = rustix::process::kill_process(orphan, rustix::process::Signal::KILL);

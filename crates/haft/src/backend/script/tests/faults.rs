@@ -68,7 +68,7 @@ async fn a_missing_entrypoint_is_named() {
     assert_eq!(remedy, "define it, as in `def run(args)`, or correct `entrypoint`");
 }
 
-/// An entrypoint is a function that the script defines: what it imports is no tool of its author's.
+/// An entrypoint is a function that the script defines: imported functions are not tools.
 #[tokio::test]
 async fn an_imported_entrypoint_is_refused() {
     for script in [
@@ -104,7 +104,7 @@ async fn an_imported_entrypoint_is_refused() {
 
 /// Proves the exception row of the faults: type, message, and the frames of the tool only.
 #[tokio::test]
-async fn an_exception_is_told_with_the_frames_of_the_tool() {
+async fn an_exception_is_reported_with_the_frames_of_the_tool() {
     for run in ["def run(args)", "async def run(args)"] {
         let bench = Bench::new(&format!(
             "class Bad(Exception): pass\n\
@@ -134,14 +134,14 @@ async fn what_json_cannot_hold_is_named() {
     ] {
         let bench = Bench::new(&format!("def run(args): return {value}"));
         let (message, _, _) = bench.failure("{}").await;
-        assert!(message.starts_with(&format!("`tool` returned a `{kind}` that is no JSON: ")));
+        assert!(message.starts_with(&format!("`tool` returned a `{kind}` that is not JSON: ")));
         assert!(message.contains(problem), "{message}");
     }
 }
 
 /// Proves the exit-code row of the faults.
 #[tokio::test]
-async fn a_script_that_ends_its_process_is_told_with_code_and_stderr() {
+async fn a_script_that_ends_its_process_is_reported_with_code_and_stderr() {
     for (script, message, code, signal) in [
         ("import sys\ndef run(args): sys.exit(3)", "exit code 3 before it answered", Some(3), None),
         (
@@ -242,7 +242,7 @@ fn python_in(directory: &std::path::Path) -> String {
     python.to_str().unwrap().to_owned()
 }
 
-/// The directory Haft was started in is not the tool author's: its files are never imported.
+/// The directory Haft was started in does not belong to the tool: its files are never imported.
 #[tokio::test]
 async fn modules_in_the_current_directory_are_not_imported() {
     let elsewhere = tempfile::tempdir().unwrap();
@@ -258,9 +258,10 @@ async fn modules_in_the_current_directory_are_not_imported() {
     assert_eq!(bench.data("{}").await, format!("[1,\"{}\"]", cwd.display()));
 }
 
-/// Neither a Python that is none nor a script that ends while it is loaded is told to return a value.
+/// The remedy does not mention return values if Python fails to start or the script ends while
+/// loading.
 #[tokio::test]
-async fn a_python_that_ends_before_the_tool_is_ready_is_told() {
+async fn a_python_that_ends_before_the_tool_is_ready_is_reported() {
     let elsewhere = tempfile::tempdir().unwrap();
     let broken = python_in(elsewhere.path());
     fs::write(&broken, "#!/bin/sh\necho no home >&2\nexit 1\n").unwrap();

@@ -1,4 +1,4 @@
-//! How long a worker lives, and that nothing outlives it.
+//! The lifetime of a worker: nothing outlives it.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use crate::backend::testing::{alive, line_in, runs, until, until_gone};
 
 const WHO: &str = "import os\ndef run(args):\n    return os.environ['HAFT_TREE']";
 
-/// Ignores SIGTERM, leaves a grandchild in its group, one in a session of its own and one orphaned
-/// there, all with its pipes open, and says who it is before it hangs.
+/// Ignores SIGTERM, leaves a grandchild in its group, one in its own session and one orphaned
+/// there, all with open pipes, and prints its identity before it hangs.
 const STUBBORN: &str = r#"
 import os, signal, subprocess, time
 def run(args):
@@ -27,7 +27,7 @@ def run(args):
         time.sleep(1000)
 "#;
 
-/// Proves S2-EC-01 and S2-Q-06: a call that is given up leaves no process, and the next one works.
+/// Proves S2-EC-01 and S2-Q-06: a cancelled call leaves no process, and the next one works.
 #[tokio::test]
 async fn a_dropped_call_leaves_no_process() {
     let bench = Bench::new(STUBBORN);
@@ -148,14 +148,14 @@ async fn the_first_call_takes_the_process_that_was_prepared() {
     assert_eq!(bench.data("{}").await, prepared.to_string());
     assert_eq!(bench.data("{}").await, prepared.to_string());
     assert_eq!(bench.warm.spare_id(), None);
-    // One that died while it waited is no loss.
+    // A spare that died while it waited is replaced.
     bench.warm.prepare("false");
     let other = Bench::on(&bench.warm, "def run(args):\n    return 1\n", |settings| {
         settings.python = "python3".into();
     });
     assert_eq!(other.data("{}").await, "1");
     bench.warm.stop().await;
-    // One that is started while everything stops is not kept: nobody would end it.
+    // A spare that starts during the stop is not kept, because it would never end.
     bench.warm.prepare("python3");
     assert_eq!(bench.warm.spare_id(), None);
 }

@@ -1,8 +1,8 @@
-//! Scripts that do strange things to the process they run in, and still deserve their answer.
+//! Scripts that misuse their own process must still get their answer.
 
 use super::*;
 
-/// What a tool did to its own stdout is no reason to lose what it returned.
+/// A tool that closes its own stdout must not lose its return value.
 #[tokio::test]
 async fn a_tool_may_lose_its_stdout() {
     for misuse in ["sys.stdout = None", "sys.stdout.close()", "sys.stdout = object()"] {
@@ -21,13 +21,13 @@ async fn an_exception_without_a_module_is_told() {
 
 /// An exception that cannot even be shown.
 #[tokio::test]
-async fn an_exception_that_breaks_its_own_traceback_is_told() {
+async fn an_exception_that_breaks_its_own_traceback_is_reported() {
     let bench = Bench::new("def run(args): raise SyntaxError('odd', ('f.py', 1, 1, 5))");
     let (message, _, _) = bench.failure("{}").await;
     assert_eq!(message, "`tool` raised `SyntaxError`: odd");
 }
 
-/// The numbers of the pipes are free in a forked copy. Files that got them must stay as they are.
+/// The numbers of the pipes are free in a forked copy. Files that reuse them must stay intact.
 #[tokio::test]
 async fn a_forked_copy_ends_where_it_returns() {
     let bench = Bench::new(

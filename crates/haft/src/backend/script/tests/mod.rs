@@ -73,7 +73,7 @@ impl Bench {
         self.tool.run(&arguments, &context).await
     }
 
-    /// The JSON of a successful answer, exactly as it came.
+    /// The unmodified JSON of a successful answer.
     async fn data(&self, arguments: &str) -> String {
         self.call(arguments).await.unwrap().data.unwrap().get().to_owned()
     }

@@ -1,8 +1,8 @@
-//! A changed file counts from the next call on.
+//! A changed file takes effect at the next call.
 
 use super::*;
 
-/// Proves S2-Q-10 for the script itself: even an edit of the same size within the same moment.
+/// Proves S2-Q-10 for the script itself: even an edit of the same size within the same clock tick.
 #[tokio::test]
 async fn an_edit_of_the_script_counts_from_the_next_call() {
     let bench = Bench::new("def run(args): return 0");

@@ -1,4 +1,4 @@
-//! What a script may look like.
+//! The supported forms of a script.
 
 use super::*;
 
@@ -14,7 +14,7 @@ async fn plain_and_async_functions_run() {
     assert_eq!(waiting.data(r#"{"b": 2}"#).await, r#"{"b":2}"#);
 }
 
-/// Proves S2-FR-002: the loop of an async tool lives on from call to call.
+/// Proves S2-FR-002: the loop of an async tool persists between calls.
 #[tokio::test]
 async fn async_calls_share_one_loop() {
     let bench = Bench::new(
@@ -46,7 +46,7 @@ async fn another_entrypoint_and_a_helper_beside_the_script() {
     assert!(!bench.tools.path().join("sub/__pycache__").exists(), "no litter");
 }
 
-/// Whatever a decorator, of the script or imported, makes of a function of the script is an entrypoint.
+/// Any result of a decorator on a function of the script is an entrypoint.
 #[tokio::test]
 async fn every_way_to_define_a_function_is_an_entrypoint() {
     for script in [
@@ -100,7 +100,7 @@ async fn a_function_gets_as_much_as_it_asks_for() {
     }
 }
 
-/// Keys, large numbers and every letter arrive as they were sent, in both directions.
+/// Keys, large numbers and every character arrive unmodified, in both directions.
 #[tokio::test]
 async fn arguments_and_answers_keep_their_form() {
     let bench = Bench::new("def run(args):\n    return args");

@@ -9,7 +9,7 @@ use crate::channel::lock;
 use crate::modern;
 use crate::server::Server;
 
-/// Checks that headers and body say the same.
+/// Checks that headers and body agree.
 pub fn check(server: &Server, headers: &HeaderMap, message: &Value) -> Result<(), String> {
     let params = &message["params"];
     let Some(method) = message["method"].as_str() else { return Ok(()) };
@@ -75,5 +75,5 @@ fn same(headers: &HeaderMap, name: &str, wanted: &str) -> Result<(), String> {
     if value == wanted {
         return Ok(());
     }
-    Err(format!("`{name}` is `{value}`, the body says `{wanted}`"))
+    Err(format!("`{name}` is `{value}`, the body has `{wanted}`"))
 }

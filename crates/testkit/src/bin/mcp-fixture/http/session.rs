@@ -22,7 +22,7 @@ pub struct Session {
     pub id: String,
     /// Its client.
     pub peer: Arc<Peer>,
-    /// What waits for the GET stream; held by the stream that is open.
+    /// Frames that wait for the GET stream; held by the stream that is open.
     pub general: Arc<tokio::sync::Mutex<Frames>>,
     interrupted: Mutex<HashMap<String, Frames>>,
 }

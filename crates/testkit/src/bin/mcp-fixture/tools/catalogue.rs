@@ -1,4 +1,4 @@
-//! What `tools/list` shows of the built-in tools.
+//! The built-in tools as `tools/list` shows them.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use crate::lists::{ToolEntry, object};
 /// Names and one line each. Arguments and schemas of output are added below.
 const TOOLS: [(&str, &str); 50] = [
     ("echo", "Returns its arguments."),
-    ("text", "Returns a text."),
+    ("text", "Returns text."),
     ("every_content", "Returns content of every kind."),
-    ("unknown_content", "Returns content of a kind nobody knows."),
+    ("unknown_content", "Returns content of an unknown kind."),
     ("empty", "Returns no content."),
     ("fail", "Fails as a tool."),
     ("rpc_error", "Fails as a request."),
@@ -21,16 +21,16 @@ const TOOLS: [(&str, &str); 50] = [
     ("bad_structured", "Returns structured content that breaks its schema."),
     ("bad_structured_error", "The same, as an error."),
     ("progress", "Reports progress, then answers."),
-    ("drip", "Reports progress, or says something else, for ever."),
+    ("drip", "Reports progress, or sends other notifications, for ever."),
     ("trickle", "Sends its answer byte by byte, for ever."),
     ("crash", "Ends the server in the middle of the call."),
     ("hang", "Never answers."),
-    ("wrong_id", "Answers a request nobody made."),
+    ("wrong_id", "Answers an unknown request id."),
     ("text_id", "Answers with the id as a string."),
     ("plain_text", "Answers with a line that is not a message."),
     ("wide", "Answers in UTF-16."),
     ("duplicate", "Answers twice."),
-    ("stray", "Answers a request nobody made, then the one that was."),
+    ("stray", "Answers an unknown request id, then the actual request."),
     ("late", "Speaks of its call while `overtake` runs, after it has ended."),
     ("overtake", "Answers when `late` has spoken."),
     ("bad_utf8", "Answers with invalid UTF-8."),
@@ -49,8 +49,8 @@ const TOOLS: [(&str, &str); 50] = [
     ("add_tool", "Adds a tool."),
     ("remove_tool", "Removes a tool."),
     ("add_prompt", "Adds a prompt."),
-    ("storm", "Says many times that the tools changed."),
-    ("update_resource", "Says that a resource changed."),
+    ("storm", "Notifies many times that the tools changed."),
+    ("update_resource", "Notifies that a resource changed."),
     ("grandchild", "Starts a process that leaves the group."),
     ("annotated", "Has annotations and a title; returns its arguments."),
     ("no_schema", "Has no input schema; returns its arguments."),

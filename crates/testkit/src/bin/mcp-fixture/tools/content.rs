@@ -6,7 +6,7 @@ use crate::call::{Call, Outcome};
 
 /// A transparent pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
-/// An empty sound.
+/// An empty audio file.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 
 /// A result with the same value as structured content and as text.
@@ -40,7 +40,7 @@ pub fn every() -> Outcome {
     ] }))
 }
 
-/// A kind of content nobody knows, between two texts.
+/// An unknown kind of content between two text blocks.
 pub fn unknown() -> Outcome {
     Outcome::Result(json!({ "content": [
         { "type": "text", "text": "before" },
@@ -69,7 +69,7 @@ pub fn bad_structured(is_error: bool) -> Outcome {
     Outcome::Result(result)
 }
 
-/// Numbers beyond 64 bits, an order of keys, and fields nobody knows.
+/// Numbers beyond 64 bits, an order of keys, and unknown fields.
 pub fn big_numbers() -> Outcome {
     let structured = r#"{"b":12345678901234567890123,"a":0.1000000000000000055511151231257827}"#;
     Outcome::ResultText(format!(

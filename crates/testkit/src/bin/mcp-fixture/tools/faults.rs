@@ -13,12 +13,12 @@ use crate::call::{Call, Outcome};
 const STRANGE_ID: u64 = 424_242;
 /// The longest line of a flood.
 const LINE_BYTES: usize = 1024;
-/// How much of a flood is on its way at most.
+/// Largest part of a flood that is in flight.
 const CHUNK_BYTES: usize = 64 * LINE_BYTES;
 
-/// Answers a request nobody made, and never the one that was.
+/// Answers an unknown request id, and never the actual request.
 pub fn wrong_id(call: &Call) -> Outcome {
-    answer_nobody(call);
+    answer_unknown_request(call);
     Outcome::Silence
 }
 
@@ -43,9 +43,9 @@ pub fn wide(call: &Call) -> Outcome {
     Outcome::Silence
 }
 
-/// Answers a request nobody made, then the one that was.
+/// Answers an unknown request id, then the actual request.
 pub fn stray(call: &Call) -> Outcome {
-    answer_nobody(call);
+    answer_unknown_request(call);
     Outcome::text("for you")
 }
 
@@ -80,9 +80,9 @@ pub async fn overtake(call: &Call) -> Outcome {
     Outcome::text("overtaken")
 }
 
-fn answer_nobody(call: &Call) {
+fn answer_unknown_request(call: &Call) {
     call.out.message(json!({ "jsonrpc": "2.0", "id": STRANGE_ID,
-        "result": { "content": [{ "type": "text", "text": "for nobody" }] } }));
+        "result": { "content": [{ "type": "text", "text": "for no request" }] } }));
 }
 
 /// Sends an answer byte by byte that never ends.
@@ -102,7 +102,7 @@ pub fn duplicate(call: &Call) -> Outcome {
     Outcome::Said
 }
 
-/// Answers with a byte that is no UTF-8.
+/// Answers with a byte that is not UTF-8.
 pub fn bad_utf8(call: &Call) -> Outcome {
     let head = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[{{"type":"text","text":""#,
@@ -145,7 +145,7 @@ fn items(call: &Call, item: &str) -> String {
     vec![item; count.max(1)].join(",")
 }
 
-/// Sends one long line that is no message, then the answer.
+/// Sends one long line that is not a message, then the answer.
 pub async fn long_line(call: &Call) -> Outcome {
     let bytes = size(call, "bytes", 17 * 1024 * 1024);
     let mut left = bytes;
@@ -191,8 +191,8 @@ pub fn stderr_flood(call: &Call) -> Outcome {
     Outcome::text(format!("after {bytes} bytes on standard error"))
 }
 
-/// Returns content that is a list of tiny items, such as `{}` or `0`. A text, because a value of millions of
-/// items would exhaust the fixture first.
+/// Returns content that is a list of tiny items, such as `{}` or `0`. Built as a string, because a value of millions
+/// of items would exhaust the fixture first.
 pub fn tiny_items(call: &Call) -> Outcome {
     let item = text(call, "item", "{}");
     let count = size(call, "bytes", 8 * 1024 * 1024 - 1024) / (item.len() + 1);

@@ -16,7 +16,7 @@ use crate::channel::{Frame, lock};
 use crate::lists::ToolEntry;
 use crate::tasks;
 
-/// How long the process that `grandchild` starts lives if nobody ends it.
+/// Lifetime of the process that `grandchild` starts if it is not killed earlier.
 const GRANDCHILD_SECS: &str = "300";
 
 /// Calls a tool of the list.
@@ -118,7 +118,7 @@ fn grandchild() -> Outcome {
     }
 }
 
-/// A text of the arguments.
+/// A string argument.
 fn text<'a>(call: &'a Call, name: &str, default: &'a str) -> &'a str {
     call.argument(name).as_str().unwrap_or(default)
 }

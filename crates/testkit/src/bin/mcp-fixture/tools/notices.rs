@@ -16,7 +16,7 @@ use crate::server::notification;
 /// The levels of log messages, lowest first.
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-/// How many notifications of a flood are on their way at most.
+/// Largest number of notifications of a flood that are in flight.
 const BURST: u64 = 256;
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
@@ -57,15 +57,15 @@ pub async fn progress(call: &Call) -> Outcome {
     Outcome::text(format!("{steps} steps"))
 }
 
-/// Reports progress for ever, or says something else where nobody asked for progress.
+/// Reports progress for ever, or sends other notifications if the caller wants no progress.
 pub async fn drip(call: &Call) -> Outcome {
     for step in 1.. {
-        let is_heard = if call.params["_meta"]["progressToken"].is_null() {
+        let is_open = if call.params["_meta"]["progressToken"].is_null() {
             call.notify("notifications/fixture/noise", json!({ "n": step }))
         } else {
             report(call, step, None)
         };
-        if !is_heard {
+        if !is_open {
             break;
         }
         tokio::time::sleep(Duration::from_millis(call.number("every_ms", 100))).await;
@@ -86,7 +86,7 @@ fn report(call: &Call, progress: u64, total: Option<u64>) -> bool {
     call.notify("notifications/progress", params)
 }
 
-/// Sends many notifications nobody knows.
+/// Sends many unknown notifications.
 pub async fn flood(call: &Call) -> Outcome {
     let count = call.number("count", 1000);
     for n in 0..count {
@@ -114,7 +114,7 @@ pub fn add_tool(call: &Call) -> Outcome {
     Outcome::text(format!("added {name}"))
 }
 
-/// Removes a tool and says so.
+/// Removes a tool and notifies the clients.
 pub fn remove_tool(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
     lock(&call.server.tools).retain(|tool| tool.shown.get("name") != Some(&json!(name)));
@@ -122,7 +122,7 @@ pub fn remove_tool(call: &Call) -> Outcome {
     Outcome::text(format!("removed {name}"))
 }
 
-/// Adds a prompt and says so.
+/// Adds a prompt and notifies the clients.
 pub fn add_prompt(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
     lock(&call.server.prompts).push(object(json!({ "name": name })));
@@ -130,7 +130,7 @@ pub fn add_prompt(call: &Call) -> Outcome {
     Outcome::text(format!("added {name}"))
 }
 
-/// Says many times that the tools changed.
+/// Notifies many times that the tools changed.
 pub fn storm(call: &Call) -> Outcome {
     let count = call.number("count", 200);
     for _ in 0..count {
@@ -139,7 +139,7 @@ pub fn storm(call: &Call) -> Outcome {
     Outcome::text(format!("{count} notices"))
 }
 
-/// Says that a resource changed.
+/// Notifies that a resource changed.
 pub fn update_resource(call: &Call) -> Outcome {
     let uri: Value = json!(text(call, "uri", "test://static-text"));
     call.server.announce("notifications/resources/updated", &json!({ "uri": uri }));

@@ -10,9 +10,9 @@ pub const TEXT: u8 = 1;
 pub const BINARY: u8 = 2;
 /// The end.
 pub const CLOSE: u8 = 8;
-/// A sign of life asked for.
+/// Opcode of a ping.
 pub const PING: u8 = 9;
-/// A sign of life given.
+/// Opcode of a pong.
 pub const PONG: u8 = 10;
 /// The payload of a close frame: 1001.
 pub const GOING_AWAY: [u8; 2] = 1001_u16.to_be_bytes();

@@ -36,7 +36,7 @@ pub async fn serve(server: &Arc<Server>, port: u16) -> std::io::Result<()> {
     }
 }
 
-/// What the writer puts on the socket.
+/// A frame that the writer puts on the socket.
 #[derive(Debug)]
 enum Reply {
     Frame(Frame),

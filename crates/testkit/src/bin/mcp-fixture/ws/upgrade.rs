@@ -12,7 +12,7 @@ use crate::gate::Gate;
 use crate::scenario::Action;
 use crate::server::Server;
 
-/// What RFC 6455 adds to the client's key.
+/// The suffix that RFC 6455 adds to the client's key.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Answers the request; whether it became a WebSocket.

@@ -1,0 +1,272 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { AxeBuilder } from "@axe-core/playwright";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launch, signIn, type Watched, watch } from "./browser";
+import { EVERYTHING, type Service, startService } from "./service";
+
+const SHOTS = process.env.HAFT_SHOTS ?? "../target/console-shots";
+
+let service: Service;
+let browser: Browser;
+let context: BrowserContext;
+let watched: Watched;
+let page: Page;
+
+const PAGES = [
+  "",
+  "tools",
+  "tools/echo",
+  "servers",
+  "servers/everything",
+  "log",
+  "inbox",
+  "chat",
+  "registry",
+  "config",
+  "access",
+  "connect",
+];
+
+beforeAll(async () => {
+  mkdirSync(SHOTS, { recursive: true });
+  service = await startService();
+  browser = await launch();
+  context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  watched = await watch(context, service.url);
+  page = watched.page;
+  page.setDefaultTimeout(15_000);
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+/** Waits until no part of the page is loading. Streams stay open, so the network is never idle. */
+const loaded = () => page.waitForFunction(() => !document.body.textContent?.includes("Loading "));
+
+const go = (path: string) => page.goto(`${service.url}/#/${path}`);
+
+describe("the console", () => {
+  it("refuses a wrong key and exchanges a right one for a cookie that scripts cannot read", async () => {
+    await page.goto(service.url);
+    await page.getByLabel("Key").fill("haft_call_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").getByText("the key is not known here").waitFor();
+    await signIn(page, service.url, service.key);
+    const cookies = await context.cookies();
+    expect(cookies).toMatchObject([{ name: "haft_session", httpOnly: true, sameSite: "Strict" }]);
+    expect(await page.evaluate(() => document.cookie)).toBe("");
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain("haft_");
+  });
+
+  it("is made for the API of this service", async () => {
+    const served = (await (await fetch(`${service.url}/api/openapi.json`)).json()) as unknown;
+    const committed = JSON.parse(readFileSync("openapi.json", "utf8")) as unknown;
+    expect(served).toEqual(committed);
+  });
+
+  it("refuses a change by cookie without the header of the console", async () => {
+    const status = await page.evaluate(async () => {
+      const response = await fetch("/api/v1/reload", { method: "POST" });
+      return response.status;
+    });
+    expect(status).toBe(403);
+  });
+
+  it("runs a tool from a form, shows the result, and finds it in the log", async () => {
+    await go("tools");
+    await page.getByRole("link", { name: "echo", exact: true }).click();
+    await page.getByLabel("message").fill("hello console");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText("Echo: hello console").waitFor();
+    await go("log");
+    await page.getByRole("link", { name: /echo/ }).first().click();
+    await page.getByText("hello console").first().waitFor();
+    await page.getByRole("link", { name: "Run again" }).click();
+    await page.waitForFunction(() => {
+      const input = document.querySelector<HTMLInputElement>("input[id$=message]");
+      return input?.value === "hello console";
+    });
+  });
+
+  it("shows progress and cancels a running call", async () => {
+    await go("tools/trigger-long-running-operation");
+    await page.getByLabel("duration").fill("30");
+    await page.getByLabel("steps").fill("60");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByRole("progressbar").waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("Cancelled").first().waitFor();
+  });
+
+  it("shows errors with their remedy", async () => {
+    await go("tools/no-such-tool");
+    await page.getByRole("alert").waitFor();
+  });
+
+  it("runs a tool that needs an approval when the person at the page gives it", async () => {
+    await go("tools/get-sum");
+    await page.locator("#root_a").fill("40");
+    await page.locator("#root_b").fill("2");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText("runs only when a person agrees").waitFor();
+    await page.getByLabel(/I approve this call/).check();
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText("is 42").waitFor();
+  });
+
+  it("ranks tools by meaning with reasons", async () => {
+    await go("tools");
+    await page.getByLabel("Describe a task to find its tool").fill("add two numbers");
+    await page.getByRole("button", { name: "Find by meaning" }).click();
+    await page.getByText("Decision:").waitFor();
+    await page.getByRole("link", { name: "get-sum" }).waitFor();
+  });
+
+  it("asks for an approval with the exact arguments in two tabs, and one answer is enough", async () => {
+    const other = await watch(context, service.url);
+    await go("inbox");
+    await other.page.goto(`${service.url}/#/inbox`);
+    const call = service.callAsClient("get-sum", { a: 20, b: 22 });
+    await page.getByText("get-sum").first().waitFor();
+    await other.page.getByText('"a": 20').waitFor();
+    await other.page.getByRole("button", { name: "allow", exact: true }).click();
+    expect(await call).toContain("is 42");
+    await page.getByText("No question is open").waitFor();
+    expect(other.problems).toEqual([]);
+    await other.page.close();
+  });
+
+  it("adds a server from a client's JSON and watches it connect", async () => {
+    await go("servers");
+    await page.getByRole("button", { name: "Add a server" }).click();
+    const editor = page.getByRole("textbox", { name: "Server entries as JSON" });
+    await editor.click();
+    await page.keyboard.press("Control+A");
+    const entry = { command: process.execPath, args: EVERYTHING };
+    await page.keyboard.insertText(JSON.stringify({ mcpServers: { second: entry } }));
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByRole("link", { name: "second" }).waitFor();
+    await go("servers/second");
+    await page.getByRole("heading", { name: "second", level: 1 }).waitFor();
+    await page.getByText("ready", { exact: true }).waitFor();
+  });
+
+  it("shows prompts and resources of a server", async () => {
+    await go("servers/everything");
+    await page.getByRole("tab", { name: "Prompts" }).click();
+    await page.getByRole("button", { name: "Get" }).first().click();
+    await page.getByText("This is a simple prompt").waitFor();
+    await page.getByRole("tab", { name: "Resources" }).click();
+    await page.getByRole("button", { name: /architecture\.md/ }).click();
+    await page.getByText("# Everything Server – Architecture").first().waitFor();
+  });
+
+  it("does not overwrite an entry that was changed elsewhere", async () => {
+    await go("servers/second");
+    await page.getByRole("tab", { name: "Edit" }).click();
+    await page.getByRole("textbox", { name: "Entry as JSON" }).waitFor();
+    const status = await page.evaluate(
+      async (entry) => {
+        const response = await fetch("/api/v1/servers/second", {
+          method: "PUT",
+          headers: { "content-type": "application/json", "x-haft-console": "1" },
+          body: JSON.stringify(entry),
+        });
+        return response.status;
+      },
+      { command: process.execPath, args: EVERYTHING, mode: "dynamic" },
+    );
+    expect(status).toBe(200);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The entry was changed elsewhere").waitFor();
+  });
+
+  it("creates a key that is shown once, and revokes it", async () => {
+    await go("access");
+    await page.getByLabel("Name").fill("robot");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("is shown once").waitFor();
+    const row = page.getByRole("row", { name: /robot/ });
+    await row.getByRole("button", { name: "Revoke" }).click();
+    await row.waitFor({ state: "detached" });
+  });
+
+  it("explains how to configure a model", async () => {
+    await go("chat");
+    await page.getByLabel("Message").fill("hello");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByText("No model can be used yet").waitFor();
+  });
+
+  it("jumps with the palette by keyboard alone", async () => {
+    await go("");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: /Tool, server/ }).fill("get-tiny");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "get-tiny-image" }).waitFor();
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByRole("img", { name: /image\/png/ }).waitFor();
+  });
+
+  it("shows a server that dies", async () => {
+    await go("servers/second");
+    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByText("disabled", { exact: true }).waitFor();
+  });
+
+  it("follows again after the service restarts", async () => {
+    await go("inbox");
+    await page.getByText("live", { exact: true }).waitFor();
+    await service.restart();
+    // The session ended with the process; the page asks for the key again.
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+    await signIn(page, service.url, service.key);
+    await go("inbox");
+    await page.getByText("live", { exact: true }).waitFor();
+  });
+
+  it("has no serious accessibility violation on any page, light and dark, and fits small screens", async () => {
+    for (const scheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme: scheme });
+      for (const path of PAGES) {
+        await go(path);
+        await page.getByRole("heading", { level: 1 }).waitFor();
+        await loaded();
+        const { violations } = await new AxeBuilder({ page }).analyze();
+        const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+        const told = serious.map(({ id, nodes }) => `${path} ${scheme} ${id}: ${nodes[0]?.html}`);
+        expect(told).toEqual([]);
+        const name = path.replaceAll("/", "-") || "overview";
+        await page.screenshot({ path: join(SHOTS, `${name}-${scheme}-1280.png`) });
+      }
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const path of PAGES) {
+      await go(path);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await loaded();
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect(overflow, path).toBeLessThanOrEqual(0);
+      await page.screenshot({ path: join(SHOTS, `${path.replaceAll("/", "-") || "overview"}-390.png`) });
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  }, 240_000);
+
+  it("signs out when the key is revoked", async () => {
+    await go("");
+    service.haft("keys", "create", "--scope", "admin", "--name", "spare");
+    service.haft("keys", "revoke", "me");
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+  });
+
+  it("ran no foreign script and talked to its own origin only", () => {
+    expect(watched.problems).toEqual([]);
+  });
+});

@@ -1,0 +1,126 @@
+// A real `haft serve` in a folder of its own, with a key and real MCP servers.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** The binary under test and the folder of installed MCP servers: `cargo xtask test` sets both. */
+const BIN = process.env.HAFT_BIN ?? "";
+const PEERS = process.env.HAFT_PEERS ?? "";
+
+export const EVERYTHING = [
+  join(PEERS, "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
+  "stdio",
+];
+
+export interface Service {
+  url: string;
+  folder: string;
+  key: string;
+  haft(...args: string[]): string;
+  /** Calls a tool as an MCP client with a call key does, and returns the answer as text. */
+  callAsClient(tool: string, args: unknown): Promise<string>;
+  stop(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+const CONFIG = (port: number) => `
+api: {listen: "127.0.0.1:${port}"}
+registry: {dir: tools}
+servers:
+  everything:
+    command: ${process.execPath}
+    args: ${JSON.stringify(EVERYTHING)}
+tools:
+  - {name: get-sum, mcp: everything, approval: ask}
+policy:
+  allowed_commands: ["${process.execPath} ..."]
+`;
+
+export async function startService(prepare?: (folder: string) => string): Promise<Service> {
+  if (!BIN) throw new Error("HAFT_BIN names no binary");
+  const folder = mkdtempSync(join(tmpdir(), "haft-console-"));
+  const tools = join(folder, "tools");
+  mkdirSync(tools);
+  writeFileSync(join(tools, "tools.json"), '{"tools": []}');
+  writeFileSync(join(tools, "mcp.json"), '{"mcp_servers": {}}');
+  const more = prepare?.(folder) ?? "";
+  const configure = (port: number) => writeFileSync(join(folder, "haft.yaml"), CONFIG(port) + more);
+  configure(0);
+  const haft = (...args: string[]) =>
+    execFileSync(BIN, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const key = haft("keys", "create", "--scope", "admin", "--name", "me").trim();
+  const clientKey = haft("keys", "create", "--scope", "call", "--name", "client").trim();
+  let running = await serve(folder);
+  const port = Number(new URL(running.url).port);
+  return {
+    url: running.url,
+    folder,
+    key,
+    haft,
+    callAsClient: (tool, args) => callAsClient(running.url, clientKey, tool, args),
+    async stop() {
+      await end(running.child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+    async restart() {
+      await end(running.child);
+      configure(port);
+      running = await serve(folder);
+    },
+  };
+}
+
+function serve(folder: string): Promise<{ child: ChildProcess; url: string }> {
+  const child = spawn(BIN, ["--json", "serve"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  return new Promise((resolve, reject) => {
+    let [out, errors] = ["", ""];
+    child.stderr.on("data", (chunk) => {
+      errors += chunk;
+    });
+    child.stdout.on("data", (chunk) => {
+      out += chunk;
+      const url = /"listening":\s*"([^"]+)"/.exec(out)?.[1];
+      if (url) resolve({ child, url });
+    });
+    child.on("exit", (code) => reject(new Error(`haft ended with ${code}: ${errors}`)));
+  });
+}
+
+function end(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null) return resolve();
+    child.removeAllListeners("exit");
+    child.on("exit", () => resolve());
+    child.kill("SIGTERM");
+  });
+}
+
+async function callAsClient(url: string, key: string, tool: string, args: unknown): Promise<string> {
+  const send = (body: object, session?: string) =>
+    fetch(`${url}/mcp`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key}`,
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...(session ? { "mcp-session-id": session } : {}),
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", ...body }),
+    });
+  const params = {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "console-test", version: "1" },
+  };
+  const opened = await send({ id: 1, method: "initialize", params });
+  const session = opened.headers.get("mcp-session-id") ?? undefined;
+  await opened.text();
+  await send({ method: "notifications/initialized" }, session);
+  const answer = await send(
+    { id: 2, method: "tools/call", params: { name: tool, arguments: args } },
+    session,
+  );
+  return answer.text();
+}

@@ -1,0 +1,13 @@
+import { defineConfig } from "vitest/config";
+
+// The pages in a real browser against a real service. One file at a time: each starts its own service.
+export default defineConfig({
+  test: {
+    include: ["e2e/**/*.test.ts"],
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // After a failure the pages are in an unknown state.
+    bail: 0,
+  },
+});

@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import { next, type Part } from "./chat-state";
+
+function played(events: [string, unknown][]): Part[] {
+  return events.reduce<Part[]>((parts, [event, data]) => next(parts, { event, data }), []);
+}
+
+describe("a conversation", () => {
+  it("joins pieces of text and replaces them by the whole", () => {
+    const parts = played([
+      ["text.delta", { text: "Hel" }],
+      ["text.delta", { text: "lo" }],
+      ["text.completed", { text: "Hello." }],
+    ]);
+    expect(parts).toEqual([{ kind: "text", text: "Hello.", isDone: true }]);
+  });
+
+  it("drops text that the model starts again", () => {
+    expect(
+      played([
+        ["text.delta", { text: "x" }],
+        ["text.restarted", { reason: "lost" }],
+      ]),
+    ).toEqual([]);
+  });
+
+  it("shows a call with its result, and a question until it is closed", () => {
+    const parts = played([
+      ["tool.started", { call_id: "1", tool: "echo", arguments: "{}" }],
+      ["question.asked", { id: "q" }],
+      ["tool.completed", { call_id: "1", tool: "echo", is_error: false, text: "hi", duration_ms: 3 }],
+      ["question.closed", { id: "q" }],
+    ]);
+    expect(parts).toHaveLength(1);
+    expect(parts[0]).toMatchObject({ kind: "tool", result: { text: "hi", isError: false } });
+  });
+});

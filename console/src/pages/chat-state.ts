@@ -1,0 +1,93 @@
+// The conversation on the page, built from the events of runs.
+
+import type { ServerEvent } from "../api/events";
+import type { Item } from "../inbox";
+
+export interface ToolPart {
+  kind: "tool";
+  id: string;
+  tool: string;
+  arguments: string;
+  progress?: string;
+  result?: { isError: boolean; text: string; executionId: string | null; durationMs: number };
+}
+
+export type Part =
+  | { kind: "user"; text: string }
+  | { kind: "text"; text: string; isDone: boolean }
+  | { kind: "note"; tone: "warn" | "bad"; text: string }
+  | { kind: "question"; item: Item }
+  | ToolPart;
+
+interface EventData {
+  text?: string;
+  message?: string;
+  remedy?: string | null;
+  reason?: string;
+  call_id?: string;
+  tool?: string;
+  arguments?: string;
+  progress?: number;
+  total?: number;
+  is_error?: boolean;
+  execution_id?: string | null;
+  duration_ms?: number;
+  id?: string;
+}
+
+/** Returns the conversation after one event. */
+export function next(parts: Part[], { event, data }: ServerEvent): Part[] {
+  const it = (data ?? {}) as EventData;
+  const last = parts[parts.length - 1];
+  const isOpen = last?.kind === "text" && !last.isDone;
+  switch (event) {
+    case "text.delta":
+      if (isOpen) return [...parts.slice(0, -1), { ...last, text: last.text + (it.text ?? "") }];
+      return [...parts, { kind: "text", text: it.text ?? "", isDone: false }];
+    case "text.restarted":
+      return isOpen ? parts.slice(0, -1) : parts;
+    case "text.completed": {
+      const whole: Part = { kind: "text", text: it.text ?? "", isDone: true };
+      return isOpen ? [...parts.slice(0, -1), whole] : [...parts, whole];
+    }
+    case "tool.started": {
+      const call: Part = {
+        kind: "tool",
+        id: it.call_id ?? "",
+        tool: it.tool ?? "",
+        arguments: it.arguments ?? "",
+      };
+      return [...parts, call];
+    }
+    case "tool.progress": {
+      const total = it.total ? ` of ${it.total}` : "";
+      return changed(parts, it.call_id, { progress: `${it.progress ?? ""}${total} ${it.message ?? ""}` });
+    }
+    case "tool.completed":
+      return changed(parts, it.call_id, {
+        result: {
+          isError: it.is_error ?? false,
+          text: it.text ?? "",
+          executionId: it.execution_id ?? null,
+          durationMs: it.duration_ms ?? 0,
+        },
+      });
+    case "question.asked":
+      return [...parts, { kind: "question", item: data as Item }];
+    case "question.closed":
+      return parts.filter((part) => part.kind !== "question" || part.item.id !== it.id);
+    case "warning":
+      return [...parts, { kind: "note", tone: "warn", text: it.message ?? "" }];
+    case "turn.failed":
+      return [
+        ...parts,
+        { kind: "note", tone: "bad", text: [it.message, it.remedy].filter(Boolean).join(" — ") },
+      ];
+    default:
+      return parts;
+  }
+}
+
+function changed(parts: Part[], id: string | undefined, change: Partial<ToolPart>): Part[] {
+  return parts.map((part) => (part.kind === "tool" && part.id === id ? { ...part, ...change } : part));
+}

@@ -1,0 +1,267 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { Link, useParams, useSearchParams } from "wouter";
+import { type ApiError, api, ok, type Schemas } from "../api/client";
+import { postForEvents } from "../api/events";
+import { type Envelope, Result } from "../parts/result";
+import { plain, shellQuote } from "../parts/text";
+import { Badge, Card, Failure, Json, Loading, Page, Query, ServerLink, Snippet } from "../parts/ui";
+import { LogTable } from "./log-table";
+
+const SchemaForm = lazy(() => import("../parts/schema-form"));
+
+type Tool = Schemas["Tool"];
+
+export default function ToolPage() {
+  const { name } = useParams<{ name: string }>();
+  const tool = useQuery({
+    queryKey: ["tool", name],
+    queryFn: () => ok(api.GET("/api/v1/tools/{name}", { params: { path: { name: name ?? "" } } })),
+  });
+  return (
+    <Page title={name ?? ""} crumb={<Link href="/tools">Tools</Link>}>
+      <Query of={tool} what="the tool">
+        {(data) => <Details tool={data} key={data.name} />}
+      </Query>
+    </Page>
+  );
+}
+
+function Details(props: { tool: Tool }) {
+  const { tool } = props;
+  return (
+    <>
+      <Card>
+        <p>{plain(tool.description)}</p>
+        <p className="row small">
+          <Badge>{tool.kind}</Badge>
+          {tool.mcp_name && (
+            <span>
+              from <ServerLink name={tool.mcp_name} />
+            </span>
+          )}
+          {tool.original_name && tool.original_name !== tool.name && (
+            <span className="muted">named {plain(tool.original_name)} there</span>
+          )}
+          {Object.entries(tool.annotations ?? {}).map(([key, value]) => (
+            <Badge key={key}>
+              {key}: {plain(String(value))}
+            </Badge>
+          ))}
+        </p>
+        {tool.name_warning && <div className="note warn">{plain(tool.name_warning)}</div>}
+      </Card>
+      <Run tool={tool} />
+      <div className="two">
+        <Settings tool={tool} />
+        <Card title="Schemas">
+          <details>
+            <summary>Input</summary>
+            <Json value={tool.input_schema} />
+          </details>
+          <details>
+            <summary>Output</summary>
+            <Json value={tool.output_schema} />
+          </details>
+        </Card>
+      </div>
+      <Card title="Recent calls">
+        <LogTable query={{ tool: tool.name }} limit={10} />
+      </Card>
+    </>
+  );
+}
+
+interface Progress {
+  progress?: number;
+  total?: number;
+  message?: string;
+}
+
+/** The state of one call started from this page. */
+type RunState =
+  | { at: "idle" }
+  | { at: "running"; id: string | null; progress: Progress | null }
+  | { at: "done"; envelope: Envelope }
+  | { at: "failed"; error: unknown };
+
+function Run(props: { tool: Tool }) {
+  const { tool } = props;
+  const [params] = useSearchParams();
+  const [value, setValue] = useState<unknown>(() => initial(params.get("arguments")));
+  const [isValid, setValid] = useState(true);
+  const [state, setState] = useState<RunState>({ at: "idle" });
+  const [isApproved, setApproved] = useState(false);
+  const needsApproval = tool.config.some((each) => each.key === "approval" && each.value === "ask");
+  const abort = useRef<AbortController | null>(null);
+  const run = async () => {
+    const stop = new AbortController();
+    abort.current = stop;
+    setState({ at: "running", id: null, progress: null });
+    try {
+      await postForEvents(
+        `/api/v1/tools/${encodeURIComponent(tool.name)}/call`,
+        { arguments: value ?? {}, ...(isApproved ? { approved: true } : {}) },
+        ({ event, data }) => {
+          if (event === "result") setState({ at: "done", envelope: data as Envelope });
+          else if (event === "started")
+            setState({ at: "running", id: (data as { execution_id: string }).execution_id, progress: null });
+          else if (event === "progress")
+            setState((before) =>
+              before.at === "running" ? { ...before, progress: data as Progress } : before,
+            );
+        },
+        stop.signal,
+      );
+      setState((before) =>
+        before.at === "running"
+          ? { at: "failed", error: new Error("the connection ended before the answer") }
+          : before,
+      );
+    } catch (error) {
+      const isStopped = stop.signal.aborted;
+      setState({
+        at: "failed",
+        error: isStopped ? new Error("the call was cancelled") : (error as ApiError),
+      });
+    }
+  };
+  const cancel = async () => {
+    if (state.at !== "running") return;
+    // Through the API, so that the entry in the log arrives as the answer.
+    if (state.id) {
+      const path = { execution_id: state.id };
+      await api.DELETE("/api/v1/calls/{execution_id}", { params: { path } });
+    } else abort.current?.abort();
+  };
+  return (
+    <Card title="Run">
+      <div className="two">
+        <div>
+          <Suspense fallback={<Loading what="the form" />}>
+            <SchemaForm
+              schema={tool.input_schema}
+              value={value}
+              label="Arguments as JSON"
+              onChange={(next, fits) => {
+                setValue(next);
+                setValid(fits);
+              }}
+            />
+          </Suspense>
+          {needsApproval && (
+            <label className="row">
+              <input
+                type="checkbox"
+                checked={isApproved}
+                onChange={(event) => setApproved(event.target.checked)}
+              />
+              I approve this call: the tool has <code>approval: ask</code>
+            </label>
+          )}
+          <div className="row">
+            <button
+              type="button"
+              className="primary"
+              disabled={state.at === "running"}
+              onClick={() => void run()}
+              title={isValid ? undefined : "The arguments do not match the schema; the service will explain"}
+            >
+              Run
+            </button>
+            {state.at === "running" && (
+              <button type="button" onClick={() => void cancel()}>
+                Cancel
+              </button>
+            )}
+            {!isValid && <span className="small muted">The arguments do not match the schema yet.</span>}
+          </div>
+          <Equivalent tool={tool.name} value={value ?? {}} />
+        </div>
+        <div aria-live="polite">
+          {state.at === "idle" && <p className="muted">The result appears here.</p>}
+          {state.at === "running" && <Running progress={state.progress} />}
+          {state.at === "done" && <Result envelope={state.envelope} />}
+          {state.at === "failed" && <Failure error={state.error} />}
+        </div>
+      </div>
+    </Card>
+  );
+}
+
+/** Arguments in the address come from "run again" in the log. */
+function initial(text: string | null): unknown {
+  try {
+    return text ? JSON.parse(text) : {};
+  } catch {
+    return {};
+  }
+}
+
+function Running(props: { progress: Progress | null }) {
+  const { progress } = props;
+  return (
+    <div role="status">
+      <p>Running…</p>
+      {progress && (
+        <>
+          <progress value={progress.progress} max={progress.total ?? undefined} aria-label="Progress" />{" "}
+          <span className="small">
+            {progress.progress}
+            {progress.total ? ` of ${progress.total}` : ""} {plain(progress.message ?? "")}
+          </span>
+        </>
+      )}
+    </div>
+  );
+}
+
+function Equivalent(props: { tool: string; value: unknown }) {
+  const { curl, cli } = useMemo(() => {
+    const args = JSON.stringify(props.value);
+    const url = `${window.location.origin}/api/v1/tools/${encodeURIComponent(props.tool)}/call`;
+    const body = shellQuote(JSON.stringify({ arguments: props.value }));
+    return {
+      curl: `curl ${shellQuote(url)} -H 'content-type: application/json' -H "x-api-key: $HAFT_KEY" -d ${body}`,
+      cli: `haft call ${shellQuote(props.tool)} ${shellQuote(args)}`,
+    };
+  }, [props.tool, props.value]);
+  return (
+    <details>
+      <summary>The same call elsewhere</summary>
+      <Snippet label="curl" text={curl} />
+      <Snippet label="Command line" text={cli} />
+    </details>
+  );
+}
+
+function Settings(props: { tool: Tool }) {
+  const { config, figures } = props.tool;
+  return (
+    <Card title="Settings and their origin">
+      <p className="small muted">
+        Now {figures.in_flight} of {figures.max_instances} running, {figures.waiting} waiting.
+      </p>
+      <table>
+        <thead>
+          <tr>
+            <th>Setting</th>
+            <th>Value</th>
+            <th>Set by</th>
+          </tr>
+        </thead>
+        <tbody>
+          {config.map((each) => (
+            <tr key={each.key}>
+              <td>
+                <code>{plain(each.key)}</code>
+              </td>
+              <td>{plain(String(each.value))}</td>
+              <td className="small">{plain(each.from)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}

@@ -1,0 +1,61 @@
+// A line chart over time.
+
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface Line {
+  label: string;
+  color: string;
+  values: (number | null)[];
+}
+
+const HEIGHT = 150;
+
+export default function Chart(props: { label: string; times: number[]; lines: Line[] }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const labels = props.lines.map((line) => line.label).join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made again only when its lines change
+  useEffect(() => {
+    const element = holder.current;
+    if (!element) return;
+    const muted = getComputedStyle(element).getPropertyValue("--muted");
+    const grid = { stroke: getComputedStyle(element).getPropertyValue("--line"), width: 1 };
+    const axis = { stroke: muted, grid, ticks: grid };
+    const made = new uPlot(
+      {
+        width: Math.max(element.clientWidth, 200),
+        height: HEIGHT,
+        cursor: { drag: { x: false, y: false } },
+        scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] } },
+        axes: [axis, { ...axis, size: 48 }],
+        series: [
+          {},
+          ...props.lines.map(({ label, color }) => ({
+            label,
+            stroke: color,
+            width: 1.5,
+            points: { show: false },
+          })),
+        ],
+      },
+      [props.times, ...props.lines.map((line) => line.values)],
+      element,
+    );
+    chart.current = made;
+    const observer = new ResizeObserver(() =>
+      made.setSize({ width: Math.max(element.clientWidth, 200), height: HEIGHT }),
+    );
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      chart.current = null;
+    };
+  }, [labels]);
+  useEffect(() => {
+    chart.current?.setData([props.times, ...props.lines.map((line) => line.values)]);
+  }, [props.times, props.lines]);
+  return <div className="chart" role="img" aria-label={props.label} ref={holder} />;
+}

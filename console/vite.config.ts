@@ -1,0 +1,26 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+// The output is committed and embedded in the binary, so its names carry the hash of their content and nothing
+// in it depends on the machine that built it.
+export default defineConfig({
+  base: "./",
+  plugins: [react()],
+  resolve: {
+    // The form library names this validator in a helper for tests; ours has the same shape and needs no `eval`.
+    alias: { "@rjsf/validator-ajv8": new URL("./src/parts/validator.ts", import.meta.url).pathname },
+  },
+  build: {
+    outDir: "../crates/haft-server/console",
+    emptyOutDir: true,
+    assetsDir: "assets",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    sourcemap: false,
+    target: "es2022",
+  },
+  server: {
+    proxy: { "/api": "http://127.0.0.1:7300", "/readyz": "http://127.0.0.1:7300" },
+  },
+  test: { include: ["src/**/*.test.{ts,tsx}"] },
+});

@@ -1,0 +1,109 @@
+//! `gateway` and `profiles`.
+
+use std::time::Duration;
+
+use super::{count, explicit, pick, span};
+use crate::config::choices::Surface;
+use crate::config::gateway::{GatewayConfig, LOCAL, Profile};
+use crate::config::model::{ServerConfig, Setting};
+use crate::config::pattern::NamePattern;
+use crate::config::place::{At, Place, Problems};
+use crate::config::raw_gateway::{RawGateway, RawProfile};
+use crate::config::read::Named;
+use haft_text::nearest;
+
+/// Default maximum number of sessions of an endpoint.
+const SESSIONS_MAX: u32 = 1000;
+/// Default idle time of a session.
+const SESSION_IDLE: Duration = Duration::from_mins(30);
+
+pub(super) fn gateway(raw: Option<RawGateway>) -> GatewayConfig {
+    let RawGateway { surface, sessions_max, session_idle, .. } =
+        raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
+    GatewayConfig {
+        surface: pick(surface, Surface::All),
+        sessions_max: pick(sessions_max.map(count), SESSIONS_MAX),
+        session_idle: pick(session_idle.map(span), SESSION_IDLE),
+    }
+}
+
+pub(super) fn profiles(
+    raw: Option<At<Named<RawProfile>>>,
+    configured: &[ServerConfig],
+    problems: &mut Problems,
+) -> Vec<Profile> {
+    let raw = raw.map(|at| at.value.0).unwrap_or_default();
+    raw.into_iter().filter_map(|(name, raw)| profile(name, raw, configured, problems)).collect()
+}
+
+fn profile(
+    name: At<String>,
+    raw: RawProfile,
+    configured: &[ServerConfig],
+    problems: &mut Problems,
+) -> Option<Profile> {
+    let At { value: name, place } = name;
+    let is_of_a_name = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    if name.is_empty() || !name.chars().all(is_of_a_name) {
+        let remedy = "use the characters A-Z a-z 0-9 _ -, as in `/mcp/read-only`";
+        problems.error(&place, format!("`{name}` is not a valid profile name"), remedy);
+        return None;
+    }
+    let RawProfile { servers, tools, exclude_tools, surface, .. } = raw;
+    if let Some(servers) = &servers {
+        warn_of_strangers(servers, configured, problems);
+    }
+    let mut selection = |raw: Option<At<Vec<String>>>, key: &str| {
+        let raw = raw?;
+        if raw.value.is_empty() {
+            let problem = format!("`{key}` is empty, so the profile `{name}` shows nothing");
+            problems.error(&raw.place, problem, format!("leave `{key}` out to show all"));
+        }
+        Some(patterns(raw, problems))
+    };
+    let (servers, tools) = (selection(servers, "servers"), selection(tools, "tools"));
+    let exclude_tools = match exclude_tools {
+        Some(raw) => patterns(raw, problems),
+        None => Setting::default(Vec::new()),
+    };
+    let surface = pick(surface, Surface::All);
+    Some(Profile { name, place, servers, tools, exclude_tools, surface })
+}
+
+fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
+    let place = raw.place.clone();
+    explicit(raw, |texts| {
+        let mut patterns = Vec::with_capacity(texts.len());
+        for text in texts {
+            match NamePattern::parse(&text) {
+                Some(pattern) => patterns.push(pattern),
+                None => problems.error(
+                    &place,
+                    format!("`{text}` is neither a name nor a pattern"),
+                    "write a name, with `*` for any characters, such as `read_*`",
+                ),
+            }
+        }
+        patterns
+    })
+}
+
+/// A pattern that matches no server may be meant for one that comes later; mostly it is a slip.
+fn warn_of_strangers(
+    servers: &At<Vec<String>>,
+    configured: &[ServerConfig],
+    problems: &mut Problems,
+) {
+    let names = || configured.iter().map(|server| server.name.as_str()).chain([LOCAL]);
+    for text in &servers.value {
+        let is_known =
+            NamePattern::parse(text).is_none_or(|pattern| names().any(|name| pattern.fits(name)));
+        if !is_known {
+            let remedy = match nearest(text, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "name a server of `servers`, or `local` for the tools that run here".into(),
+            };
+            problems.warn(&servers.place, format!("no server is named `{text}`"), remedy);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One local tool: its schemas must compile and its script must lie inside the tools directory.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::merge::LocalSource;
+use super::{explicit, metadata, tool};
+use crate::config::choices::{Background, LocalRuntime};
+use crate::config::dialect::{RawLocalConfig, RawLocalTool};
+use crate::config::model::{LocalProgram, LocalTool, Setting, ToolSettings};
+use crate::config::node::Text;
+use crate::config::place::{At, Place, Problems};
+use crate::config::script_path;
+use crate::config::secret::Masked;
+use crate::definition::ToolDefinition;
+use crate::schema::Schema;
+
+pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
+    let LocalSource { mut raw, folder } = source;
+    let place = raw.place.clone();
+    let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
+    if name.is_none() && !raw.broken.contains(&"name") {
+        let place = raw.name.as_ref().map_or(&place, |empty| &empty.place);
+        problems.error(place, "a tool has no `name`", "add \"name\": \"...\"");
+    }
+    // The rest of an entry without a name is checked too: all its problems are reported at once.
+    let shown = name.as_deref().unwrap_or("?");
+    if raw.kind.is_none() && !raw.broken.contains(&"type") {
+        problems.error(
+            &place.below("type"),
+            format!("tool `{shown}` does not say its `type`"),
+            "add \"type\": \"local\"",
+        );
+    }
+    if raw.description.is_none() && !raw.broken.contains(&"description") {
+        problems.warn(
+            &place,
+            format!("tool `{shown}` has no `description`"),
+            "say what it does and when to use it: the choice of tools rests on it",
+        );
+    }
+    if raw.input_schema.is_none() && !raw.broken.contains(&"input_schema") {
+        problems.error(
+            &place.below("input_schema"),
+            format!("tool `{shown}` has no `input_schema`"),
+            "add \"input_schema\": {\"type\": \"object\", \"properties\": {}}, with a property for each argument",
+        );
+    }
+    let metadata =
+        metadata::compile(raw.title.take(), raw.annotations.take(), raw.icons.take(), problems);
+    let mut definition = definition(shown, &mut raw, problems);
+    metadata.apply(&mut definition);
+    let program = program(shown, &raw, problems);
+    let background = raw
+        .background
+        .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
+    let settings = ToolSettings {
+        examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+        ..tool::settings(
+            raw.max_instances,
+            raw.timeout,
+            raw.parallel_capable,
+            raw.approval,
+            raw.on_limit,
+        )
+    };
+    name?;
+    Some(LocalTool {
+        definition: Arc::new(definition),
+        metadata,
+        settings,
+        program: program?,
+        background,
+        tools_dir: folder,
+        place,
+    })
+}
+
+fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> ToolDefinition {
+    let mut schema = |key: &str, schema: Option<At<crate::config::dialect::RawSchema>>| {
+        let at = schema?;
+        if let Err(problem) = Schema::shared(&at.value.0) {
+            problems.error(
+                &at.place,
+                format!("the `{key}` of tool `{name}` is not usable: {problem}"),
+                "write a JSON Schema (2020-12) without references to other documents",
+            );
+        }
+        Some(at.value.0)
+    };
+    let input = schema("input_schema", raw.input_schema.take());
+    let output_schema = schema("output_schema", raw.output_schema.take());
+    let description = raw.description.take().map(|at| at.value).unwrap_or_default();
+    let input = input.unwrap_or_else(any_object);
+    ToolDefinition { output_schema, ..ToolDefinition::new(name, description, input) }
+}
+
+fn any_object() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<LocalProgram> {
+    if raw.broken.contains(&"config") {
+        return None;
+    }
+    let Some(At { value: config, place }) = &raw.config else {
+        problems.error(
+            &raw.place.below("config"),
+            format!("tool `{tool}` does not say what runs it"),
+            "add \"config\": {\"script_path\": \"tool.py\"}",
+        );
+        return None;
+    };
+    if ["script_path", "command", "runtime"].iter().any(|key| config.broken.contains(key)) {
+        return None;
+    }
+    let script = config.script_path.as_ref();
+    if let Some(At { value, place }) = script
+        && let Err(problem) = script_path::check_spelling(&value.text)
+    {
+        problems.error(
+            place,
+            format!(
+                "tool `{tool}`: the script path `{}` is refused: {problem}",
+                value.shown().escape_debug()
+            ),
+            "name a file inside the tools directory, such as `weather.py`",
+        );
+        return None;
+    }
+    match (runtime(config), script) {
+        (LocalRuntime::Python, Some(script)) => {
+            let ignored = [
+                ("args", config.args.as_ref().map(|at| &at.place)),
+                ("command", config.command.as_ref().map(|at| &at.place)),
+            ];
+            for (key, place) in ignored.into_iter().filter_map(|(key, at)| Some((key, at?))) {
+                problems.warn(
+                    place,
+                    format!("`{key}` has no effect on a Python tool"),
+                    "delete it, or set \"runtime\": \"command\"",
+                );
+            }
+            let entrypoint = config.entrypoint.as_ref().map_or("run", |at| at.value.as_str());
+            Some(LocalProgram::Python {
+                script_path: script.value.text.clone(),
+                entrypoint: entrypoint.to_owned(),
+            })
+        }
+        (LocalRuntime::Command, script) if script.is_some() || has_command(config) => {
+            if let Some(entrypoint) = &config.entrypoint {
+                problems.warn(
+                    &entrypoint.place,
+                    "`entrypoint` has no effect on a command",
+                    "delete it, or set \"runtime\": \"python\"",
+                );
+            }
+            Some(command(config, script))
+        }
+        (LocalRuntime::Python | LocalRuntime::Command, _) => {
+            missing_script(tool, place, problems);
+            None
+        }
+    }
+}
+
+fn missing_script(tool: &str, place: &Place, problems: &mut Problems) {
+    problems.error(
+        &place.below("script_path"),
+        format!("tool `{tool}` names no script"),
+        "add \"script_path\": \"tool.py\" (or \"command\": [\"program\"] with \"runtime\": \"command\")",
+    );
+}
+
+fn command(config: &RawLocalConfig, script: Option<&At<Text>>) -> LocalProgram {
+    let words = config.command.iter().flat_map(|at| at.value.0.iter().cloned());
+    let args = config.args.iter().flat_map(|at| at.value.iter().cloned());
+    LocalProgram::Command {
+        command: Masked::command_line(words),
+        script_path: script.map(|at| at.value.text.clone()),
+        args: Masked::command_line(args),
+    }
+}
+
+fn has_command(config: &RawLocalConfig) -> bool {
+    config.command.as_ref().is_some_and(|at| !at.value.0.is_empty())
+}
+
+/// The default runtime: a command if the entry names one, otherwise by the script's extension.
+fn runtime(config: &RawLocalConfig) -> LocalRuntime {
+    let ending =
+        |at: &At<Text>| at.value.text.rsplit_once('.').map(|(_, ending)| ending.to_owned());
+    match (&config.runtime, config.script_path.as_ref().and_then(ending).as_deref()) {
+        (Some(runtime), _) => runtime.value,
+        (None, _) if has_command(config) => LocalRuntime::Command,
+        (None, Some("py") | None) => LocalRuntime::Python,
+        (None, Some(_)) => LocalRuntime::Command,
+    }
+}

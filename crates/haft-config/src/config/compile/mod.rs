@@ -1,0 +1,198 @@
+//! Compiles the raw configuration to the model. Defaults live here, once. Every problem is
+//! reported.
+
+mod agent;
+mod gateway;
+mod limits;
+mod local;
+mod merge;
+mod metadata;
+mod select;
+mod server;
+mod service;
+mod tool;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::bytes::{ByteCount, FreeSpace, LOG_BYTES_DEFAULT, LOG_BYTES_MIN};
+use super::choices::{
+    LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
+};
+use super::dialect::Layer;
+use super::model::{
+    Config, ConfigFile, Defaults, LeftOut, LocalTool, LogConfig, Origin, Setting, ToolEntry,
+};
+use super::place::{At, Problems};
+use super::quantity::Count;
+use super::raw::{RawDefaults, RawLog};
+use super::{Dialect, Place};
+
+pub(super) use merge::{Merged, ServerSource, merge};
+
+/// Folder of the execution log, beside the configuration.
+const LOG_DIR: &str = "logs";
+/// Folder of what Haft remembers, beside the configuration.
+const STATE_DIR: &str = ".haft";
+
+/// Builds the configuration; collects problems and omits invalid parts. `has_builtin` is true if
+/// the built-in tools are available without any mention in a file.
+pub(super) fn compile(
+    merged: Merged,
+    files: Vec<ConfigFile>,
+    base: &Path,
+    has_builtin: &Setting<bool>,
+    problems: &mut Problems,
+) -> Config {
+    let Merged { config, servers, local, variables } = merged;
+    let defaults = defaults(config.defaults.map(|at| at.value), &files);
+    let servers: Vec<_> =
+        servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
+    let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
+    let tools = tool::compile(tools, &servers, problems);
+    let local: Vec<_> =
+        local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
+    warn_if_unlisted(&files, &tools, &local, problems);
+    let registry_dir = config
+        .registry
+        .and_then(|registry| registry.value.dir)
+        .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    let state_dir = path(config.state_dir, base, STATE_DIR);
+    let profiles = gateway::profiles(config.profiles, &servers, problems);
+    let limits = limits::limits(config.limits.map(|at| at.value), problems);
+    Config {
+        files,
+        defaults,
+        servers,
+        tools,
+        local,
+        registry_dir,
+        log: log(config.log.map(|at| at.value), base, problems),
+        api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
+        policy: service::policy(config.policy.map(|at| at.value), problems),
+        select: select::select(config.select.map(|at| at.value), problems),
+        telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
+        gateway: gateway::gateway(config.gateway.map(|at| at.value)),
+        profiles,
+        builtin: Box::new(agent::builtin(config.builtin, has_builtin, problems)),
+        inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
+        agent: Box::new(agent::agent(
+            config.agent.map(|at| at.value),
+            limits.nodes_max(),
+            base,
+            problems,
+        )),
+        limits,
+        state_dir,
+        variables,
+        warnings: Vec::new(),
+        left_out: LeftOut::default(),
+    }
+}
+
+fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
+    let raw = raw.unwrap_or_else(|| RawDefaults::empty(Place::whole("")));
+    Defaults {
+        tool_timeout: pick(raw.tool_timeout.map(span), Duration::from_secs(30)),
+        max_concurrent: pick(raw.max_concurrent.map(count), 10),
+        on_limit: pick(raw.on_limit, OnLimit::Wait),
+        queue_max: pick(raw.queue_max.map(count), 1000),
+        queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_mins(5)),
+        on_name_collision: pick_or(raw.on_name_collision, || name_collision(files)),
+        unresolved_env: pick(raw.unresolved_env, UnresolvedEnv::Error),
+        on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
+        python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
+        output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
+    }
+}
+
+/// Warns about local tools that the toolbox does not list. Its format requires every local tool to
+/// be listed; an entry of `tools.json` is a configuration in itself, so the start continues.
+fn warn_if_unlisted(
+    files: &[ConfigFile],
+    tools: &[ToolEntry],
+    local: &[LocalTool],
+    problems: &mut Problems,
+) {
+    let Some(toolbox) = files.iter().find(|file| file.dialect == Dialect::Toolbox) else { return };
+    let is_of_toolbox =
+        |file: &str| files.iter().any(|it| it.dialect == Dialect::Toolbox && *it.name == *file);
+    let of_toolbox = tools.iter().filter(|entry| is_of_toolbox(&entry.place.file));
+    let listed: HashSet<&str> = of_toolbox.map(|entry| entry.name.as_str()).collect();
+    for tool in local.iter().filter(|tool| !listed.contains(tool.definition.name.as_str())) {
+        let name = &tool.definition.name;
+        problems.warn(
+            &tool.place,
+            format!(
+                "tool `{name}` of `{}` is not listed in `toolbox.tools` of `{}`",
+                tool.place.file, toolbox.name
+            ),
+            format!("add `- name: {name}` to `toolbox.tools`, or delete the tool"),
+        );
+    }
+}
+
+/// The toolbox format lets the last tool of a name win. In every other format a tool is replaced
+/// only if a file asks for it.
+fn name_collision(files: &[ConfigFile]) -> Setting<NameCollision> {
+    if files.iter().any(|file| file.dialect == Dialect::Toolbox) {
+        let origin = Origin::Format(Dialect::Toolbox);
+        return Setting { value: NameCollision::LastWins, origin };
+    }
+    Setting::default(NameCollision::Prefix)
+}
+
+fn log(raw: Option<RawLog>, base: &Path, problems: &mut Problems) -> LogConfig {
+    let raw = raw.unwrap_or_else(|| RawLog::empty(Place::whole("")));
+    LogConfig {
+        dir: path(raw.dir, base, LOG_DIR),
+        retain_days: pick(raw.retain_days.map(count), 30),
+        max_bytes: log_bytes(raw.max_bytes, problems),
+        keep_free: pick(raw.keep_free, FreeSpace::Auto),
+        on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
+        sync: pick(raw.sync, LogSync::Os),
+        requests: pick(raw.requests, false),
+    }
+}
+
+fn log_bytes(raw: Option<At<ByteCount>>, problems: &mut Problems) -> Setting<Option<u64>> {
+    let Some(at) = raw else { return Setting::default(Some(LOG_BYTES_DEFAULT)) };
+    let ByteCount(bytes) = at.value;
+    if (1..LOG_BYTES_MIN).contains(&bytes) {
+        problems.error(
+            &at.place,
+            format!("`log.max_bytes` is {bytes}, less than {LOG_BYTES_MIN}"),
+            "write 1MiB or more, or 0 for no limit",
+        );
+    }
+    explicit(at, |ByteCount(bytes)| (bytes > 0).then_some(bytes))
+}
+
+fn path(raw: Option<At<super::node::Text>>, base: &Path, default: &str) -> Setting<PathBuf> {
+    match raw {
+        Some(at) => explicit(at, |dir| base.join(dir.text)),
+        None => Setting::default(base.join(default)),
+    }
+}
+
+fn explicit<T, U>(at: At<T>, change: impl FnOnce(T) -> U) -> Setting<U> {
+    Setting { value: change(at.value), origin: Origin::Explicit(at.place) }
+}
+
+/// The written value, or the default.
+fn pick<T>(raw: Option<At<T>>, default: T) -> Setting<T> {
+    pick_or(raw, || Setting::default(default))
+}
+
+fn pick_or<T>(raw: Option<At<T>>, default: impl FnOnce() -> Setting<T>) -> Setting<T> {
+    raw.map_or_else(default, |at| explicit(at, |value| value))
+}
+
+fn count(at: At<Count>) -> At<u32> {
+    at.map(|Count(number)| number)
+}
+
+fn span(at: At<super::quantity::Span>) -> At<Duration> {
+    at.map(|super::quantity::Span(duration)| duration)
+}

@@ -1,0 +1,349 @@
+//! Loads a configuration from paths: open the files, read each into a layer, merge, compile.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::choices::UnresolvedEnv;
+use super::compile::{compile, merge};
+use super::expand::{References, VariableUse, Variables, expand};
+use super::layer::layer;
+use super::model::{Config, ConfigFile, Origin, Setting};
+use super::node::{NodeValue, Text};
+use super::overrides::{apply_native, server_overrides};
+use super::place::{Place, Problem, Problems, Severity};
+use super::raw::RawServer;
+use super::read::{Named, Reader, is_same_name};
+use super::secret::Secret;
+use super::source::{Source, nodes_max, open, source};
+use super::{At, ConfigError, Dialect};
+
+/// The files to load and the sources of their inputs.
+#[derive(Default, Clone)]
+pub struct LoadOptions<'a> {
+    /// Files, or folders with `tools.json` and `mcp.json`; later ones win.
+    pub files: Vec<PathBuf>,
+    /// Forces the format of the files instead of telling it from their content.
+    pub format: Option<Dialect>,
+    /// The environment that `${VAR}` and overrides are looked up in.
+    pub environment: HashMap<String, String>,
+    /// Answers to `${input:id}`.
+    pub inputs: HashMap<String, String>,
+    /// Asks a person for an input that has no answer yet.
+    pub ask: Option<&'a Ask<'a>>,
+    /// The folder that relative paths of this process are relative to.
+    pub cwd: PathBuf,
+    /// True if the built-in tools are available without any mention in a file.
+    pub builtin: bool,
+    /// The registry's documents, if they are not read from its folder.
+    pub registry: Option<RegistryTexts>,
+    /// Maximum number of values and keys in a file, in place of `limits.message_nodes_max`.
+    pub nodes_max: Option<usize>,
+    /// A last check of a configuration that is otherwise valid.
+    pub accept: Option<Arc<Accept>>,
+}
+
+/// Accepts a configuration, or returns the problem and its remedy.
+pub type Accept = dyn Fn(&Config) -> Result<(), (String, String)> + Send + Sync;
+
+/// The two documents of a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryTexts {
+    /// The registry's folder, where the scripts are.
+    pub dir: PathBuf,
+    /// `tools.json`.
+    pub tools: String,
+    /// `mcp.json`.
+    pub servers: String,
+}
+
+impl LoadOptions<'_> {
+    /// Loads `files` with this process's environment and working directory.
+    pub fn from_process(files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            environment: std::env::vars_os()
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .collect(),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Asks a person for an input; `None` without an answer.
+pub type Ask<'a> = dyn Fn(&InputRequest) -> Option<String> + Send + Sync + 'a;
+
+/// An input a file wants, as VS Code's files describe it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRequest {
+    /// Its id.
+    pub id: String,
+    /// The question.
+    pub description: String,
+    /// True if the answer is a secret.
+    pub password: bool,
+    /// The answers to choose from, if restricted.
+    pub options: Vec<String>,
+    /// The default answer.
+    pub default: Option<String>,
+}
+
+pub(super) fn load(options: &LoadOptions<'_>) -> Result<Config, ConfigError> {
+    let mut problems = Problems::default();
+    let mut sources = Vec::new();
+    for path in &options.files {
+        open(path, options.format, options, &mut sources, &mut problems);
+    }
+    finish(sources, options, problems)
+}
+
+pub(super) fn from_text(
+    text: &str,
+    file_name: &str,
+    options: &LoadOptions<'_>,
+) -> Result<Config, ConfigError> {
+    let mut problems = Problems::default();
+    let mut sources = Vec::new();
+    let text = (text, nodes_max(&sources, options));
+    let source =
+        source(file_name.into(), options.cwd.clone(), text, options.format, options, &mut problems);
+    sources.extend(source);
+    finish(sources, options, problems)
+}
+
+fn finish(
+    mut sources: Vec<Source>,
+    options: &LoadOptions<'_>,
+    mut problems: Problems,
+) -> Result<Config, ConfigError> {
+    let unresolved = unresolved_env(&sources, options);
+    let base = base(&sources, options);
+    for registry in registries(&sources, &base, options, &mut problems) {
+        open(&registry, options.format, options, &mut sources, &mut problems);
+    }
+    let files: Vec<ConfigFile> = sources.iter().map(file).collect();
+    let has_builtin = has_builtin(&files, options);
+    let mut layers = Vec::new();
+    for source in sources {
+        layers.push(layer(source, options, unresolved, References::Resolve, &mut problems));
+    }
+    let mut merged = merge(layers, &mut problems);
+    override_from_environment(&mut merged, options, &mut problems);
+    take_client_secrets(&mut merged, options, &mut problems);
+    let mut config = compile(merged, files, &base, &has_builtin, &mut problems);
+    config.take_keys(&options.environment);
+    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    let has_errors = problems.has_errors();
+    let mut problems = problems.into_sorted();
+    mask(&mut problems, &config, options);
+    if has_errors {
+        return Err(ConfigError { problems });
+    }
+    config.warnings = problems;
+    if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
+        let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
+        let place = Place::whole(file);
+        let refused = Problem { severity: Severity::Error, place, problem, remedy };
+        return Err(ConfigError { problems: vec![refused] });
+    }
+    Ok(config)
+}
+
+/// Values shorter than this are words that stand in many sentences.
+const MASKED_BYTES_MIN: usize = 4;
+
+/// Replaces values of variables by their references: a message about an entry must not disclose
+/// them.
+fn mask(problems: &mut [Problem], config: &Config, options: &LoadOptions<'_>) {
+    let named = config.variables.iter().filter_map(|used| {
+        Some((options.environment.get(&used.variable)?, format!("${{{}}}", used.variable)))
+    });
+    let answers = options.inputs.iter().map(|(id, value)| (value, format!("${{input:{id}}}")));
+    let mut masks: Vec<(&String, String)> = named.chain(answers).collect();
+    masks.retain(|(value, _)| value.len() >= MASKED_BYTES_MIN);
+    // A value that contains another is replaced as a whole.
+    masks.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    masks.dedup();
+    for Problem { problem, remedy, .. } in problems {
+        for text in [problem, remedy] {
+            for (value, reference) in &masks {
+                if text.contains(value.as_str()) {
+                    *text = text.replace(value.as_str(), reference);
+                }
+            }
+        }
+    }
+}
+
+/// A toolbox file lists all tools, so it has no built-in ones.
+fn has_builtin(files: &[ConfigFile], options: &LoadOptions<'_>) -> Setting<bool> {
+    if options.builtin && files.iter().any(|file| file.dialect == Dialect::Toolbox) {
+        return Setting { value: false, origin: Origin::Format(Dialect::Toolbox) };
+    }
+    Setting::default(options.builtin)
+}
+
+fn file(source: &Source) -> ConfigFile {
+    let Source { name, path, digest, dialect, .. } = source;
+    ConfigFile { name: name.clone(), dialect: *dialect, path: path.clone(), digest: *digest }
+}
+
+/// A folder given in place of a file is a registry too; of several, the last.
+fn named_registry(options: &LoadOptions<'_>) -> Option<Setting<PathBuf>> {
+    let mut paths = options.files.iter().map(|path| options.cwd.join(path));
+    let folder = paths.rfind(|path| path.is_dir())?;
+    let place = Place::whole(folder.display().to_string());
+    Some(Setting { value: folder, origin: Origin::Explicit(place) })
+}
+
+/// Log and state lie beside the native file; without one, in the working directory.
+fn base(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
+    let native = sources.iter().find(|source| source.dialect == Dialect::Native);
+    native.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
+}
+
+/// The variable that overrides `registry.dir`.
+const REGISTRY_DIR: &str = "HAFT__REGISTRY__DIR";
+
+/// Folders that `registry.dir` names.
+fn registries(
+    sources: &[Source],
+    base: &Path,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) -> Vec<PathBuf> {
+    let named: Vec<(Text, Place, &Path)> = match options.environment.get(REGISTRY_DIR) {
+        Some(folder) => {
+            let text = Text { text: folder.clone(), shown: None };
+            vec![(text, Place::whole(format!("${REGISTRY_DIR}")), base)]
+        }
+        None => sources
+            .iter()
+            .filter(|source| source.dialect == Dialect::Native)
+            .filter_map(|source| {
+                let (dir, place) = registry_dir(source, options)?;
+                Some((dir, place, source.folder.as_path()))
+            })
+            .collect(),
+    };
+    let mut folders = Vec::new();
+    for (folder, place, base) in named {
+        let path = base.join(&folder.text);
+        if path.is_dir() {
+            folders.push(path);
+            continue;
+        }
+        problems.error(
+            &place,
+            format!("the registry's folder `{}` does not exist", folder.shown()),
+            "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
+        );
+    }
+    folders
+}
+
+/// The value of a file's `registry.dir`. `None` if a variable in it is unset, which is reported
+/// when the file itself is expanded.
+fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Place)> {
+    let mut dir = source.root.get("registry")?.get("dir")?.clone();
+    let variables = Variables {
+        environment: &options.environment,
+        unresolved: UnresolvedEnv::Error,
+        predefined: HashMap::new(),
+        inputs: None,
+        reads: &|_| true,
+        references: References::Resolve,
+        used: RefCell::default(),
+    };
+    let mut unset = Problems::default();
+    let mut reader = Reader::new(source.name.clone(), &mut unset);
+    let place = reader.inside("registry.dir", |reader| reader.place(&dir));
+    expand(&mut dir, &variables, &mut reader);
+    match dir.value {
+        NodeValue::Text(text) if !unset.has_errors() => Some((text, place)),
+        _ => None,
+    }
+}
+
+/// The switch decides how files are expanded, so it is looked up before any is.
+fn unresolved_env(sources: &[Source], options: &LoadOptions<'_>) -> UnresolvedEnv {
+    let variable = options.environment.get("HAFT__DEFAULTS__UNRESOLVED_ENV").map(String::as_str);
+    let in_file = sources
+        .iter()
+        .filter(|source| source.dialect == Dialect::Native)
+        .filter_map(|source| source.root.get("defaults")?.get("unresolved_env")?.as_text())
+        .next_back();
+    match variable.or(in_file) {
+        Some("warn") => UnresolvedEnv::Warn,
+        _ => UnresolvedEnv::Error,
+    }
+}
+
+/// `HAFT__` variables apply to the merged whole: a server keeps its file's format and folder.
+fn override_from_environment(
+    merged: &mut super::compile::Merged,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) {
+    let named: Vec<(At<String>, RawServer)> =
+        merged.servers.iter().map(|server| (server.name.clone(), server.raw.clone())).collect();
+    let place = Place::whole("");
+    for (variable, server) in server_overrides(&options.environment) {
+        let overridden = named.iter().filter(|(name, _)| is_same_name(&name.value, &server));
+        let uses = overridden.map(|(name, _)| VariableUse {
+            variable: variable.clone(),
+            file: name.place.file.clone(),
+            path: vec![name.place.path.clone()],
+        });
+        merged.variables.extend(uses);
+    }
+    merged.config.servers = Some(At { value: Named(named), place });
+    apply_native(&mut merged.config, &options.environment, problems);
+    let servers = merged.config.servers.take().map(|servers| servers.value.0).unwrap_or_default();
+    for (at, (name, raw)) in servers.into_iter().enumerate() {
+        match merged.servers.get_mut(at) {
+            Some(server) => server.raw = raw,
+            None => merged.servers.push(super::compile::ServerSource {
+                name,
+                raw,
+                dialect: Dialect::Native,
+                folder: options.cwd.clone(),
+                runs_in_folder: false,
+            }),
+        }
+    }
+}
+
+/// Looks up the variables that `client_secret_env` names. They are references like any other: the registry
+/// policy decides on them too. A secret that is not there is always an error.
+fn take_client_secrets(
+    merged: &mut super::compile::Merged,
+    options: &LoadOptions<'_>,
+    problems: &mut Problems,
+) {
+    for server in &mut merged.servers {
+        let oauth = server.raw.oauth.as_mut().map(|at| &mut at.value);
+        let Some(At { value, place }) = oauth.and_then(|it| it.client_secret_env.as_mut()) else {
+            continue;
+        };
+        merged.variables.push(VariableUse {
+            variable: value.name.clone(),
+            file: server.name.place.file.clone(),
+            path: vec![server.name.place.path.clone()],
+        });
+        let held = options.environment.get(&value.name).filter(|secret| !secret.is_empty());
+        value.value = held.map(Secret::new);
+        if held.is_none() {
+            let name = &value.name;
+            problems.error(
+                place,
+                format!("the environment variable `{name}` with the client's secret is not set"),
+                format!("set {name} in the environment of Haft"),
+            );
+        }
+    }
+}

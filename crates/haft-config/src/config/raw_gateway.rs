@@ -1,0 +1,35 @@
+//! The native keys of the toolbox as an MCP server: `gateway`, `profiles`.
+
+use super::choices::Surface;
+use super::quantity::{Count, Span};
+use super::read::record;
+
+record! {
+    /// `gateway`.
+    pub struct RawGateway("`gateway`", Reject) {
+        /// The presentation of tools to clients: `all` (the default) lists each, `search` only
+        /// three tools that find, describe and call them, for toolboxes too large for a model's
+        /// context.
+        surface("surface"): Surface,
+        /// Maximum number of sessions of an endpoint of `haft serve`; 1000 by default.
+        sessions_max("sessions_max"): Count,
+        /// Maximum idle time of a session; 30 minutes by default.
+        session_idle("session_idle"): Span,
+    }
+}
+
+record! {
+    /// One entry of `profiles`.
+    pub struct RawProfile("a profile", Reject) {
+        /// Servers it shows, by name or pattern such as `git*`; `local` stands for the tools that run here.
+        /// All by default.
+        servers("servers"): Vec<String>,
+        /// Tools it shows, by name or pattern such as `read_*`; all by default. With `servers`, both must
+        /// match.
+        tools("tools"): Vec<String>,
+        /// Tools it does not show, by name or pattern. Exclusion wins over `tools`.
+        exclude_tools("exclude_tools"): Vec<String>,
+        /// The presentation of tools to clients: `all` (the default) or `search`.
+        surface("surface"): Surface,
+    }
+}

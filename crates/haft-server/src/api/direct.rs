@@ -1,0 +1,32 @@
+//! The endpoints that every call of a tool takes, answered without the router.
+
+use std::sync::Arc;
+
+use super::{Service, calls};
+use crate::gateway::Mount;
+use crate::serve::{DirectEndpoints, DirectRequest, Problem, Response};
+
+/// `POST /mcp` and `POST /api/v1/tools/{name}/call`.
+pub struct DirectCalls {
+    service: Arc<Service>,
+    gateway: Option<Mount>,
+}
+
+impl DirectCalls {
+    pub(super) fn new(service: Arc<Service>, gateway: Option<Mount>) -> Self {
+        Self { service, gateway }
+    }
+}
+
+impl DirectEndpoints for DirectCalls {
+    fn answers(&self, path: &str) -> bool {
+        (self.gateway.is_some() && Mount::answers(path)) || calls::direct_tool(path).is_some()
+    }
+
+    async fn answer(&self, request: DirectRequest) -> Result<Response, Problem> {
+        match &self.gateway {
+            Some(gateway) if Mount::answers(request.uri.path()) => gateway.post(request).await,
+            Some(_) | None => calls::call_direct(&self.service, request).await,
+        }
+    }
+}
