@@ -65,7 +65,7 @@ impl People {
     }
 
     /// Answers questions one after the other while `work` runs. Ctrl-C at a question cancels `cancel`, which `work`
-    /// has to observe.
+    /// has to observe; the question is refused once `work` has ended.
     pub(in crate::cli) async fn while_working<T>(
         &self,
         cancel: &CancellationToken,
@@ -75,65 +75,71 @@ impl People {
         let mut work = std::pin::pin!(work);
         loop {
             let waiting = self.inbox.open().into_iter().next();
-            tokio::select! {
+            let interrupted = tokio::select! {
                 biased;
                 done = &mut work => return done,
-                () = async {
+                interrupted = async {
                     match &waiting {
-                        Some(item) => self.put(item, cancel).await,
+                        Some(item) => self.put(item).await.is_err(),
                         // Whatever happened, what is open is looked at again.
-                        None => drop(updates.recv().await),
+                        None => {
+                            drop(updates.recv().await);
+                            false
+                        }
                     }
-                } => {}
+                } => interrupted,
+            };
+            if interrupted {
+                cancel.cancel();
+                let done = work.await;
+                // A refusal that overtakes the cancellation could still end the call as a success.
+                if let Some(item) = waiting {
+                    let refusal = refused("interrupted");
+                    // The end of the call may have withdrawn the question.
+                    let _ = self.inbox.answer(&item.id, refusal, TERMINAL).await;
+                }
+                return done;
             }
         }
     }
 
     /// Puts one question to the person until it is answered or over.
-    async fn put(&self, item: &InboxItem, cancel: &CancellationToken) {
+    async fn put(&self, item: &InboxItem) -> Result<(), Interrupted> {
         let paint = self.paint;
         let form = item.schema.as_ref().filter(|_| item.options.is_empty()).and_then(Form::of);
         say!("{}", shown(paint, item, form.as_ref()));
         while self.inbox.item(&item.id).is_some() {
             let answer = tokio::select! {
-                answer = self.answer(item, form.as_ref(), cancel) => answer,
+                answer = self.answer(item, form.as_ref()) => answer?,
                 () = self.over(item) => {
                     say!("{}", paint.dim("the question is over"));
-                    return;
+                    return Ok(());
                 }
             };
             match self.inbox.answer(&item.id, answer, TERMINAL).await {
-                Ok(_) | Err(AnswerError::Unknown) => return,
+                Ok(_) | Err(AnswerError::Unknown) => return Ok(()),
                 Err(error @ AnswerError::Invalid { .. }) => {
                     say!("{}", printable(&error.to_string()));
                 }
             }
         }
+        Ok(())
     }
 
     async fn answer(
         &self,
         item: &InboxItem,
         form: Option<&Form>,
-        cancel: &CancellationToken,
-    ) -> HumanAnswer {
-        let answer = if let Some(form) = form {
-            self.fill(form, cancel).await
-        } else {
-            let line = self.lines.ask(hint(item, self.lasts)).await;
-            let line = line_or_refusal(line, cancel);
-            line.map(|line| read(item, line.trim()))
-        };
-        // Both are answers.
-        answer.unwrap_or_else(|refusal| refusal)
+    ) -> Result<HumanAnswer, Interrupted> {
+        if let Some(form) = form {
+            return self.fill(form).await;
+        }
+        let line = line(self.lines.ask(hint(item, self.lasts)).await)?;
+        Ok(line.map_or_else(input_ended, |line| read(item, line.trim())))
     }
 
     /// Asks for the fields of a form, one after the other.
-    async fn fill(
-        &self,
-        form: &Form,
-        cancel: &CancellationToken,
-    ) -> Result<HumanAnswer, HumanAnswer> {
+    async fn fill(&self, form: &Form) -> Result<HumanAnswer, Interrupted> {
         let mut filled = Map::new();
         let mut is_first = true;
         for field in &form.fields {
@@ -148,13 +154,14 @@ impl People {
                 } else {
                     self.lines.ask_more(&prompt).await
                 };
-                match field.read(&line_or_refusal(said, cancel)?) {
+                let Some(line) = line(said)? else { return Ok(input_ended()) };
+                match field.read(&line) {
                     Entered::Value(value) => {
                         filled.insert(field.name.clone(), value);
                         break;
                     }
                     Entered::LeftOut => break,
-                    Entered::Refused => return Err(HumanAnswer::Refused { reason: None }),
+                    Entered::Refused => return Ok(HumanAnswer::Refused { reason: None }),
                     Entered::Wrong(expected) => say!("that does not fit: {expected}, please"),
                     Entered::Unfit(problem) => {
                         say!("that does not fit: {}", printable(&problem));
@@ -176,16 +183,21 @@ impl People {
     }
 }
 
-/// One line, or the refusal that there is none.
-fn line_or_refusal(said: Said, cancel: &CancellationToken) -> Result<String, HumanAnswer> {
+/// Ctrl-C at a question.
+#[derive(Debug)]
+struct Interrupted;
+
+/// The line, or none at the end of the input.
+fn line(said: Said) -> Result<Option<String>, Interrupted> {
     match said {
-        Said::Line(line) => Ok(line),
-        Said::Interrupted => {
-            cancel.cancel();
-            Err(refused("interrupted"))
-        }
-        Said::Closed => Err(refused("input ended (Ctrl-D)")),
+        Said::Line(line) => Ok(Some(line)),
+        Said::Closed => Ok(None),
+        Said::Interrupted => Err(Interrupted),
     }
+}
+
+fn input_ended() -> HumanAnswer {
+    refused("input ended (Ctrl-D)")
 }
 
 fn refused(reason: &str) -> HumanAnswer {
