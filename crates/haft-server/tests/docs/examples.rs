@@ -45,7 +45,7 @@ fn quickstart() {
 #[test]
 fn mcp_servers() {
     let printed = run("haft", "mcp_servers", &[]);
-    for part in ["time: Connected", "get_current_time", "Asia/Seoul"] {
+    for part in ["time: Ready", "get_current_time", "Asia/Seoul"] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
 }
@@ -82,7 +82,7 @@ async fn axum_mcp() {
     let line = running.line();
     let url = line.trim().strip_prefix("listening on ").unwrap();
 
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = haft::http_client_builder().no_proxy().build().unwrap();
     let own = client.get(url).send().await.unwrap().text().await.unwrap();
     assert_eq!(own, "my app");
     let call = json!({
