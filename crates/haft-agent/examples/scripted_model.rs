@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::stream;
-use haft::{ConfigBuilder, Content, FunctionTool, Runtime};
+use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
 use haft_agent::model::{
     ChatModel, ModelCall, ModelEvent, ModelRequest, ModelStream, ModelTurn, StopReason,
 };
@@ -29,22 +29,16 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Add {
-    a: i64,
-    b: i64,
+/// Adds two numbers.
+#[haft::tool]
+async fn add(a: i64, b: i64) -> Result<i64, ToolFailure> {
+    Ok(a + b)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let add =
-        FunctionTool::typed(
-            "add",
-            "Adds two numbers.",
-            |args: Add| async move { Ok(args.a + args.b) },
-        );
     let config = ConfigBuilder::new().folder("target/example-scripted-model").build()?;
-    let runtime = Runtime::builder(config).tool(add).start().await?;
+    let runtime = Runtime::builder(config).tool(add()).start().await?;
 
     let call = ModelCall {
         id: "1".to_owned(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Progress {
     /// Completed work. Increases from report to report.
     pub progress: f64,

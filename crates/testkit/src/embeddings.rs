@@ -87,7 +87,7 @@ async fn embed(
 ) -> Response {
     let texts = question["input"].as_array().expect("a list of strings");
     let input: Vec<String> =
-        texts.iter().map(|text| text.as_str().expect("a text").to_owned()).collect();
+        texts.iter().map(|text| text.as_str().expect("a string").to_owned()).collect();
     assert_eq!(question["encoding_format"], "float");
     let authorization = headers.get("authorization").and_then(|it| it.to_str().ok());
     shared.asked.lock().push(Asked {

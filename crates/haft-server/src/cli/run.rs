@@ -261,7 +261,7 @@ impl Output {
                 let calls = self.calls.lock().clone();
                 let mut object = json!({"session": session, "model": model, "tool_calls": calls});
                 match turn {
-                    Ok(Turn { text, end, steps, usage }) => {
+                    Ok(Turn { text, end, steps, usage, .. }) => {
                         object["text"] = json!(text);
                         object["end"] = json!(end);
                         object["steps"] = json!(steps);

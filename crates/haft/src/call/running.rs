@@ -15,6 +15,7 @@ use super::ToolCall;
 
 /// One call in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RunningCall {
     /// The id that its answer and its log entry will carry.
     pub execution_id: String,

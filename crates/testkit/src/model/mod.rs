@@ -13,7 +13,7 @@
 //! assert_eq!(server.requests()[0].tool_names(), ["add"]);
 //! ```
 //!
-//! Each request takes the next step. When the script is over, the service answers 500 and says so.
+//! Each request takes the next step. When the script is over, the service answers 500 with that reason.
 //! The server has a thread of its own, so it serves tests without a runtime, with paused time, and
 //! those that start the program.
 

@@ -89,13 +89,8 @@ impl Printer {
                 let level = self.paint.level("WARNING").to_lowercase();
                 stderr::line(&format!("{level}: {}", printable(message)));
             }
-            AgentEvent::TurnStarted { .. }
-            | AgentEvent::StepStarted { .. }
-            | AgentEvent::Text { .. }
-            | AgentEvent::Reasoning { .. }
-            | AgentEvent::TextCompleted { .. }
-            | AgentEvent::TurnCompleted { .. }
-            | AgentEvent::TurnFailed { .. } => {}
+            // The others print nothing here.
+            _ => {}
         }
     }
 
