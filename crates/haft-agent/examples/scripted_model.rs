@@ -3,7 +3,7 @@
 //! Run it with `cargo run -p haft-agent --example scripted_model`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::stream;
 use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
@@ -11,6 +11,7 @@ use haft_agent::model::{
     ChatModel, ModelCall, ModelEvent, ModelRequest, ModelStream, ModelTurn, StopReason,
 };
 use haft_agent::{Agent, AgentSettings, Conversation};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// A model that returns the next turn of its script to each request.
@@ -22,7 +23,7 @@ impl ChatModel for ScriptedModel {
     }
 
     fn ask(&self, _request: ModelRequest) -> ModelStream {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         let turn = next.unwrap_or_default();
         Box::pin(stream::iter([Ok(ModelEvent::Done(Box::new(turn)))]))
     }
