@@ -6012,7 +6012,7 @@ export interface operations {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;
@@ -6105,7 +6105,7 @@ export interface operations {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;

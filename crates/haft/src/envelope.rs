@@ -169,6 +169,7 @@ impl Envelope {
 }
 
 /// An error with the page about its code. The log has the code alone.
+#[expect(clippy::ref_option, reason = "serde passes the field")]
 fn with_docs<S: Serializer>(error: &Option<ErrorBody>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Documented<'a> {
