@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
+use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
@@ -65,6 +66,8 @@ pub struct Config {
     pub agent: Box<AgentConfig>,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
+    /// Servers whose entries have problems and are not used.
+    pub misconfigured: Vec<MisconfiguredServer>,
     /// Problems that do not prevent the start.
     pub warnings: Vec<Problem>,
     /// The secrets of servers that were left out.

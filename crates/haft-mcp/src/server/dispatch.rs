@@ -90,6 +90,7 @@ impl Client {
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Resource(uri) => lock(&self.subscriptions).contains_key(&**uri),
+            Change::Log(message) => message.level >= *lock(&self.level),
             list => lock(&self.listed).contains(list),
         }
     }

@@ -9,6 +9,7 @@ mod eras;
 mod http;
 mod instructions;
 mod keys;
+mod known;
 mod masked;
 mod metadata;
 mod people;

@@ -158,14 +158,6 @@ fn native(
         );
         return None;
     }
-    if dialect == Dialect::Claude && entry.url.is_some() && kind.is_none() {
-        reader.error(
-            node,
-            format!("server `{}` has a `url` but no `type`", name.value),
-            "add \"type\": \"http\" (or \"sse\", \"ws\"), as Claude demands",
-        );
-        return None;
-    }
     let transport = entry.kind.map(|kind| {
         kind.map(|kind| match kind {
             Kind::Stdio | Kind::Builtin => Transport::Stdio,
