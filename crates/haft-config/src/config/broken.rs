@@ -1,6 +1,7 @@
 //! Broken entries of servers: an entry with a problem disables itself, and the rest of the configuration is used.
 
 use super::Dialect;
+use super::expand::name_references;
 use super::node::{Entry, Node, NodeValue};
 use super::place::{Place, Problem, Severity};
 use super::read::joined;
@@ -36,6 +37,8 @@ pub struct MisconfiguredServer {
     pub problem: String,
     /// The remedy.
     pub remedy: String,
+    /// The variables of the environment that its entry refers to.
+    pub variables: Vec<String>,
 }
 
 impl MisconfiguredServer {
@@ -76,6 +79,7 @@ pub(super) fn take_out(
             place: problem.place.clone(),
             problem: problem.problem.clone(),
             remedy: problem.remedy.clone(),
+            variables: variables(node),
         };
         broken.push((source, path, server));
     }
@@ -125,6 +129,23 @@ fn may_be_missing(dialect: Dialect, name: &String, node: &Node, policy: &BrokenE
     let is_required = node.get("required").is_some_and(|it| it.value == NodeValue::Bool(true))
         || node.get("on_connect_failure").and_then(Node::as_text) == Some("exit");
     is_chosen && !halts && !is_required
+}
+
+/// The variables that the texts of an entry refer to, each once.
+fn variables(node: &Node) -> Vec<String> {
+    fn visit(node: &Node, names: &mut Vec<String>) {
+        match &node.value {
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+            NodeValue::Text(text) => name_references(&text.text, names),
+            NodeValue::List(items) => items.iter().for_each(|item| visit(item, names)),
+            NodeValue::Map(entries) => entries.iter().for_each(|it| visit(&it.value, names)),
+        }
+    }
+    let mut names = Vec::new();
+    visit(node, &mut names);
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn transport(node: &Node) -> &'static str {

@@ -293,7 +293,7 @@ fn registries(
         problems.error(
             &place,
             format!("the registry's folder `{}` does not exist", folder.shown()),
-            "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}}), or run `haft serve`, which does that",
+            "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
         );
     }
     folders

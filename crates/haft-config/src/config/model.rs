@@ -104,6 +104,16 @@ impl Config {
         inside.map(|used| used.variable.as_str())
     }
 
+    /// The variables of the environment that the files refer to, each once, in the order of names.
+    pub fn variable_names(&self) -> Vec<&str> {
+        let used = self.variables.iter().map(|used| used.variable.as_str());
+        let broken = self.misconfigured.iter().flat_map(|server| &server.variables);
+        let mut names: Vec<&str> = used.chain(broken.map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Returns true if a file is one of the registry's two.
     pub fn is_registry_file(&self, name: &str) -> bool {
         let Some(registry) = &self.registry_dir else { return false };

@@ -6,6 +6,7 @@ mod broken;
 mod clients;
 mod endpoint;
 mod eras;
+mod failed;
 mod http;
 mod instructions;
 mod keys;

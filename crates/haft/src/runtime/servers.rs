@@ -109,7 +109,7 @@ impl ServerInfo {
 
     /// Returns a server whose entry has a problem.
     pub(super) fn misconfigured(server: &MisconfiguredServer) -> Self {
-        let MisconfiguredServer { name, transport, place, problem, remedy } = server;
+        let MisconfiguredServer { name, transport, place, problem, remedy, variables: _ } = server;
         let reason = format!("{place}: {}", printable(problem));
         Self {
             name: name.clone(),
