@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use haft::Config;
 use haft::config::{BrokenEntries, Dialect, InputRequest, LoadOptions};
+use parking_lot::Mutex;
 
 use super::{EXIT_CONFIG, Failure, Global};
 
@@ -101,13 +101,13 @@ fn load_with(
     // Also what was not answered: the files may be read more than once.
     let answers: Mutex<HashMap<String, Option<String>>> = Mutex::default();
     let asking = |input: &InputRequest| {
-        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = answers.lock();
         answers.entry(input.id.clone()).or_insert_with(|| ask(input)).clone()
     };
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
-    let answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let answers = answers.into_inner();
     options.inputs.extend(answers.into_iter().filter_map(|(id, answer)| Some((id, answer?))));
     Ok((config, options))
 }

@@ -12,6 +12,7 @@ use haft_text::printable;
 
 /// One configured server and its state.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use haft::Code;
 use haft::config::gateway::LOCAL;
+use parking_lot::RwLock;
 
 use super::histogram::{nanos, secs};
 use super::outcomes::Outcomes;
@@ -51,13 +51,13 @@ impl Usage {
         code: Option<Code>,
     ) {
         {
-            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+            let tools = self.tools.read();
             if let Some(tool) = tools.get(tool) {
                 return tool.add(duration, code);
             }
         }
         if is_known {
-            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tools = self.tools.write();
             if tools.len() < TOOLS_MAX || tools.contains_key(tool) {
                 let server = server.unwrap_or(LOCAL).into();
                 let new = || Tool { server, ..Tool::default() };
@@ -74,7 +74,7 @@ impl Usage {
         now: Instant,
     ) -> BTreeMap<String, Reading> {
         let offered: HashSet<&str> = offered.collect();
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.write();
         tools.retain(|name, tool| {
             tool.gone_since = (!offered.contains(&**name)).then(|| tool.gone_since.unwrap_or(now));
             tool.gone_since.is_none_or(|since| now.duration_since(since) < GONE_AFTER)
@@ -86,7 +86,7 @@ impl Usage {
 
     /// The outcomes of each tool that was called, in the order of names.
     pub(super) fn outcomes(&self) -> Vec<ToolOutcome> {
-        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        let tools = self.tools.read();
         let mut all: Vec<ToolOutcome> = Vec::new();
         for (name, tool) in tools.iter() {
             let happened = tool.outcomes.each().filter(|(_, count)| *count > 0);
