@@ -22,6 +22,10 @@ pub struct GatewayConfig {
     pub sessions_max: Setting<u32>,
     /// Maximum idle time of a session.
     pub session_idle: Setting<Duration>,
+    /// Maximum time that the first list of tools waits for servers that no run has listed.
+    pub first_list_timeout: Setting<Duration>,
+    /// True if `haft_status` is offered.
+    pub status_tool: Setting<bool>,
 }
 
 /// A part of the toolbox.

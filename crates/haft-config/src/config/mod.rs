@@ -3,6 +3,7 @@
 //! Loading connects and spawns nothing, and reports every problem at once.
 
 pub mod agent;
+mod broken;
 pub mod bytes;
 pub mod choices;
 mod compile;
@@ -50,6 +51,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use broken::{BrokenEntries, MisconfiguredServer};
 pub use dialect::Dialect;
 pub use import::{Imported, check_text, import};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
+use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
@@ -65,6 +66,8 @@ pub struct Config {
     pub agent: Box<AgentConfig>,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
+    /// Servers whose entries have problems and are not used.
+    pub misconfigured: Vec<MisconfiguredServer>,
     /// Problems that do not prevent the start.
     pub warnings: Vec<Problem>,
     /// The secrets of servers that were left out.
@@ -99,6 +102,16 @@ impl Config {
     pub fn variables_of(&self, entry: &Place) -> impl Iterator<Item = &str> {
         let inside = self.variables.iter().filter(|used| used.is_inside(entry));
         inside.map(|used| used.variable.as_str())
+    }
+
+    /// The variables of the environment that the files refer to, each once, in the order of names.
+    pub fn variable_names(&self) -> Vec<&str> {
+        let used = self.variables.iter().map(|used| used.variable.as_str());
+        let broken = self.misconfigured.iter().flat_map(|server| &server.variables);
+        let mut names: Vec<&str> = used.chain(broken.map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Returns true if a file is one of the registry's two.

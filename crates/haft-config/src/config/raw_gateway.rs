@@ -15,6 +15,13 @@ record! {
         sessions_max("sessions_max"): Count,
         /// Maximum idle time of a session; 30 minutes by default.
         session_idle("session_idle"): Span,
+        /// Maximum time that the first `tools/list` waits for servers whose tools no earlier run
+        /// has seen; 30 seconds by default. Tools that come later are announced with
+        /// `list_changed`.
+        first_list_timeout("first_list_timeout"): Span,
+        /// True (the default) to offer `haft_status`, a read-only tool that reports the state of
+        /// each server.
+        status_tool("status_tool"): bool,
     }
 }
 

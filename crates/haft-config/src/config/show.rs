@@ -197,6 +197,8 @@ impl Rows {
         self.plain("gateway.surface", &gateway.surface);
         self.plain("gateway.sessions_max", &gateway.sessions_max);
         self.span("gateway.session_idle", &gateway.session_idle);
+        self.span("gateway.first_list_timeout", &gateway.first_list_timeout);
+        self.plain("gateway.status_tool", &gateway.status_tool);
         for Profile { name, place: _, servers, tools, exclude_tools, surface } in profiles {
             let lists = [("servers", servers.as_ref()), ("tools", tools.as_ref())];
             let lists = lists.into_iter().chain([("exclude_tools", Some(exclude_tools))]);

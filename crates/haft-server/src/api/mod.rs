@@ -36,6 +36,7 @@ mod tools_search;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -67,6 +68,8 @@ pub struct Service {
     pub sessions: Arc<Sessions>,
     /// Since when it serves.
     pub started: Timestamp,
+    /// True once every eager server has been tried.
+    has_started: AtomicBool,
 }
 
 impl Service {
@@ -74,7 +77,8 @@ impl Service {
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
         let sessions = Arc::default();
-        Arc::new(Self { live, keys, telemetry, runs, sessions, started: Timestamp::now() })
+        let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
+        Arc::new(Self { live, keys, telemetry, runs, sessions, started, has_started })
     }
 
     /// Returns true if the service itself speaks TLS.

@@ -144,6 +144,9 @@ pub(super) struct ToolInfoSchema {
     config_origin: String,
     /// The settings it runs with.
     config: Vec<EffectiveValueSchema>,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[schema(required = false)]
+    cached: bool,
     /// The program, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Value>,

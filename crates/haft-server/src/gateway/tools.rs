@@ -1,7 +1,7 @@
 //! Tools: listed in their fixed order, page by page, and called on the one path.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft::extension::UI_EXTENSION;
 use haft::mcp_server::{Peer, ToolRequest};
@@ -16,12 +16,13 @@ use tokio::time::timeout;
 use super::caller_handle::GatewayClient;
 use super::content::call_result;
 use super::page::{is_first, page};
+use super::status::{self, STATUS};
 use super::{Gateway, INVALID_PARAMS, result};
 use crate::serve::name_of;
 
 /// Key of a tool's `_meta` with its registration.
 const REGISTRATION: &str = "haft/registration";
-/// Time that a list waits for connecting servers. Later changes are announced.
+/// Time that a request waits for servers that are being connected, after the first list. Later changes are announced.
 pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// For tools with `approval: ask`, where the client is the only one there.
@@ -45,11 +46,13 @@ impl Callers {
 impl Gateway {
     /// The tools this endpoint shows, with those that only user interfaces call where these are meant.
     pub(super) fn tools(&self, callers: Callers) -> Vec<ToolDescription> {
+        let status = self.offers_status().then(status::tool);
         let offers = self.runtime.tool_offers().into_iter();
         offers
             .filter(|it| callers == Callers::Apps || !it.app_only)
             .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
             .map(described)
+            .chain(status)
             .collect()
     }
 
@@ -69,10 +72,16 @@ impl Gateway {
         offers.iter().find(has)?.server().map(ToOwned::to_owned)
     }
 
-    /// Waits for servers that are being connected, but not for ever: one that does not answer must not
-    /// keep back what the others offer.
+    /// Waits for servers whose tools no run has seen, until each was tried once: for the first list at most
+    /// `gateway.first_list_timeout`, because some clients list only once. Lists that are too old are read again.
     pub(super) async fn wait_for_late(&self) {
-        let _ = timeout(LATE_WAIT_MAX, self.runtime.discover()).await;
+        let limit = self.runtime.config().gateway.first_list_timeout.value;
+        let first = self.first_list.get_or_init(Instant::now);
+        let limit = limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX));
+        let _ = tokio::join!(
+            timeout(limit, self.runtime.wait_for_lists()),
+            timeout(LATE_WAIT_MAX, self.runtime.refresh_stale_lists())
+        );
     }
 
     pub(super) async fn list_tools(
@@ -82,6 +91,7 @@ impl Gateway {
     ) -> Result<Box<RawValue>, RpcError> {
         if is_first(params) {
             self.wait_for_late().await;
+            self.report_failed(peer);
         }
         page(params, "tools", &self.tools(Callers::of(peer)), |tool| &tool.name)
     }
@@ -92,6 +102,9 @@ impl Gateway {
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
         let ToolRequest { name, arguments } = tool;
+        if name == STATUS && self.offers_status() {
+            return self.status();
+        }
         let callers = Callers::of(&peer);
         self.run(name, arguments, peer, callers).await
     }
@@ -152,6 +165,17 @@ fn with_remedy(mut envelope: Envelope) -> Envelope {
         error.message = format!("{}; {remedy}", error.message);
     }
     envelope
+}
+
+/// Removes the marks of tools that an earlier run saw: a tool that is confirmed is the same tool.
+pub(super) fn unmarked(mut tools: Vec<ToolDescription>) -> Vec<ToolDescription> {
+    for tool in &mut tools {
+        let meta = tool.rest.get_mut("_meta").and_then(|meta| meta.get_mut(REGISTRATION));
+        if let Some(Value::Object(registration)) = meta {
+            registration.remove("cached");
+        }
+    }
+    tools
 }
 
 /// A tool as clients see it: its server's definition, and its registration here.

@@ -37,6 +37,7 @@ mod limits;
 mod masked;
 mod memory;
 mod metrics;
+mod operators;
 mod page;
 mod problems;
 mod readme;

@@ -81,6 +81,9 @@ pub(crate) trait ToolboxSource: Send + Sync {
     /// Connects the servers whose tools are not known yet.
     fn discover(&self) -> BoxFuture<'_, ()>;
 
+    /// Waits for the server of a tool that only an earlier run saw. `None` for other tools.
+    fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>>;
+
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure>;
 }
@@ -217,7 +220,11 @@ async fn resolve(
         return Ok((Arc::clone(toolbox), tool));
     }
     if let Some(tool) = toolbox.resolve(&call.tool) {
-        return Ok((Arc::clone(toolbox), call.tool_filter.check(tool)?));
+        let tool = call.tool_filter.check(tool)?;
+        return match source.confirm(&tool) {
+            Some(confirming) => confirmed(source, &tool, confirming, call).await,
+            None => Ok((Arc::clone(toolbox), tool)),
+        };
     }
     let mut changes = source.changes();
     let mut discovering = source.discover();
@@ -235,6 +242,28 @@ async fn resolve(
             None if is_done => return Err(missing(source, &toolbox, call)),
             None => {}
         }
+    }
+}
+
+/// Finds a tool again once its server was tried: its definition may have changed since the run that saw it, and a tool
+/// that is gone is unknown.
+async fn confirmed(
+    source: &dyn ToolboxSource,
+    tool: &ActiveTool,
+    confirming: BoxFuture<'_, ()>,
+    call: &ToolCall,
+) -> Result<(Arc<Toolbox>, Arc<ActiveTool>), CallError> {
+    let deadline = Deadline::new(tool);
+    if tokio::time::timeout_at(deadline.at, confirming).await.is_err() {
+        return Err(timed_out(tool, deadline));
+    }
+    let toolbox = source.current();
+    match toolbox.resolve(&call.tool) {
+        Some(tool) => {
+            let tool = call.tool_filter.check(tool)?;
+            Ok((toolbox, tool))
+        }
+        None => Err(missing(source, &toolbox, call)),
     }
 }
 

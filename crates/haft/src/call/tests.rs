@@ -36,6 +36,10 @@ impl ToolboxSource for ReplacedToolbox {
         Box::pin(async { self.is_replaced.store(true, Ordering::SeqCst) })
     }
 
+    fn confirm(&self, _: &ActiveTool) -> Option<BoxFuture<'_, ()>> {
+        None
+    }
+
     fn unavailable(&self, _: &str, _: &ToolFilter) -> Option<ToolFailure> {
         None
     }

@@ -163,7 +163,11 @@ impl Shared {
                 .servers
                 .iter()
                 .find(|server| server.name == edit.name)
-                .map(|server| &server.place),
+                .map(|server| &server.place)
+                .or_else(|| {
+                    let mut broken = config.misconfigured.iter();
+                    broken.find(|server| server.name == edit.name).map(|server| &server.place)
+                }),
         };
         match place.filter(|place| !config.is_registry_file(&place.file)) {
             None => Ok(()),

@@ -121,7 +121,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Caches the lists of lazy servers for the next run, also when the runtime only inspects.
+    /// Caches the lists of servers for the next run, also when the runtime only inspects.
     #[must_use]
     pub fn keep_lists(mut self) -> Self {
         self.list_cache = ListCache::Write;
@@ -157,7 +157,8 @@ impl RuntimeBuilder {
     }
 
     /// Waits at the start only for servers that can prevent it: required servers, and strict ones,
-    /// whose tools may be unconfigured. The others connect in the background.
+    /// whose tools may be unconfigured. The others connect in the background; until then the tools that an earlier run
+    /// saw are offered, and a call waits for its server.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.waits_for_all = false;

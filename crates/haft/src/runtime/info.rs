@@ -50,6 +50,9 @@ pub struct ToolInfo {
     /// True if only user interfaces call it; models do not see it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
@@ -70,7 +73,7 @@ pub struct EffectiveValue {
 }
 
 impl ToolInfo {
-    pub(super) fn new(tool: &ActiveTool, program: Option<Value>) -> Self {
+    pub(super) fn new(tool: &ActiveTool, program: Option<Value>, cached: bool) -> Self {
         let registered = &tool.registered;
         let definition = &registered.definition;
         let effective = &registered.effective;
@@ -103,6 +106,7 @@ impl ToolInfo {
                 value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
             ],
             app_only: tool.backend.is_app_only(),
+            cached,
             program,
         }
     }

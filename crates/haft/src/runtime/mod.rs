@@ -37,7 +37,7 @@ use crate::error::ToolFailure;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::record::{Clock, ExecutionLog, LogHealth};
-use crate::registry::Record;
+use crate::registry::{ActiveTool, Record};
 use crate::tool::{BoxFuture, Tool};
 use crate::tool_filter::ToolFilter;
 use haft_text::human;
@@ -176,6 +176,16 @@ impl ToolboxSource for Inner {
         Box::pin(async move {
             self.discover_unlisted().await;
         })
+    }
+
+    fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>> {
+        let server = tool.registered.source.server()?;
+        let connection = self.snapshot.load().server_pool.unconfirmed(server)?;
+        Some(Box::pin(async move {
+            // If it fails, the call itself reports the reason.
+            let _ = connection.first_attempt().await;
+            self.refresh().await;
+        }))
     }
 
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {
@@ -438,6 +448,13 @@ impl Runtime {
     /// so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover_unlisted().await;
+    }
+
+    /// Waits until every server without a known list was tried once, and registers the tools of those that answered.
+    /// Failed attempts are repeated in the background.
+    pub async fn wait_for_lists(&self) {
+        self.inner.snapshot.load_full().server_pool.try_unlisted().await;
+        self.inner.take_over(false).await;
     }
 
     /// Refreshes lists that are older than their servers allow (`ttlMs`), or older than a day.

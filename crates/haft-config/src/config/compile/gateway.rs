@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{count, explicit, pick, span};
 use crate::config::choices::Surface;
 use crate::config::gateway::{GatewayConfig, LOCAL, Profile};
-use crate::config::model::{ServerConfig, Setting};
+use crate::config::model::Setting;
 use crate::config::pattern::NamePattern;
 use crate::config::place::{At, Place, Problems};
 use crate::config::raw_gateway::{RawGateway, RawProfile};
@@ -16,20 +16,24 @@ use haft_text::nearest;
 const SESSIONS_MAX: u32 = 1000;
 /// Default idle time of a session.
 const SESSION_IDLE: Duration = Duration::from_mins(30);
+/// Default time that the first list of tools waits for servers that no run has listed.
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn gateway(raw: Option<RawGateway>) -> GatewayConfig {
-    let RawGateway { surface, sessions_max, session_idle, .. } =
+    let RawGateway { surface, sessions_max, session_idle, first_list_timeout, status_tool, .. } =
         raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
     GatewayConfig {
         surface: pick(surface, Surface::All),
         sessions_max: pick(sessions_max.map(count), SESSIONS_MAX),
         session_idle: pick(session_idle.map(span), SESSION_IDLE),
+        first_list_timeout: pick(first_list_timeout.map(span), FIRST_LIST_TIMEOUT),
+        status_tool: pick(status_tool, true),
     }
 }
 
 pub(super) fn profiles(
     raw: Option<At<Named<RawProfile>>>,
-    configured: &[ServerConfig],
+    configured: &[&str],
     problems: &mut Problems,
 ) -> Vec<Profile> {
     let raw = raw.map(|at| at.value.0).unwrap_or_default();
@@ -39,7 +43,7 @@ pub(super) fn profiles(
 fn profile(
     name: At<String>,
     raw: RawProfile,
-    configured: &[ServerConfig],
+    configured: &[&str],
     problems: &mut Problems,
 ) -> Option<Profile> {
     let At { value: name, place } = name;
@@ -89,12 +93,8 @@ fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePa
 }
 
 /// A pattern that matches no server may be meant for one that comes later; mostly it is a slip.
-fn warn_of_strangers(
-    servers: &At<Vec<String>>,
-    configured: &[ServerConfig],
-    problems: &mut Problems,
-) {
-    let names = || configured.iter().map(|server| server.name.as_str()).chain([LOCAL]);
+fn warn_of_strangers(servers: &At<Vec<String>>, configured: &[&str], problems: &mut Problems) {
+    let names = || configured.iter().copied().chain([LOCAL]);
     for text in &servers.value {
         let is_known =
             NamePattern::parse(text).is_none_or(|pattern| names().any(|name| pattern.fits(name)));

@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::broken::MisconfiguredServer;
 use super::bytes::{ByteCount, FreeSpace, LOG_BYTES_DEFAULT, LOG_BYTES_MIN};
 use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
@@ -43,6 +44,7 @@ pub(super) fn compile(
     files: Vec<ConfigFile>,
     base: &Path,
     has_builtin: &Setting<bool>,
+    misconfigured: Vec<MisconfiguredServer>,
     problems: &mut Problems,
 ) -> Config {
     let Merged { config, servers, local, variables } = merged;
@@ -50,7 +52,12 @@ pub(super) fn compile(
     let servers: Vec<_> =
         servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
-    let tools = tool::compile(tools, &servers, problems);
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|server| server.name.as_str())
+        .chain(misconfigured.iter().map(|server| server.name.as_str()))
+        .collect();
+    let tools = tool::compile(tools, &names, problems);
     let local: Vec<_> =
         local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
@@ -59,7 +66,7 @@ pub(super) fn compile(
         .and_then(|registry| registry.value.dir)
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
     let state_dir = path(config.state_dir, base, STATE_DIR);
-    let profiles = gateway::profiles(config.profiles, &servers, problems);
+    let profiles = gateway::profiles(config.profiles, &names, problems);
     let limits = limits::limits(config.limits.map(|at| at.value), problems);
     Config {
         files,
@@ -86,6 +93,7 @@ pub(super) fn compile(
         limits,
         state_dir,
         variables,
+        misconfigured,
         warnings: Vec::new(),
         left_out: LeftOut::default(),
     }
