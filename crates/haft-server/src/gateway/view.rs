@@ -1,8 +1,9 @@
 //! Which part of the toolbox an endpoint shows, and how.
 
-use haft::Runtime;
 use haft::config::choices::Surface;
 use haft::config::gateway::Profile;
+use haft::record::RecordSource;
+use haft::{READ_OUTPUT, Runtime};
 
 /// Which part of the toolbox an endpoint shows: everything, or what a profile selects. Asks the configuration
 /// in use each time, so that a change of it holds at once; a profile that is gone shows nothing.
@@ -32,7 +33,15 @@ impl View {
 
     /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
-        self.shows(|profile| profile.shows_tool(server, name))
+        self.shows(|profile| profile.shows_tool(server, name) || self.reads_on(server, name))
+    }
+
+    /// Returns true for the built-in tool that reads on in cut results: it belongs to every profile, and gives
+    /// a caller only the results of its own calls.
+    fn reads_on(&self, server: Option<&str>, name: &str) -> bool {
+        server.is_none()
+            && name == READ_OUTPUT
+            && self.runtime.tool(name).is_some_and(|tool| tool.kind == RecordSource::Builtin)
     }
 
     /// Returns true if prompts and resources of a server are shown.

@@ -11,6 +11,7 @@ mod instructions;
 mod keys;
 mod masked;
 mod metadata;
+mod overrides;
 mod people;
 mod profile_reload;
 mod profiles;
