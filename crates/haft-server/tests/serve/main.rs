@@ -17,6 +17,7 @@ mod attack_secrets;
 mod attack_stderr;
 mod calls;
 
+mod client_python;
 mod collector;
 mod console;
 mod conversations;
