@@ -1,8 +1,9 @@
 //! The context of a call: the caller, the session, and the way back to the caller.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::caller_handle::{CallOrigin, CallerRef};
@@ -36,12 +37,12 @@ pub(crate) struct PrintedText(Arc<Mutex<String>>);
 impl PrintedText {
     pub(crate) fn set(&self, text: String) {
         if !text.is_empty() {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            *self.0.lock() = text;
         }
     }
 
     pub(crate) fn take(&self) -> Option<String> {
-        let text = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let text = std::mem::take(&mut *self.0.lock());
         (!text.is_empty()).then_some(text)
     }
 }
@@ -66,12 +67,12 @@ pub struct SessionState(Arc<Mutex<HashMap<String, Value>>>);
 impl SessionState {
     /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<Value> {
-        self.0.lock().ok()?.get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     /// Stores `value` under `key` and returns the previous value.
     pub fn set(&self, key: impl Into<String>, value: Value) -> Option<Value> {
-        self.0.lock().ok()?.insert(key.into(), value)
+        self.0.lock().insert(key.into(), value)
     }
 }
 

@@ -1,7 +1,9 @@
 //! Results that were too long for their caller, kept for a while so that the caller can read on.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The name of the tool that reads on.
 pub const READ_OUTPUT: &str = "read_output";
@@ -74,7 +76,7 @@ impl OutputStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

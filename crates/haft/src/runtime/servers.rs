@@ -10,6 +10,7 @@ pub use crate::server_state::ServerState;
 
 /// One configured server and its state.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
