@@ -46,6 +46,7 @@ pub mod show;
 mod show_agent;
 mod source;
 mod text_file;
+pub mod tool_overrides;
 
 use std::fmt;
 

@@ -16,6 +16,7 @@ mod failure_problem;
 mod health;
 mod inbox;
 mod inbox_events;
+mod index;
 mod keys;
 mod log;
 mod metrics;
@@ -133,6 +134,7 @@ pub fn http_service(
         conversations::routes,
         health::routes,
         inbox::routes,
+        index::routes,
         keys::routes,
         metrics::routes,
         log::routes,

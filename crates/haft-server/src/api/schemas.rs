@@ -211,7 +211,7 @@ pub(super) struct ToolEntrySchema {
     #[serde(rename = "type")]
     #[schema(required = false)]
     kind: super::tools_list::SourceFilter,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the arguments, or `"signature"` to read it from the function of a Python tool.
     #[schema(required = false, value_type = Object)]
     input_schema: Value,
     /// JSON Schema of the answer.
@@ -305,6 +305,15 @@ struct ToolEntryConfigSchema {
     /// Arguments of a command, after the script.
     #[schema(required = false)]
     args: Vec<String>,
+    /// The text of a Python script, in place of `script_path`. It needs `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    source: String,
+    /// Variables for its environment. Each needs a line in `policy.allowed_env`.
+    #[schema(required = false, value_type = Object)]
+    env: Value,
+    /// Packages that a Python tool needs. They need `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    requirements: Vec<String>,
     /// The server of an entry of `type: mcp`.
     #[schema(required = false)]
     server: String,

@@ -170,8 +170,12 @@ impl ServerInfo {
                 capabilities: identity.capabilities,
             }),
             tools: lists.as_ref().map(|lists| {
-                let filter = &connection.config().filter.value;
-                lists.tools.iter().filter(|tool| filter.passes(&tool.name)).count()
+                let config = connection.config();
+                lists
+                    .tools
+                    .iter()
+                    .filter(|tool| config.filter.value.passes(&config.name, &tool.name))
+                    .count()
             }),
             cached: connection.has_cached_lists(),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),
