@@ -51,7 +51,7 @@ use std::fmt;
 use serde_json::Value;
 
 pub use dialect::Dialect;
-pub use import::{Imported, check_text, import};
+pub use import::{Imported, check_text, import, import_text};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
 pub use pattern::{NamePattern, WordPattern};

@@ -8,7 +8,6 @@ mod config;
 mod contract;
 mod conversations;
 mod direct;
-mod docs;
 mod document;
 mod edit_problem;
 mod entry;
@@ -20,6 +19,7 @@ mod keys;
 mod log;
 mod metrics;
 mod precondition;
+mod profiles;
 mod prompts;
 mod registry_entry;
 mod resources;
@@ -38,7 +38,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use haft::live::Live;
 use jiff::Timestamp;
@@ -49,6 +49,7 @@ use crate::gateway::Mount;
 use crate::keys::Keyring;
 use crate::runs::Runs;
 use crate::serve::{BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Sessions};
+use crate::sign_ins::SignIns;
 use crate::telemetry::Telemetry;
 pub use direct::DirectCalls;
 use document::{Document, Who};
@@ -65,6 +66,8 @@ pub struct Service {
     pub runs: Runs,
     /// The sessions of the web console.
     pub sessions: Arc<Sessions>,
+    /// Sign-ins at remote servers that wait for a browser.
+    pub sign_ins: Arc<SignIns>,
     /// Since when it serves.
     pub started: Timestamp,
 }
@@ -73,8 +76,9 @@ impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
-        let sessions = Arc::default();
-        Arc::new(Self { live, keys, telemetry, runs, sessions, started: Timestamp::now() })
+        let (sessions, sign_ins) = (Arc::default(), Arc::default());
+        let started = Timestamp::now();
+        Arc::new(Self { live, keys, telemetry, runs, sessions, sign_ins, started })
     }
 
     /// Returns true if the service itself speaks TLS.
@@ -132,6 +136,7 @@ pub fn http_service(
         keys::routes,
         metrics::routes,
         log::routes,
+        profiles::routes,
         prompts::routes,
         resources::routes,
         running::routes,
@@ -157,14 +162,14 @@ pub fn http_service(
     let admin = plain(admin, Who::Admin);
     let paths = document.paths();
     let json = Arc::<str>::from(document.as_value().to_string());
-    let page = Arc::<str>::from(docs::page(document.as_value()));
     let json_kind = [(CONTENT_TYPE, "application/json")];
-    let page_kind =
-        [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, docs::POLICY)];
-    let documents = Router::new()
-        .route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))))
-        .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
-    let page_routes = console::routes(Arc::clone(&service.sessions), service.is_tls());
+    let documents =
+        Router::new().route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))));
+    let page_routes = console::routes(
+        Arc::clone(&service.sessions),
+        Arc::clone(&service.sign_ins),
+        service.is_tls(),
+    );
     HttpService::new(guard, Arc::clone(&service.keys))
         .with_sessions(Arc::clone(&service.sessions))
         .counted(service.live.runtime().memory().clone())
