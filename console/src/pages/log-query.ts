@@ -2,9 +2,34 @@
 
 import type { operations } from "../api/schema";
 
-export type LogQuery = NonNullable<operations["get_api_v1_log"]["parameters"]["query"]>;
+export type LogQuery = NonNullable<operations["list_log"]["parameters"]["query"]>;
 
-export const FILTERS = ["tool", "server", "caller", "status", "session", "since", "until"] as const;
+export const FILTERS = [
+  "tool",
+  "server",
+  "caller",
+  "status",
+  "code",
+  "session",
+  "since",
+  "until",
+  "text",
+] as const;
+
+export const CODES = [
+  "UnknownTool",
+  "Denied",
+  "ValidationError",
+  "OutputValidationError",
+  "Busy",
+  "Timeout",
+  "Cancelled",
+  "ToolExecutionError",
+  "ServiceUnavailable",
+  "ProtocolError",
+  "OutcomeUnknown",
+  "Stopping",
+];
 
 /** An entry of the log. The log keeps more fields than the list needs. */
 export interface LogEntry {
@@ -15,10 +40,14 @@ export interface LogEntry {
   server?: string | null;
   caller?: string | null;
   session?: string | null;
+  request?: string | null;
   status: "success" | "error";
-  error?: { code: string; message: string; remedy?: string | null } | null;
+  error?: { code: string; message: string; remedy?: string | null; details?: unknown } | null;
   input?: unknown;
   output?: unknown;
+  content?: unknown;
+  raw?: unknown;
+  outcome?: Record<string, string>;
   queued_ms: number;
   duration_ms: number;
   trace_id?: string | null;
@@ -31,10 +60,4 @@ export function queryOf(params: URLSearchParams): LogQuery {
     if (value) query[name] = value;
   }
   return query as LogQuery;
-}
-
-/** Returns whether an entry holds the text and has the error code, which the service does not filter by. */
-export function fits(entry: LogEntry, text: string, code: string): boolean {
-  if (code && entry.error?.code !== code) return false;
-  return text === "" || JSON.stringify(entry).toLowerCase().includes(text.toLowerCase());
 }
