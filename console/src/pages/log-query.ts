@@ -53,6 +53,19 @@ export interface LogEntry {
   trace_id?: string | null;
 }
 
+/** The fields of an entry that the list shows. Inputs and outputs may be large, and there may be many. */
+export type LogRow = Pick<
+  LogEntry,
+  "execution_id" | "timestamp" | "tool" | "caller" | "status" | "duration_ms"
+> & {
+  code: string | null;
+};
+
+export function rowOf(entry: LogEntry): LogRow {
+  const { execution_id, timestamp, tool, caller = null, status, duration_ms } = entry;
+  return { execution_id, timestamp, tool, caller, status, duration_ms, code: entry.error?.code ?? null };
+}
+
 export function queryOf(params: URLSearchParams): LogQuery {
   const query: Record<string, string> = {};
   for (const name of FILTERS) {

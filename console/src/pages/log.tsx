@@ -8,7 +8,7 @@ import { type ServerEvent, useEvents } from "../api/events";
 import { SearchBox, useFilters } from "../parts/table";
 import { ms, plain } from "../parts/text";
 import { Empty, Failure, Live, Loading, Page, State, Time } from "../parts/ui";
-import { CODES, FILTERS, type LogEntry, type LogQuery, queryOf } from "./log-query";
+import { CODES, FILTERS, type LogEntry, type LogQuery, type LogRow, queryOf, rowOf } from "./log-query";
 
 /** How many entries one request reads. */
 const PAGE_SIZE = 1_000;
@@ -95,6 +95,14 @@ export default function Log() {
   );
 }
 
+/** Reads the newest entries before a timestamp. */
+async function readPage(query: LogQuery, before: string | null): Promise<LogEntry[]> {
+  const until = before ?? query.until;
+  const asked = { ...query, limit: PAGE_SIZE, newest_first: true, ...(until ? { until } : {}) };
+  const page = await ok(api.GET("/api/v1/log", { params: { query: asked } }));
+  return page.calls as unknown as LogEntry[];
+}
+
 /** Returns the value once it has not changed for a while. */
 function useSettled(query: LogQuery): LogQuery {
   const [settled, setSettled] = useState(query);
@@ -110,10 +118,8 @@ function Entries(props: { query: LogQuery; isLive: boolean }) {
   const log = useInfiniteQuery({
     queryKey: ["log-pages", query],
     queryFn: async ({ pageParam }) => {
-      const until = pageParam ?? query.until;
-      const asked = { ...query, limit: PAGE_SIZE, newest_first: true, ...(until ? { until } : {}) };
-      const page = await ok(api.GET("/api/v1/log", { params: { query: asked } }));
-      return page.calls as unknown as LogEntry[];
+      const page = await readPage(query, pageParam);
+      return page.map(rowOf);
     },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => (page.length < PAGE_SIZE ? undefined : page[page.length - 1]?.timestamp),
@@ -125,7 +131,7 @@ function Entries(props: { query: LogQuery; isLive: boolean }) {
   const { tail, state } = useTail(query, props.isLive && !query.until);
   const entries = useMemo(() => {
     const seen = new Set<string>();
-    const unique = (entry: LogEntry) => !seen.has(entry.execution_id) && seen.add(entry.execution_id);
+    const unique = (entry: LogRow) => !seen.has(entry.execution_id) && seen.add(entry.execution_id);
     return [...tail, ...(log.data?.pages.flat() ?? [])].filter(unique);
   }, [tail, log.data]);
   if (log.error && !log.data) return <Failure error={log.error} retry={() => void log.refetch()} />;
@@ -138,7 +144,7 @@ function Entries(props: { query: LogQuery; isLive: boolean }) {
           {log.hasNextPage ? " so far; scroll for older ones" : ""}
           {props.isLive && <Live state={state} />}
         </p>
-        <Export entries={entries} />
+        <Export query={query} isEmpty={entries.length === 0} />
       </div>
       {log.error && <Failure error={log.error} retry={() => void log.fetchNextPage()} />}
       {entries.length === 0 ? (
@@ -159,9 +165,9 @@ function Entries(props: { query: LogQuery; isLive: boolean }) {
 
 /** The entries that arrive while the page is open, the newest first. */
 function useTail(query: LogQuery, isLive: boolean) {
-  const [tail, setTail] = useState<LogEntry[]>([]);
+  const [tail, setTail] = useState<LogRow[]>([]);
   const take = useCallback((events: ServerEvent[]) => {
-    const fresh = events.filter(({ event }) => event === "call").map(({ data }) => data as LogEntry);
+    const fresh = events.filter(({ event }) => event === "call").map(({ data }) => rowOf(data as LogEntry));
     if (fresh.length > 0) setTail((before) => [...fresh.reverse(), ...before].slice(0, TAIL_MAX));
   }, []);
   const { since: _since, until: _until, ...followed } = query;
@@ -170,7 +176,7 @@ function useTail(query: LogQuery, isLive: boolean) {
   return { tail, state };
 }
 
-function Rows(props: { entries: LogEntry[]; onEnd: () => void }) {
+function Rows(props: { entries: LogRow[]; onEnd: () => void }) {
   const holder = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: props.entries.length,
@@ -209,8 +215,8 @@ function Rows(props: { entries: LogEntry[]; onEnd: () => void }) {
               <Time at={entry.timestamp} />
               <span>{plain(entry.tool)}</span>
               <span className="wide muted">{plain(entry.caller ?? "")}</span>
-              <State of={entry.error?.code === "Cancelled" ? "cancelled" : entry.status}>
-                {entry.error?.code ?? entry.status}
+              <State of={entry.code === "Cancelled" ? "cancelled" : entry.status}>
+                {entry.code ?? entry.status}
               </State>
               <span className="wide num">{ms(entry.duration_ms)}</span>
             </Link>
@@ -221,20 +227,54 @@ function Rows(props: { entries: LogEntry[]; onEnd: () => void }) {
   );
 }
 
-function Export(props: { entries: LogEntry[] }) {
-  const save = () => {
-    const lines = props.entries.map((entry) => `${JSON.stringify(entry)}\n`);
-    const url = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = "haft-log.jsonl";
-    link.click();
-    URL.revokeObjectURL(url);
+/** The largest number of entries in one exported file. */
+const EXPORT_MAX = 100_000;
+
+/** Saves every entry that matches, whole, as lines of JSON. */
+function Export(props: { query: LogQuery; isEmpty: boolean }) {
+  const [count, setCount] = useState<number | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const save = async () => {
+    setError(null);
+    setCount(0);
+    try {
+      const parts: Blob[] = [];
+      let before: string | null = null;
+      for (let total = 0; total < EXPORT_MAX; ) {
+        const page: LogEntry[] = await readPage(props.query, before);
+        parts.push(new Blob(page.map((entry) => `${JSON.stringify(entry)}\n`)));
+        total += page.length;
+        setCount(total);
+        before = page[page.length - 1]?.timestamp ?? null;
+        if (page.length < PAGE_SIZE) break;
+      }
+      download(new Blob(parts, { type: "application/jsonl" }));
+    } catch (reason) {
+      setError(reason);
+    }
+    setCount(null);
   };
   return (
-    <button type="button" className="compact" onClick={save} disabled={props.entries.length === 0}>
-      <Download size={14} aria-hidden />
-      Export as JSONL
-    </button>
+    <div>
+      <button
+        type="button"
+        className="compact"
+        onClick={() => void save()}
+        disabled={props.isEmpty || count !== null}
+      >
+        <Download size={14} aria-hidden />
+        {count === null ? "Export as JSONL" : `Reading ${count.toLocaleString("en")}…`}
+      </button>
+      {error ? <Failure error={error} /> : null}
+    </div>
   );
+}
+
+function download(content: Blob): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = "haft-log.jsonl";
+  link.click();
+  URL.revokeObjectURL(url);
 }

@@ -18,6 +18,7 @@ mod attack_stderr;
 mod calls;
 mod collector;
 mod console;
+mod console_api;
 mod conversations;
 mod crowd;
 mod documents;
