@@ -1473,6 +1473,11 @@ export interface components {
             code: components["schemas"]["CallErrorCode"];
             /** @description Facts for a program: JSON pointers, an exit code, the tail of stderr. */
             details?: unknown;
+            /**
+             * @description The section of the documentation about the code. Entries of the log have none.
+             * @example docs/troubleshooting.md#timeout
+             */
+            docs?: string;
             /** @description The failure, the item it concerns, and the cause. */
             message: string;
             /** @description The next step for the caller. */

@@ -1,10 +1,11 @@
 //! OAuth sign-ins that wait for a browser to come back to this service.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft::oauth::{AuthError, BoxFuture, Browser, Interactive, Login, StoredTokens, TokenStore};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -68,7 +69,7 @@ impl SignIns {
             shown: Mutex::new(Some(shown)),
         };
         let server = server.to_owned();
-        lock(&table).states.insert(server.clone(), SignInState::Waiting);
+        table.lock().states.insert(server.clone(), SignInState::Waiting);
         let (failed, failure) = oneshot::channel();
         self.tasks.spawn(async move {
             let state = match Interactive::new(tokens, browser).sign_in().await {
@@ -83,7 +84,7 @@ impl SignIns {
                     SignInState::Failed(problem)
                 }
             };
-            lock(&table).states.insert(server, state);
+            table.lock().states.insert(server, state);
         });
         // The browser drops its sender when the sign-in fails before there is an address.
         match address.await {
@@ -99,18 +100,18 @@ impl SignIns {
     pub(crate) fn returned(&self, query: &str) -> bool {
         let state = url::form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == "state");
         let Some((_, state)) = state else { return false };
-        let waiting = lock(&self.table).waiting.remove(&*state);
+        let waiting = self.table.lock().waiting.remove(&*state);
         waiting.is_some_and(|waiting| waiting.send(query.to_owned()).is_ok())
     }
 
     /// The state of a server's last sign-in.
     pub(crate) fn state(&self, server: &str) -> Option<SignInState> {
-        lock(&self.table).states.get(server).cloned()
+        self.table.lock().states.get(server).cloned()
     }
 
     /// Forgets the last sign-in of a server.
     pub(crate) fn forget(&self, server: &str) {
-        lock(&self.table).states.remove(server);
+        self.table.lock().states.remove(server);
     }
 }
 
@@ -136,18 +137,18 @@ impl Browser for ReturningBrowser {
             let state = state.map(|(_, state)| state.into_owned()).unwrap_or_default();
             let (sender, returned) = oneshot::channel();
             {
-                let mut table = lock(&self.table);
+                let mut table = self.table.lock();
                 if table.waiting.len() >= WAITING_MAX {
                     let problem = "too many sign-ins wait for a browser".to_owned();
                     return Err(AuthError::Setup { problem });
                 }
                 table.waiting.insert(state.clone(), sender);
             }
-            if let Some(shown) = lock(&self.shown).take() {
+            if let Some(shown) = self.shown.lock().take() {
                 let _ = shown.send(url.clone());
             }
             let query = tokio::time::timeout(WAIT_MAX, returned).await;
-            lock(&self.table).waiting.remove(&state);
+            self.table.lock().waiting.remove(&state);
             match query {
                 Ok(Ok(query)) => {
                     let mut address = redirect.clone();
@@ -164,8 +165,4 @@ impl From<AuthError> for SignInProblem {
     fn from(error: AuthError) -> Self {
         Self { message: error.to_string(), remedy: error.remedy() }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

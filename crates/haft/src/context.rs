@@ -1,8 +1,9 @@
 //! The context of a call: the caller, the session, and the way back to the caller.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::caller_handle::{CallOrigin, CallerRef};
@@ -41,12 +42,12 @@ pub struct SessionState(Arc<Mutex<HashMap<String, Value>>>);
 impl SessionState {
     /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<Value> {
-        self.0.lock().ok()?.get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     /// Stores `value` under `key` and returns the previous value.
     pub fn set(&self, key: impl Into<String>, value: Value) -> Option<Value> {
-        self.0.lock().ok()?.insert(key.into(), value)
+        self.0.lock().insert(key.into(), value)
     }
 }
 

@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{DEADLINE, Workspace, eventually};
@@ -227,19 +228,19 @@ impl Gathered {
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                into.lock().expect("no reader panics").extend_from_slice(&buffer[..count]);
+                into.lock().extend_from_slice(&buffer[..count]);
             }
         });
         Self { bytes, thread }
     }
 
     fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect("no writer panics")).into_owned()
+        String::from_utf8_lossy(&self.bytes.lock()).into_owned()
     }
 
     fn rest(self) -> String {
         let bytes = self.bytes;
         drop(self.thread.join());
-        String::from_utf8_lossy(&bytes.lock().expect("no writer panics")).into_owned()
+        String::from_utf8_lossy(&bytes.lock()).into_owned()
     }
 }

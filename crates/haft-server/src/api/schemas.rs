@@ -77,6 +77,9 @@ struct ErrorSchema {
     message: String,
     /// The next step for the caller.
     remedy: Option<String>,
+    /// The section of the documentation about the code. Entries of the log have none.
+    #[schema(required = false, example = "docs/troubleshooting.md#timeout")]
+    docs: String,
     /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
     #[schema(required = false)]
     details: Value,

@@ -41,7 +41,7 @@ pub(super) struct CallArgs {
     /// The user's request in plain words; the log keeps it if `log.requests` is on
     #[arg(long, value_name = "TEXT")]
     request: Option<String>,
-    /// Agree to a call that needs approval
+    /// Approve a call that needs approval
     #[arg(long, short)]
     yes: bool,
 }
@@ -156,7 +156,8 @@ fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyh
                     say!("{}", paint.dim(&haft_text::printable_block(tail)));
                 }
             }
-            say!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
+            let (id, docs) = (&envelope.execution_id, error.code.docs());
+            say!("{}", paint.dim(&format!("execution {id}, see {docs}")));
         }
         (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
             Ok(text) => terminal::line(&haft_text::printable_block(&text)),

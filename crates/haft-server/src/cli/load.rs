@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use haft::Config;
 use haft::config::{Dialect, InputRequest, LoadOptions};
+use parking_lot::Mutex;
 
 use super::{EXIT_CONFIG, Failure, Global};
 
@@ -37,14 +37,14 @@ pub(super) fn load_files(
     let answers = Mutex::new(HashMap::new());
     let asking = |input: &InputRequest| {
         let answer = ask(input)?;
-        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = answers.lock();
         answers.insert(input.id.clone(), answer.clone());
         Some(answer)
     };
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
-    options.inputs.extend(answers.into_inner().unwrap_or_else(PoisonError::into_inner));
+    options.inputs.extend(answers.into_inner());
     Ok((config, options))
 }
 

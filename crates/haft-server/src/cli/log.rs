@@ -41,7 +41,7 @@ enum LogCommand {
     Show {
         /// The execution id of one call
         id: Option<String>,
-        /// Print only what the tool answered, whole
+        /// Print only the tool's output, in full
         #[arg(long, requires = "id")]
         output: bool,
         #[command(flatten)]
@@ -54,7 +54,7 @@ struct FilterArgs {
     /// Only calls of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only calls that ended so
+    /// Only calls with this status
     #[arg(long)]
     status: Option<StatusArg>,
     /// Only calls of this session

@@ -19,7 +19,7 @@ mod tools;
 mod view;
 
 use haft_bounds::parse_error::describe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft::config::choices::Surface;
@@ -30,6 +30,7 @@ use haft::mcp_server::{
 };
 use haft::oauth::BoxFuture;
 use haft::{INSTRUCTIONS_BYTES_MAX, NAME_BYTES_MAX, RpcError, Runtime};
+use parking_lot::Mutex;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::json;

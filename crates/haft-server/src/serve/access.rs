@@ -59,6 +59,20 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// A caller that another service has authenticated, for programs that mount the gateway in an axum router of their
+    /// own. The log shows it as `app:` and the name. Callers with one name share their sessions and calls.
+    pub fn of_app(name: &str) -> Self {
+        let name: Arc<str> = format!("app:{name}").into();
+        Self {
+            owner: Arc::clone(&name),
+            name,
+            since: Timestamp::UNIX_EPOCH,
+            ended: Arc::default(),
+            scope: Scope::Call,
+            profile: None,
+        }
+    }
+
     fn local(ended: Arc<CancellationToken>) -> Self {
         Self {
             name: LOCAL.into(),

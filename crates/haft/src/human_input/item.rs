@@ -28,6 +28,7 @@ pub enum ItemKind {
 
 /// An open question.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct InboxItem {
     /// Sorts by the time of asking.
     pub id: String,

@@ -97,6 +97,7 @@ pub enum Outcome {
 
 /// One call, read back from the log. Serializes to the same fields as its line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LoggedCall {
     /// The id the caller was answered with.
     pub execution_id: String,

@@ -35,6 +35,7 @@ pub struct Offer<T> {
 
 /// A summary of a tool's registration.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RegistrationInfo {
     /// `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
     #[serde(flatten)]

@@ -12,6 +12,7 @@ use haft_text::human;
 
 /// A tool, its settings and the origin of each.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ToolInfo {
     /// The name under which it is called.
     pub name: String,
@@ -56,6 +57,7 @@ pub struct ToolInfo {
 
 /// One setting and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct EffectiveValue {
     /// The setting.
     pub key: &'static str,

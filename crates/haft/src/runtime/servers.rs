@@ -10,6 +10,7 @@ pub use crate::server_state::ServerState;
 
 /// One configured server and its state.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
@@ -57,6 +58,7 @@ pub struct ServerInfo {
 
 /// A change of a server's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateChange {
     /// The new state.
     pub state: ServerState,

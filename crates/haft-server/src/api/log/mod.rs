@@ -36,7 +36,7 @@ pub(super) fn routes() -> Routes {
 struct Which {
     /// Only calls of this tool.
     tool: Option<String>,
-    /// Only calls that ended so: `success` or `error`.
+    /// Only calls with this status: `success` or `error`.
     #[param(value_type = Option<String>)]
     status: Option<Status>,
     /// Only calls of this caller, such as `key:NAME`.

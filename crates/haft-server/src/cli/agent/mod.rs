@@ -43,7 +43,7 @@ pub(super) struct AgentArgs {
     /// Largest number of model requests in one turn
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Agree to every call that needs approval
+    /// Approve every call that needs approval
     #[arg(long, short)]
     yes: bool,
     /// Resume a conversation, by its id or the beginning of it

@@ -29,12 +29,12 @@ Examples:
 Any format that Haft reads is understood. Variables stay variables: ${env:KEY} becomes ${KEY}, and
 ${input:key} becomes ${INPUT_KEY}.")]
 pub(super) struct ImportArgs {
-    /// The file; without one, the places of clients are looked through
+    /// The file to import; without it, Haft searches the usual places of clients
     file: Option<PathBuf>,
     /// Add the entries to the file that --into names
     #[arg(long, requires = "file")]
     write: bool,
-    /// The native file to add them to; made where there is none
+    /// The file to add them to; created if it does not exist
     #[arg(long, value_name = "FILE", default_value = "haft.yaml")]
     into: PathBuf,
 }

@@ -32,7 +32,7 @@ pub(super) struct Target {
     /// Name of the entry in the client
     #[arg(long, default_value = "haft", value_parser = parse_name)]
     name: String,
-    /// Change the file, and keep a copy of what it was beside it
+    /// Change the file; a copy of the old one is kept beside it
     #[arg(long, requires = "client")]
     write: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct InstallArgs {
     /// Show three tools that find, describe and call all others (search), or all tools
     #[arg(long, conflicts_with = "url", value_parser = parse_surface)]
     surface: Option<Surface>,
-    /// The address of a Haft that is served, instead of starting one; of a profile, `.../mcp/NAME`
+    /// Address of a running Haft to use instead of starting one; for a profile `.../mcp/NAME`
     #[arg(long, value_parser = parse_url)]
     url: Option<String>,
     /// The variable that holds the key for that address

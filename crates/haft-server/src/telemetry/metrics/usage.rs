@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
 
 use super::histogram::{nanos, secs};
 
@@ -37,13 +38,13 @@ impl Usage {
     /// Counts a call. Only a tool that there is begins to be counted: a caller can invent names.
     pub(super) fn count(&self, tool: &str, is_known: bool, duration: Duration) {
         {
-            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+            let tools = self.tools.read();
             if let Some(tool) = tools.get(tool) {
                 return tool.add(duration);
             }
         }
         if is_known {
-            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tools = self.tools.write();
             if tools.len() < TOOLS_MAX || tools.contains_key(tool) {
                 tools.entry(tool.into()).or_default().add(duration);
             }
@@ -58,7 +59,7 @@ impl Usage {
         now: Instant,
     ) -> BTreeMap<String, Reading> {
         let offered: HashSet<&str> = offered.collect();
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.write();
         tools.retain(|name, tool| {
             tool.gone_since = (!offered.contains(&**name)).then(|| tool.gone_since.unwrap_or(now));
             tool.gone_since.is_none_or(|since| now.duration_since(since) < GONE_AFTER)
