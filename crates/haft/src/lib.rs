@@ -113,7 +113,8 @@ pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
     ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolInfo, ToolLoadStats,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
+    ToolLoadStats,
 };
 pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;

@@ -8,7 +8,11 @@ use utoipa::ToSchema;
 
 /// The answer to one call, whatever ran and however it ended.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Envelope)]
+#[schema(as = Envelope, example = json!({
+    "execution_id": "0198c2f4-9d3b-7c11-8a54-5b0e3f6d2a71", "tool": "greet", "status": "success",
+    "data": {"greeting": "Hello, you!"}, "content": [{"type": "text", "text": "Hello, you!"}],
+    "message": null, "error": null, "queued_ms": 0, "duration_ms": 12,
+}))]
 pub(super) struct EnvelopeSchema {
     /// Identifies this execution; its log entry carries the same id.
     execution_id: String,
@@ -362,6 +366,8 @@ pub(super) struct InboxItemSchema {
     arguments: Value,
     /// The MCP server that asks, or that has the tool.
     server: Option<String>,
+    /// The setting that requires the question, with its origin.
+    rule: Option<String>,
     /// The call that waits for the answer.
     execution_id: Option<String>,
     /// The caller of the pending call.

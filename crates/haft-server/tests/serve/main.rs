@@ -20,6 +20,7 @@ mod calls;
 mod client_python;
 mod collector;
 mod console;
+mod console_api;
 mod conversations;
 mod crowd;
 mod documents;

@@ -148,3 +148,19 @@ pub struct LoggedCall {
     /// Duration, without the wait for a slot.
     pub duration_ms: u64,
 }
+
+impl LoggedCall {
+    /// Returns true if its names, its texts or its JSON contain `text`, in any case.
+    pub fn contains(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let holds = |it: &str| it.to_lowercase().contains(&text);
+        let names = [&self.server, &self.caller, &self.session, &self.request, &self.trace_id];
+        let json = [Some(&self.input), self.output.as_ref(), self.content.as_ref()];
+        let error = self.error.as_ref();
+        holds(&self.execution_id)
+            || holds(&self.tool)
+            || names.into_iter().flatten().any(|it| holds(it))
+            || json.into_iter().flatten().any(|it| holds(it.get()))
+            || error.is_some_and(|it| holds(&it.message) || holds(&format!("{:?}", it.code)))
+    }
+}

@@ -51,7 +51,7 @@ pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
-pub use servers::{ServerIdentity, ServerInfo};
+pub use servers::{ServerIdentity, ServerInfo, StateChange};
 pub(crate) use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
