@@ -42,6 +42,9 @@ pub struct Envelope {
     pub queued_ms: u64,
     /// Time from request to answer, without the wait for a slot.
     pub duration_ms: u64,
+    /// The text that a Python tool printed, for programs in this process; the log entry holds it too.
+    #[serde(skip)]
+    pub stdout: Option<String>,
     /// The memory reservation for a long answer.
     #[serde(skip)]
     pub memory: Held,
@@ -243,6 +246,7 @@ mod tests {
             error: None,
             queued_ms: 0,
             duration_ms: 0,
+            stdout: None,
             memory: Held::default(),
         };
         envelope.model_text()
