@@ -31,12 +31,14 @@ cargo xtask conformance gateway
                                and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
-cargo xtask bench gateway [--quick] [NAME...]
-                               `haft serve` beside a bare pass-through and published gateways
+cargo xtask bench gateway [--prepare] [--quick] [NAME...]
+                               `haft serve` beside a bare pass-through and published gateways; --prepare
+                               installs and builds only
 cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built
                                the same for the debug build of the tests, as `cargo xtask test` does it
+cargo xtask bench console      the web console: sizes, first paint, 100,000 log entries, 1,000 tools
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
 cargo xtask bench start [--binary PATH]
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         ["bench", "instructions", "--built"] => instructions::check_built(),
         ["bench", "instructions", ref options @ ..] => instructions::run(options),
         [instructions::BACKEND] => instructions::run_backend(),
+        ["bench", "console"] => console::bench(),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
         ["bench", "start", ref options @ ..] => start::run(options),

@@ -46,6 +46,7 @@ pub mod show;
 mod show_agent;
 mod source;
 mod text_file;
+pub mod tool_overrides;
 
 use std::fmt;
 
@@ -53,7 +54,7 @@ use serde_json::Value;
 
 pub use broken::{BrokenEntries, MisconfiguredServer};
 pub use dialect::Dialect;
-pub use import::{Imported, check_text, import};
+pub use import::{Imported, check_text, import, import_text};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
 pub use pattern::{NamePattern, WordPattern};

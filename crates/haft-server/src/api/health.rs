@@ -68,7 +68,7 @@ struct Reason {
 
 /// True if the service lives.
 #[utoipa::path(
-    get, path = "/healthz", tag = "health",
+    get, path = "/healthz", operation_id = "get_health", tag = "health",
     responses((status = 200, description = "It lives.", body = Alive))
 )]
 async fn healthz() -> Json<Alive> {
@@ -79,7 +79,7 @@ async fn healthz() -> Json<Alive> {
 ///
 /// Answers without a key. Where the service needs a key, `reasons` is only for callers that send one.
 #[utoipa::path(
-    get, path = "/readyz", tag = "health",
+    get, path = "/readyz", operation_id = "get_readiness", tag = "health",
     responses(
         (status = 200, description = "Calls are taken.", body = Readiness),
         (status = 503, description = "No call is taken, or the service is starting: some servers have not been tried yet.", body = Readiness),

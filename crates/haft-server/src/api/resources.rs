@@ -72,7 +72,7 @@ struct Contents {
 
 /// The resources of the servers, and the templates of such that are not listed.
 #[utoipa::path(
-    get, path = "/api/v1/resources", tag = "resources", params(Which),
+    get, path = "/api/v1/resources", operation_id = "list_resources", tag = "resources", params(Which),
     responses(
         (status = 200, description = "What the servers listed.", body = Resources),
         (status = 404, description = "There is no such server."),
@@ -119,7 +119,7 @@ async fn list(
 
 /// The content of a resource.
 #[utoipa::path(
-    get, path = "/api/v1/resources/content", tag = "resources", params(Address),
+    get, path = "/api/v1/resources/content", operation_id = "read_resource", tag = "resources", params(Address),
     responses(
         (status = 200, description = "What it holds.", body = Contents),
         (status = 404, description = "There is no such server."),

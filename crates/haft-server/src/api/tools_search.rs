@@ -130,7 +130,7 @@ struct MissingSchema {
 /// Offline, by names, descriptions, parameters and examples. `decision` is the recommended step if no model decides.
 /// Without `q`, this is the tool named `search`, if there is one.
 #[utoipa::path(
-    get, path = "/api/v1/tools/search", tag = "tools", params(SearchQuery),
+    get, path = "/api/v1/tools/search", operation_id = "search_tools", tag = "tools", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),
@@ -174,7 +174,7 @@ async fn search(
 
 /// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.
 #[utoipa::path(
-    get, path = "/tools/search", tag = "short paths", params(SearchQuery),
+    get, path = "/tools/search", operation_id = "search_tools_short", tag = "short paths", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),

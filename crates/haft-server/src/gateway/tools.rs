@@ -48,12 +48,17 @@ impl Gateway {
     pub(super) fn tools(&self, callers: Callers) -> Vec<ToolDescription> {
         let status = self.offers_status().then(status::tool);
         let offers = self.runtime.tool_offers().into_iter();
+        let is_cut = self.output_bytes_max().is_some();
         offers
             .filter(|it| callers == Callers::Apps || !it.app_only)
             .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
-            .map(described)
+            .map(|offer| described(offer, is_cut))
             .chain(status)
             .collect()
+    }
+
+    fn output_bytes_max(&self) -> Option<u64> {
+        self.runtime.config().gateway.output_bytes_max.value
     }
 
     /// Returns true if this endpoint shows models a tool of this name.
@@ -125,6 +130,7 @@ impl Gateway {
         let mut call = call
             .caller(name_of(peer.principal()))
             .owner(peer.principal())
+            .output_limit(self.output_bytes_max(), peer.principal())
             .on_behalf_of(Arc::new(GatewayClient(peer.clone())));
         if callers == Callers::Models {
             call = call.by_model();
@@ -180,8 +186,12 @@ pub(super) fn unmarked(mut tools: Vec<ToolDescription>) -> Vec<ToolDescription> 
 }
 
 /// A tool as clients see it: its server's definition, and its registration here.
-fn described(offer: ToolOffer) -> ToolDescription {
+fn described(offer: ToolOffer, is_cut: bool) -> ToolDescription {
     let ToolOffer { mut description, registration, app_only: _ } = offer;
+    // A client would refuse a result that was cut and has no structure any more.
+    if is_cut {
+        description.output_schema = None;
+    }
     // Haft follows tasks of servers itself: clients need not ask for one, and some refuse to call such a tool.
     if let Some(Value::Object(execution)) = description.rest.get_mut("execution") {
         execution.remove("taskSupport");

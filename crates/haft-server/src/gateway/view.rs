@@ -1,8 +1,9 @@
 //! Which part of the toolbox an endpoint shows, and how.
 
-use haft::Runtime;
 use haft::config::choices::Surface;
 use haft::config::gateway::Profile;
+use haft::record::RecordSource;
+use haft::{READ_OUTPUT, Runtime};
 
 /// The built-in tools.
 const BUILTINS: [&str; 3] = ["code_execution", "web_search", "request_human_input"];
@@ -35,8 +36,16 @@ impl View {
 
     /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
-        self.shows(|profile| profile.shows_tool(server, name))
+        self.shows(|profile| profile.shows_tool(server, name) || self.reads_on(server, name))
             && !(server.is_none() && self.hides_builtin(name))
+    }
+
+    /// Returns true for the built-in tool that reads on in cut results: it belongs to every profile, and gives
+    /// a caller only the results of its own calls.
+    fn reads_on(&self, server: Option<&str>, name: &str) -> bool {
+        server.is_none()
+            && name == READ_OUTPUT
+            && self.runtime.tool(name).is_some_and(|tool| tool.kind == RecordSource::Builtin)
     }
 
     /// Returns true if prompts and resources of a server are shown.

@@ -2,6 +2,7 @@
 //! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
+mod cut;
 mod inline_tool;
 mod observe;
 mod record;
@@ -32,6 +33,7 @@ use crate::error::{CallError, ToolFailure, Violation};
 use crate::human_input::HumanInbox;
 use crate::json::Arguments;
 use crate::memory::{self, MemoryBudget, OverBudget, Reservation, parsed_bytes};
+use crate::outputs::OutputStore;
 use crate::policy::{Admitted, Permission, Policy};
 use crate::record::Clock;
 use crate::registry::ActiveTool;
@@ -66,6 +68,7 @@ pub(crate) struct Calls {
     pub(crate) running: RunningCalls,
     pub(crate) memory: MemoryBudget,
     pub(crate) inbox: HumanInbox,
+    outputs: OutputStore,
     sessions: Sessions,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
@@ -92,6 +95,7 @@ impl Calls {
     pub(crate) fn new(
         memory: MemoryBudget,
         inbox: HumanInbox,
+        outputs: OutputStore,
         clock: Arc<dyn Clock>,
         observer: Option<Observer>,
     ) -> Self {
@@ -101,6 +105,7 @@ impl Calls {
             running: RunningCalls::default(),
             memory,
             inbox,
+            outputs,
             sessions: Sessions::default(),
             clock,
             observer,
@@ -132,7 +137,7 @@ impl Calls {
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
             },
         };
-        record.close(outcome, toolbox.output_bytes_max).await
+        record.close(outcome, toolbox.output_bytes_max, &self.outputs).await
     }
 
     async fn path(
@@ -152,16 +157,19 @@ impl Calls {
         let permission =
             Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
         let arguments = read_arguments(call, toolbox.nodes_max).await?;
-        check_input(tool, &arguments).await?;
+        let complete = tool.registered.arguments.complete(&arguments);
+        let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
+        check_input(tool, &complete).await?;
         let context = record.context();
         if permission == Permission::AskPeople {
-            // Rare, and large: other calls need not carry it.
+            // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
+            // may be secrets, so people see the caller's.
             let approving =
                 self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
             Box::pin(approving).await?;
         }
         record.waiting();
-        let admitted = toolbox.policy.admit(tool.limits(), &arguments, &context).await?;
+        let admitted = toolbox.policy.admit(tool.limits(), &complete, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
         let output = invoke(tool, &admitted, deadline).await?;
@@ -322,7 +330,11 @@ async fn read_arguments(call: &Arc<ToolCall>, nodes_max: usize) -> Result<Argume
 async fn check_input(tool: &ActiveTool, arguments: &Arguments) -> Result<(), CallError> {
     let schema = &tool.registered.input;
     let check = schema.check_bounded(arguments.value(), arguments.raw().get().len()).await;
-    check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
+    check.map_err(|violations| invalid_input(tool, violations))
+}
+
+fn invalid_input(tool: &ActiveTool, violations: Vec<Violation>) -> CallError {
+    CallError::InvalidInput { tool: tool.name().to_owned(), violations }
 }
 
 /// The deadline of a call: its timeout, counted from the time it got its slot.

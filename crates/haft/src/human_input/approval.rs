@@ -64,6 +64,7 @@ impl HumanInbox {
                 .options([ALLOW, ALWAYS, DENY])
                 .tool(&tool.name)
                 .arguments(arguments.raw())
+                .rule(format!("approval: ask, set by {}", tool.effective.approval.origin))
                 .context(context);
         ask.agreed = Some(agreed.clone());
         if let Some(server) = &agreed.server {

@@ -16,6 +16,7 @@ use crate::call::{CallSummary, Observer};
 use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
+use crate::outputs::OutputStore;
 use crate::record::{Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -198,6 +199,7 @@ impl RuntimeBuilder {
             warm: WarmWorkers::new(),
             clock: self.clock,
             inbox: self.inbox,
+            outputs: OutputStore::default(),
             observer: self.observer,
             purpose: self.purpose,
             list_cache: match self.purpose {

@@ -9,6 +9,7 @@ mod info;
 mod instructions;
 mod load_stats;
 mod local;
+mod local_setup;
 mod reconnect;
 mod remote;
 mod server_pool;
@@ -36,6 +37,7 @@ use crate::envelope::Envelope;
 use crate::error::ToolFailure;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
+use crate::outputs::OutputStore;
 use crate::record::{Clock, ExecutionLog, LogHealth};
 use crate::registry::{ActiveTool, Record};
 use crate::tool::{BoxFuture, Tool};
@@ -49,7 +51,7 @@ pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
-pub use servers::{ServerIdentity, ServerInfo};
+pub use servers::{ServerIdentity, ServerInfo, StateChange};
 pub(crate) use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
@@ -102,8 +104,13 @@ impl Inner {
         parts.inbox.configure(&config.inbox, config.secrets());
         parts.limit_memory(config);
         let clock = Arc::clone(&parts.clock);
-        let calls =
-            Calls::new(parts.memory.clone(), parts.inbox.clone(), clock, parts.observer.clone());
+        let calls = Calls::new(
+            parts.memory.clone(),
+            parts.inbox.clone(),
+            parts.outputs.clone(),
+            clock,
+            parts.observer.clone(),
+        );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
             calls: Arc::new(calls),
@@ -221,6 +228,8 @@ pub(crate) struct Parts {
     clock: Arc<dyn Clock>,
     /// Questions to people.
     inbox: HumanInbox,
+    /// Results that were too long for their caller.
+    outputs: OutputStore,
     /// Receives every finished call.
     observer: Option<Observer>,
     purpose: Purpose,

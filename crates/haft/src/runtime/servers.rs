@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::backend::mcp::Connection;
+use crate::backend::mcp::{Connection, Health};
 use crate::config::MisconfiguredServer;
 use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
@@ -62,6 +62,35 @@ pub struct ServerInfo {
     /// The end of its standard error, for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
+    /// Its last changes of state, the oldest first.
+    #[serde(skip)]
+    pub history: Vec<StateChange>,
+}
+
+/// A change of a server's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StateChange {
+    /// The new state.
+    pub state: ServerState,
+    /// The reason, for the operator.
+    pub reason: Option<String>,
+    /// The reason, for every caller.
+    pub cause: Option<String>,
+    /// The time of the change, RFC 3339.
+    pub at: String,
+}
+
+impl From<Health> for StateChange {
+    fn from(health: Health) -> Self {
+        let Health { state, reason, since, retries: _ } = health;
+        Self {
+            state,
+            reason: reason.as_ref().map(ToString::to_string),
+            cause: reason.map(|reason| reason.cause),
+            at: since.to_string(),
+        }
+    }
 }
 
 /// The identity a server reports. It is not verified.
@@ -105,6 +134,7 @@ impl ServerInfo {
             prompts: None,
             stray_lines: 0,
             stderr_tail: None,
+            history: Vec::new(),
         }
     }
 
@@ -132,6 +162,7 @@ impl ServerInfo {
             prompts: None,
             stray_lines: 0,
             stderr_tail: None,
+            history: Vec::new(),
         }
     }
 
@@ -170,13 +201,18 @@ impl ServerInfo {
                 capabilities: identity.capabilities,
             }),
             tools: lists.as_ref().map(|lists| {
-                let filter = &connection.config().filter.value;
-                lists.tools.iter().filter(|tool| filter.passes(&tool.name)).count()
+                let config = connection.config();
+                lists
+                    .tools
+                    .iter()
+                    .filter(|tool| config.filter.value.passes(&config.name, &tool.name))
+                    .count()
             }),
             cached: connection.has_cached_lists(),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),
             stray_lines: connection.stray_lines(),
             stderr_tail: connection.stderr_tail(),
+            history: connection.history().into_iter().map(StateChange::from).collect(),
             ..Self::configured(connection.config())
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{count, explicit, pick, span};
+use crate::config::bytes::ByteCount;
 use crate::config::choices::Surface;
 use crate::config::gateway::{GatewayConfig, LOCAL, Profile};
 use crate::config::model::Setting;
@@ -14,21 +15,44 @@ use haft_text::nearest;
 
 /// Default maximum number of sessions of an endpoint.
 const SESSIONS_MAX: u32 = 1000;
+/// The least text of a result: less would hold little more than the note on how to read on.
+const OUTPUT_BYTES_MIN: u64 = 1024;
 /// Default idle time of a session.
 const SESSION_IDLE: Duration = Duration::from_mins(30);
 /// Default time that the first list of tools waits for servers that no run has listed.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) fn gateway(raw: Option<RawGateway>) -> GatewayConfig {
-    let RawGateway { surface, sessions_max, session_idle, first_list_timeout, status_tool, .. } =
-        raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
+pub(super) fn gateway(raw: Option<RawGateway>, problems: &mut Problems) -> GatewayConfig {
+    let RawGateway {
+        surface,
+        output_bytes_max,
+        sessions_max,
+        session_idle,
+        first_list_timeout,
+        status_tool,
+        ..
+    } = raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
     GatewayConfig {
         surface: pick(surface, Surface::All),
+        output_bytes_max: output_bytes(output_bytes_max, problems),
         sessions_max: pick(sessions_max.map(count), SESSIONS_MAX),
         session_idle: pick(session_idle.map(span), SESSION_IDLE),
         first_list_timeout: pick(first_list_timeout.map(span), FIRST_LIST_TIMEOUT),
         status_tool: pick(status_tool, true),
     }
+}
+
+fn output_bytes(raw: Option<At<ByteCount>>, problems: &mut Problems) -> Setting<Option<u64>> {
+    let Some(at) = raw else { return Setting::default(None) };
+    let ByteCount(bytes) = at.value;
+    if (1..OUTPUT_BYTES_MIN).contains(&bytes) {
+        problems.error(
+            &at.place,
+            format!("`gateway.output_bytes_max` is {bytes}, less than {OUTPUT_BYTES_MIN}"),
+            "write 1KiB or more, or 0 to send results whole",
+        );
+    }
+    explicit(at, |ByteCount(bytes)| (bytes > 0).then_some(bytes))
 }
 
 pub(super) fn profiles(
@@ -74,7 +98,7 @@ fn profile(
     Some(Profile { name, place, servers, tools, exclude_tools, surface })
 }
 
-fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
+pub(super) fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
     let place = raw.place.clone();
     explicit(raw, |texts| {
         let mut patterns = Vec::with_capacity(texts.len());

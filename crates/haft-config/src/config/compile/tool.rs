@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{count, explicit, metadata, span};
+use super::{count, explicit, metadata, span, tool_overrides};
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{Setting, ToolEntry, ToolSettings};
 use crate::config::place::{At, Problems};
@@ -33,6 +33,13 @@ fn entry(raw: RawTool, servers: &[&str], problems: &mut Problems) -> Option<Tool
             problems.error(&mcp.place, format!("no server is named `{}`", mcp.value), remedy);
         }
     }
+    let overrides = tool_overrides::compile(
+        raw.rename,
+        raw.description,
+        raw.hide_arguments,
+        raw.fixed_arguments,
+        problems,
+    );
     Some(ToolEntry {
         name: name?.value,
         mcp: raw.mcp.map(|mcp| mcp.value),
@@ -48,6 +55,7 @@ fn entry(raw: RawTool, servers: &[&str], problems: &mut Problems) -> Option<Tool
             )
         },
         metadata: metadata::compile(raw.title, raw.annotations, raw.icons, problems),
+        overrides,
         place: raw.place,
     })
 }

@@ -105,9 +105,23 @@ pub(in crate::api) struct ServerDetails {
     definition: Vec<Effective>,
     /// The end of what it wrote to its standard error, for an admin; secrets are masked.
     stderr_tail: Option<String>,
+    /// Its last 50 changes of state, the oldest first.
+    history: Vec<StateChange>,
     /// The entry in the registry, for an admin. `null` if it holds a literal secret.
     #[schema(value_type = Option<Object>)]
     pub(super) entry: Option<serde_json::Value>,
+}
+
+/// A change of a server's state.
+#[derive(Debug, Serialize, ToSchema)]
+struct StateChange {
+    /// The new state.
+    #[schema(value_type = StateName)]
+    state: ServerState,
+    /// The reason; for an admin with the last line of its standard error.
+    reason: Option<String>,
+    /// The time of the change, RFC 3339.
+    at: String,
 }
 
 /// The server's own description. Unverified.
@@ -165,10 +179,19 @@ impl ServerDetails {
             rows.filter(|row| row.path.starts_with("servers.")).map(Effective::of).collect();
         // A server is shared: what it prints may come from the calls of others.
         let stderr_tail = info.stderr_tail.clone().filter(|_| audience == Audience::Admin);
+        let history = info.history.iter().map(|change| StateChange {
+            state: change.state,
+            reason: match audience {
+                Audience::Admin => change.reason.clone(),
+                Audience::Caller => change.cause.clone(),
+            },
+            at: change.at.clone(),
+        });
         Self {
             tool_names: tools,
             definition,
             stderr_tail,
+            history: history.collect(),
             entry: None,
             server: Server::of(info, live, audience),
         }

@@ -1,7 +1,7 @@
 //! The handle of one server for as long as the toolbox lives. The supervisor owns the connection itself; the handle
 //! sends it commands and reads the state it publishes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -95,6 +95,8 @@ pub(super) struct Published {
     pub(super) status: Status<Arc<LiveClient>, KnownLists>,
     /// The time of the last change of health.
     pub(super) since: Timestamp,
+    /// The last changes of health, the oldest first.
+    pub(super) history: VecDeque<Health>,
 }
 
 /// Lists with the time at which they were read.
@@ -135,7 +137,8 @@ impl Connection {
             is_cached: true,
         });
         let status = Status::new(lists);
-        let (sender, published) = watch::channel(Published { status, since: Timestamp::now() });
+        let (sender, published) =
+            watch::channel(Published { status, since: Timestamp::now(), history: VecDeque::new() });
         let commands = CommandSender::default();
         let received = commands.subscribe();
         let connection = Arc::new(Self {
@@ -277,6 +280,11 @@ impl Connection {
             return Health::new(ServerState::Connecting);
         }
         Health { state, reason: reason.cloned(), since: published.since, retries }
+    }
+
+    /// The last changes of the state, the oldest first.
+    pub fn history(&self) -> Vec<Health> {
+        self.published.borrow().history.iter().cloned().collect()
     }
 
     /// The end of what the server wrote to its standard error, if it wrote anything.
