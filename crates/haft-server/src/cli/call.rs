@@ -41,9 +41,12 @@ pub(super) struct CallArgs {
     /// The user's request in plain words; the log keeps it if `log.requests` is on
     #[arg(long, value_name = "TEXT")]
     request: Option<String>,
-    /// Agree to a call that needs approval
+    /// Approve a call that needs approval
     #[arg(long, short)]
     yes: bool,
+    /// Also show what a Python tool printed, on standard error
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
@@ -82,6 +85,10 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         let unrecorded = runtime.log_health().and_then(unrecorded);
         envelope.set_message(unrecorded.clone());
         say_without_file(global, &mut envelope);
+        if let Some(printed) = envelope.stdout.as_deref().filter(|_| args.verbose) {
+            let paint = Paint::stderr(global.color);
+            say!("{}", paint.dim(&haft_text::printable_block(printed.trim_end())));
+        }
         print(global, &envelope, unrecorded.as_deref())?;
         let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
         Ok(match envelope.status {
@@ -156,7 +163,8 @@ fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyh
                     say!("{}", paint.dim(&haft_text::printable_block(tail)));
                 }
             }
-            say!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
+            let (id, docs) = (&envelope.execution_id, error.code.docs());
+            say!("{}", paint.dim(&format!("execution {id}, see {docs}")));
         }
         (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
             Ok(text) => terminal::line(&haft_text::printable_block(&text)),

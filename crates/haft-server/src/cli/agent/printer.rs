@@ -1,10 +1,10 @@
 //! Prints a turn: the answer as it is written, and on stderr calls and their results.
 
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 
 use haft_agent::AgentEvent;
 use haft_text::{printable, printable_block};
+use parking_lot::Mutex;
 
 use crate::stderr;
 use crate::terminal::{self, Paint};
@@ -44,14 +44,14 @@ impl Printer {
 
     /// Ends the line that the answer stands on.
     pub(in crate::cli) fn end_line(&self) {
-        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_mid_line = self.is_mid_line.lock();
         if std::mem::take(&mut *is_mid_line) {
             terminal::line("");
         }
     }
 
     fn write(&self, text: &str) {
-        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_mid_line = self.is_mid_line.lock();
         *is_mid_line = !text.ends_with('\n');
         let mut stdout = std::io::stdout().lock();
         // A terminal that is gone ends the program by itself.
@@ -89,13 +89,8 @@ impl Printer {
                 let level = self.paint.level("WARNING").to_lowercase();
                 stderr::line(&format!("{level}: {}", printable(message)));
             }
-            AgentEvent::TurnStarted { .. }
-            | AgentEvent::StepStarted { .. }
-            | AgentEvent::Text { .. }
-            | AgentEvent::Reasoning { .. }
-            | AgentEvent::TextCompleted { .. }
-            | AgentEvent::TurnCompleted { .. }
-            | AgentEvent::TurnFailed { .. } => {}
+            // The others print nothing here.
+            _ => {}
         }
     }
 
