@@ -6386,7 +6386,7 @@ export interface operations {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;
@@ -6483,7 +6483,7 @@ export interface operations {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;
