@@ -134,7 +134,7 @@ describe("a large toolbox", () => {
     await page.getByRole("link", { name: "tool_999" }).waitFor();
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox").fill("tool_777");
-    await page.getByRole("option", { name: "tool_777" }).waitFor();
+    await page.getByRole("option", { name: "tool_777 tool", exact: true }).waitFor();
     await page.keyboard.press("Escape");
   });
 

@@ -27,7 +27,7 @@ describe("a conversation", () => {
   it("shows a call with its result, and a question until it is closed", () => {
     const parts = played([
       ["tool.started", { call_id: "1", tool: "echo", arguments: "{}" }],
-      ["question.asked", { id: "q" }],
+      ["question.asked", { item: { id: "q" } }],
       ["tool.completed", { call_id: "1", tool: "echo", is_error: false, text: "hi", duration_ms: 3 }],
       ["question.closed", { id: "q" }],
     ]);
