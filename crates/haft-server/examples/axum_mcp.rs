@@ -2,6 +2,9 @@
 //!
 //! Run it with `cargo run -p haft-server --example axum_mcp -- 127.0.0.1:8080`, then connect an MCP client to
 //! `http://127.0.0.1:8080/mcp` with the header `Authorization: Bearer ada-secret`. Ctrl-C ends it.
+//!
+//! Haft's checks of keys, `Host` and `Origin` belong to `haft serve`. Here your app decides who may call, so every
+//! request must present a credential that a web page of another origin cannot send.
 
 use std::time::Duration;
 

@@ -39,7 +39,8 @@ impl Progress {
                 waiting.seen.insert(server.to_owned());
                 waiting.connecting.push(server.to_owned());
             }
-            ServerState::Disabled
+            ServerState::Misconfigured
+            | ServerState::Disabled
             | ServerState::Configured
             | ServerState::Ready
             | ServerState::Degraded

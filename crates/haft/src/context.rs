@@ -26,9 +26,34 @@ pub struct CallContext {
     pub trace: Option<TraceContext>,
     pub(crate) reporter: Reporter,
     pub(crate) caller_handle: CallerRef,
+    pub(crate) printed: PrintedText,
+    pub(crate) reader: Option<String>,
+}
+
+/// The text that a tool printed during the call. The backend sets it, the log entry holds it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PrintedText(Arc<Mutex<String>>);
+
+impl PrintedText {
+    pub(crate) fn set(&self, text: String) {
+        if !text.is_empty() {
+            *self.0.lock() = text;
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<String> {
+        let text = std::mem::take(&mut *self.0.lock());
+        (!text.is_empty()).then_some(text)
+    }
 }
 
 impl CallContext {
+    /// The caller that may read the result of this call again.
+    pub(crate) fn reader(&self) -> Option<&str> {
+        let reader = self.reader.as_ref().or(self.owner.as_ref()).or(self.caller.as_ref());
+        reader.map(String::as_str)
+    }
+
     /// Reports progress to the caller's listener. Does nothing once the call has ended.
     pub fn progress(&self, progress: Progress) {
         self.reporter.report(progress);

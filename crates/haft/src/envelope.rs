@@ -42,6 +42,9 @@ pub struct Envelope {
     pub queued_ms: u64,
     /// Time from request to answer, without the wait for a slot.
     pub duration_ms: u64,
+    /// The text that a Python tool printed, for programs in this process; the log entry holds it too.
+    #[serde(skip)]
+    pub stdout: Option<String>,
     /// The memory reservation for a long answer.
     #[serde(skip)]
     pub memory: Held,
@@ -169,6 +172,7 @@ impl Envelope {
 }
 
 /// An error with the page about its code. The log has the code alone.
+#[expect(clippy::ref_option, reason = "serde passes the field")]
 fn with_docs<S: Serializer>(error: &Option<ErrorBody>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Documented<'a> {
@@ -242,6 +246,7 @@ mod tests {
             error: None,
             queued_ms: 0,
             duration_ms: 0,
+            stdout: None,
             memory: Held::default(),
         };
         envelope.model_text()

@@ -70,6 +70,7 @@ pub mod human_input;
 pub mod json;
 pub mod live;
 pub mod memory;
+mod outputs;
 mod policy;
 mod progress;
 pub mod record;
@@ -107,6 +108,7 @@ pub use haft_mcp::{
 pub use haft_select as select;
 pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
+pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{

@@ -29,6 +29,9 @@ pub struct Program {
 /// Leaves out the tools that Haft brings itself.
 pub const WITHOUT_BUILTINS: (&str, &str) = ("HAFT__BUILTIN__ENABLED", "false");
 
+/// Leaves out the tool that shows MCP clients the state of the servers.
+pub const WITHOUT_STATUS: (&str, &str) = ("HAFT__GATEWAY__STATUS_TOOL", "false");
+
 /// Lets Haft start the programs that the configuration in a workspace names, without asking.
 pub const TRUSTED: (&str, &str) = ("HAFT_TRUST", "1");
 
@@ -98,7 +101,7 @@ impl Program {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         if !self.has_builtins {
-            command.envs([WITHOUT_BUILTINS]);
+            command.envs([WITHOUT_BUILTINS, WITHOUT_STATUS]);
         }
         command.envs([TRUSTED]).envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

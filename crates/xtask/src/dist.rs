@@ -1,4 +1,5 @@
-//! Packages of a release in `target/artifacts`: a tarball, a Debian package and their checksums.
+//! Packages of a release in `target/artifacts`: a tarball, a Debian package, the wheel of the Python client and
+//! their checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,8 +89,9 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
             .arg(&tree)
             .arg(artifacts.join(&package)),
     )?;
-    let sums =
-        output(Command::new("sha256sum").args([&tarball, &package]).current_dir(&artifacts))?;
+    let wheel = wheel(&artifacts)?;
+    let files = [&tarball, &package, &wheel];
+    let sums = output(Command::new("sha256sum").args(files).current_dir(&artifacts))?;
     fs::write(artifacts.join("SHA256SUMS"), sums)?;
     let place = artifacts.join("installed");
     if place.exists() {
@@ -104,7 +106,22 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut unpack = Command::new("tar");
     unpack.args(["--extract", "--file"]).arg(artifacts.join(&tarball)).arg("--directory").arg(&tar);
     check_install(&mut unpack, &tar, &name)?;
-    step(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&artifacts))
+    output(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&artifacts))?;
+    Ok(())
+}
+
+/// Builds the wheel of the Python client. Its name is returned.
+fn wheel(artifacts: &Path) -> Result<String> {
+    crate::peers::install_client()?;
+    let python = crate::peers::folder().join("client/bin/python");
+    let mut build = Command::new(python);
+    build.args(["-m", "hatchling", "build", "--target", "wheel", "--directory"]).arg(artifacts);
+    step(build.current_dir(root().join("clients/python")))?;
+    let name = format!("haft_client-{VERSION}-py3-none-any.whl");
+    if !artifacts.join(&name).is_file() {
+        bail!("`clients/python/pyproject.toml` has another version than {VERSION}");
+    }
+    Ok(name)
 }
 
 /// The files of the packages, as they are installed.

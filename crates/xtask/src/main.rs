@@ -14,6 +14,7 @@ mod model;
 mod modules;
 mod peers;
 mod run;
+mod start;
 mod test;
 mod tools;
 mod words;
@@ -30,8 +31,9 @@ cargo xtask conformance gateway
                                and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
-cargo xtask bench gateway [--quick] [NAME...]
-                               `haft serve` beside a bare pass-through and published gateways
+cargo xtask bench gateway [--prepare] [--quick] [NAME...]
+                               `haft serve` beside a bare pass-through and published gateways; --prepare
+                               installs and builds only
 cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built
@@ -39,6 +41,9 @@ cargo xtask bench instructions --built
 cargo xtask bench console      the web console: sizes, first paint, 100,000 log entries, 1,000 tools
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
+cargo xtask bench start [--binary PATH]
+                               how soon a client of `haft mcp` sees the tools of five npx servers, and `haft call`
+                               beside a running service
 cargo xtask model-test         the agent with a real model: HAFT_MODEL_URL, or HAFT_MODEL_FILE for llama.cpp
 cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times, and the
                                load test runs for 5 minutes
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
         ["bench", "console"] => console::bench(),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
+        ["bench", "start", ref options @ ..] => start::run(options),
         ["model-test"] => model::run(),
         ["api"] => api::check(),
         ["api", "--write"] => api::write(),

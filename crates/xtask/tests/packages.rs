@@ -1,4 +1,4 @@
-//! Every crate that is published can be packaged, and says what crates.io shows.
+//! Every published crate can be packaged, and has the metadata that crates.io shows.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 use std::path::Path;

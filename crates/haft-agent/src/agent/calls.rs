@@ -128,7 +128,8 @@ impl Calls<'_> {
     }
 
     fn tool_call(&self, at: usize, call: &ModelCall, reports: &Reports) -> ToolCall {
-        let own = self.agent.resource_tool(&call.name);
+        let agent = self.agent;
+        let own = agent.resource_tool(&call.name).or_else(|| agent.output_tool(&call.name));
         let reports = reports.sender.clone();
         let mut tool_call = ToolCall::from_text(&call.name, &call.arguments)
             .by_model()

@@ -91,6 +91,7 @@ impl Client {
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Resource(uri) => self.subscriptions.lock().contains_key(&**uri),
+            Change::Log(message) => message.level >= *self.level.lock(),
             list => self.listed.lock().contains(list),
         }
     }

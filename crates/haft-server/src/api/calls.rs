@@ -270,7 +270,10 @@ impl BatchCall {
         if tool.len() > NAME_BYTES_MAX {
             return Err(long_name("the name of the tool", tool.len()));
         }
-        let mut call = ToolCall::from_json(tool, arguments).caller(&*caller.name);
+        let bytes_max = service.live.runtime().config().gateway.output_bytes_max.value;
+        let mut call = ToolCall::from_json(tool, arguments)
+            .caller(&*caller.name)
+            .output_limit(bytes_max, &*caller.owner);
         call = match approver {
             Approver::Caller if approved => call.approved(),
             Approver::Caller => call.approval_hint(ASK_AND_SEND),

@@ -15,6 +15,7 @@ mod failure_problem;
 mod health;
 mod inbox;
 mod inbox_events;
+mod index;
 mod keys;
 mod log;
 mod metrics;
@@ -36,6 +37,7 @@ mod tools_search;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
@@ -70,6 +72,8 @@ pub struct Service {
     pub sign_ins: Arc<SignIns>,
     /// Since when it serves.
     pub started: Timestamp,
+    /// True once every eager server has been tried.
+    has_started: AtomicBool,
 }
 
 impl Service {
@@ -77,8 +81,8 @@ impl Service {
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
-        let started = Timestamp::now();
-        Arc::new(Self { live, keys, telemetry, runs, sessions, sign_ins, started })
+        let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
+        Arc::new(Self { live, keys, telemetry, runs, sessions, sign_ins, started, has_started })
     }
 
     /// Returns true if the service itself speaks TLS.
@@ -133,6 +137,7 @@ pub fn http_service(
         conversations::routes,
         health::routes,
         inbox::routes,
+        index::routes,
         keys::routes,
         metrics::routes,
         log::routes,

@@ -93,7 +93,7 @@ async fn list(
     let asked = servers.into_iter().filter(|server| server.state != ServerState::Disabled);
     let asking = stream::iter(asked.map(|server| async move {
         let answer = match server.state {
-            ServerState::Unavailable | ServerState::Stopped => {
+            ServerState::Misconfigured | ServerState::Unavailable | ServerState::Stopped => {
                 Err(server.cause.unwrap_or_else(|| "it cannot be reached".to_owned()))
             }
             ServerState::Disabled

@@ -148,6 +148,9 @@ pub(super) struct ToolInfoSchema {
     config_origin: String,
     /// The settings it runs with.
     config: Vec<EffectiveValueSchema>,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[schema(required = false)]
+    cached: bool,
     /// The program, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Value>,
@@ -212,7 +215,7 @@ pub(super) struct ToolEntrySchema {
     #[serde(rename = "type")]
     #[schema(required = false)]
     kind: super::tools_list::SourceFilter,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the arguments, or `"signature"` to read it from the function of a Python tool.
     #[schema(required = false, value_type = Object)]
     input_schema: Value,
     /// JSON Schema of the answer.
@@ -306,6 +309,15 @@ struct ToolEntryConfigSchema {
     /// Arguments of a command, after the script.
     #[schema(required = false)]
     args: Vec<String>,
+    /// The text of a Python script, in place of `script_path`. It needs `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    source: String,
+    /// Variables for its environment. Each needs a line in `policy.allowed_env`.
+    #[schema(required = false, value_type = Object)]
+    env: Value,
+    /// Packages that a Python tool needs. They need `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    requirements: Vec<String>,
     /// The server of an entry of `type: mcp`.
     #[schema(required = false)]
     server: String,

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use haft::select::{Decision, Missing, Ranked};
+use haft::{ServerInfo, ServerState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -61,6 +62,10 @@ struct Found {
     missing: Vec<Missing>,
     /// The tools, best first.
     tools: Vec<FoundTool>,
+    /// Servers whose tools are not known yet and not among the candidates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    missing_servers: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -160,7 +165,11 @@ async fn search(
         ranked,
     };
     let tools = ranked.into_iter().map(described).collect();
-    Ok(Json(Found { decision, missing, tools }).into_response())
+    let is_missing =
+        |server: &ServerInfo| server.tools.is_none() && server.state != ServerState::Disabled;
+    let servers = runtime.servers().into_iter().filter(is_missing);
+    let missing_servers = servers.map(|server| server.name).collect();
+    Ok(Json(Found { decision, missing, tools, missing_servers }).into_response())
 }
 
 /// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.

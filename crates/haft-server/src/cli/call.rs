@@ -44,6 +44,9 @@ pub(super) struct CallArgs {
     /// Approve a call that needs approval
     #[arg(long, short)]
     yes: bool,
+    /// Also show what a Python tool printed, on standard error
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
@@ -82,6 +85,10 @@ pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> 
         let unrecorded = runtime.log_health().and_then(unrecorded);
         envelope.set_message(unrecorded.clone());
         say_without_file(global, &mut envelope);
+        if let Some(printed) = envelope.stdout.as_deref().filter(|_| args.verbose) {
+            let paint = Paint::stderr(global.color);
+            say!("{}", paint.dim(&haft_text::printable_block(printed.trim_end())));
+        }
         print(global, &envelope, unrecorded.as_deref())?;
         let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
         Ok(match envelope.status {

@@ -3,8 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use axum::body::Body;
+use axum::http::Request;
+use haft_server::gateway::{Hub, Mount};
 use serde_json::{Value, json};
 use testkit::{ModelServer, Program, Step, Workspace};
+use tower::ServiceExt as _;
 
 use crate::session::path;
 
@@ -45,7 +49,7 @@ fn quickstart() {
 #[test]
 fn mcp_servers() {
     let printed = run("haft", "mcp_servers", &[]);
-    for part in ["time: Connected", "get_current_time", "Asia/Seoul"] {
+    for part in ["time: Ready", "get_current_time", "Asia/Seoul"] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
 }
@@ -82,7 +86,7 @@ async fn axum_mcp() {
     let line = running.line();
     let url = line.trim().strip_prefix("listening on ").unwrap();
 
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = haft::http_client_builder().no_proxy().build().unwrap();
     let own = client.get(url).send().await.unwrap().text().await.unwrap();
     assert_eq!(own, "my app");
     let call = json!({
@@ -121,6 +125,21 @@ async fn axum_mcp() {
     let logged = haft::record::read(&logs, &haft::record::Filter::default()).unwrap();
     let callers: Vec<_> = logged.map(|call| call.unwrap().caller).collect();
     assert_eq!(callers, [Some("app:ada".to_owned())]);
+}
+
+/// An app that forgets to authenticate serves no tools.
+#[tokio::test]
+async fn mcp_routes_without_a_caller_are_refused() {
+    let workspace = Workspace::new();
+    let config = haft::ConfigBuilder::new().folder(workspace.path()).build().unwrap();
+    let hub = Hub::default();
+    let builder = haft::Runtime::builder(config).server_handler(hub.clone());
+    let mount = Mount::new(builder.start().await.unwrap(), hub);
+    let request = Request::post("/mcp").header("content-type", "application/json");
+    let ping = r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#;
+    let answer = mount.routes().oneshot(request.body(Body::from(ping)).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 500);
+    mount.stop().await;
 }
 
 /// The page shows the program that is run.

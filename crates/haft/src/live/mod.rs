@@ -10,6 +10,7 @@ mod fingerprint;
 mod folder;
 mod permit;
 mod store;
+mod upload;
 mod watch;
 mod worker;
 

@@ -40,6 +40,8 @@ pub struct Entry<'a> {
     pub content: &'a [Content],
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     pub raw: Option<&'a RawValue>,
+    /// The text that the tool printed.
+    pub stdout: Option<&'a str>,
     /// The error, if the call failed. A rejected output is recorded beside it.
     pub error: Option<&'a ErrorBody>,
     /// Success or error.
@@ -131,6 +133,9 @@ pub struct LoggedCall {
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<RawValue>>,
+    /// The text that a Python tool printed, redacted; the last 64 KiB of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
     /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,

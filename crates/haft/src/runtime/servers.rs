@@ -3,10 +3,12 @@
 use serde::Serialize;
 
 use crate::backend::mcp::{Connection, Health};
+use crate::config::MisconfiguredServer;
 use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::config::oauth::{OauthConfig, OauthInfo};
 pub use crate::server_state::ServerState;
+use haft_text::printable;
 
 /// One configured server and its state.
 #[derive(Debug, Clone, Serialize)]
@@ -29,12 +31,18 @@ pub struct ServerInfo {
     pub state: ServerState,
     /// The reason of its state, for the operator: with the last line of its standard error.
     pub reason: Option<String>,
+    /// The remedy, if the entry of the server has a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// The reason without that line, for every caller.
     #[serde(skip)]
     pub cause: Option<String>,
     /// The time of the last state change, RFC 3339; `None` for a server that is only configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// True if an attempt to connect it is over; `None` without a connection.
+    #[serde(skip)]
+    pub was_tried: Option<bool>,
     /// Number of consecutive reconnection attempts.
     pub retries: u32,
     /// The identity the server reported, while it is connected.
@@ -43,6 +51,9 @@ pub struct ServerInfo {
     /// Number of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
+    /// True if tools and prompts are those of an earlier run, because the server is not connected yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     /// Number of prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<usize>,
@@ -112,15 +123,61 @@ impl ServerInfo {
             oauth: server.endpoint.oauth().map(OauthConfig::info),
             state,
             reason: None,
+            remedy: None,
             cause: None,
             since: None,
+            was_tried: None,
             retries: 0,
             server: None,
             tools: None,
+            cached: false,
             prompts: None,
             stray_lines: 0,
             stderr_tail: None,
             history: Vec::new(),
+        }
+    }
+
+    /// Returns a server whose entry has a problem.
+    pub(super) fn misconfigured(server: &MisconfiguredServer) -> Self {
+        let MisconfiguredServer { name, transport, place, problem, remedy, variables: _ } = server;
+        let reason = format!("{place}: {}", printable(problem));
+        Self {
+            name: name.clone(),
+            mode: Mode::Dynamic,
+            transport,
+            endpoint: String::new(),
+            start: Start::Eager,
+            oauth: None,
+            state: ServerState::Misconfigured,
+            reason: Some(reason.clone()),
+            remedy: Some(remedy.clone()),
+            cause: Some(reason),
+            since: None,
+            was_tried: None,
+            retries: 0,
+            server: None,
+            tools: None,
+            cached: false,
+            prompts: None,
+            stray_lines: 0,
+            stderr_tail: None,
+            history: Vec::new(),
+        }
+    }
+
+    /// The reason why the server does not work or lacks something, for every caller. `None` if it works, is being
+    /// connected for the first time, or is not wanted.
+    pub fn failure(&self) -> Option<&str> {
+        let cause = self.cause.as_deref();
+        match self.state {
+            ServerState::Disabled | ServerState::Configured | ServerState::Ready => None,
+            // An attempt failed, and another one follows.
+            ServerState::Connecting => cause,
+            ServerState::Misconfigured
+            | ServerState::Degraded
+            | ServerState::Unavailable
+            | ServerState::Stopped => Some(cause.unwrap_or("it does not answer")),
         }
     }
 
@@ -134,6 +191,7 @@ impl ServerInfo {
             reason: health.reason.as_ref().map(ToString::to_string),
             cause: health.reason.map(|reason| reason.cause),
             since: (health.state != ServerState::Configured).then(|| health.since.to_string()),
+            was_tried: Some(connection.was_tried()),
             retries: health.retries,
             server: identity.map(|identity| ServerIdentity {
                 name: identity.name,
@@ -143,9 +201,14 @@ impl ServerInfo {
                 capabilities: identity.capabilities,
             }),
             tools: lists.as_ref().map(|lists| {
-                let filter = &connection.config().filter.value;
-                lists.tools.iter().filter(|tool| filter.passes(&tool.name)).count()
+                let config = connection.config();
+                lists
+                    .tools
+                    .iter()
+                    .filter(|tool| config.filter.value.passes(&config.name, &tool.name))
+                    .count()
             }),
+            cached: connection.has_cached_lists(),
             prompts: lists.as_ref().map(|lists| lists.prompts.len()),
             stray_lines: connection.stray_lines(),
             stderr_tail: connection.stderr_tail(),

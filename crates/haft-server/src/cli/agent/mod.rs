@@ -115,7 +115,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
 
 /// The configuration with the agent's options of the command line. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
-    let (mut config, options) = load::load_if_any(global)?;
+    let (mut config, options) = load::load_usable_if_any(global)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
