@@ -1,17 +1,18 @@
 //! A tool as shown to programs and people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, ToolSource};
+use crate::words::{Word, origin_word, setting_word};
 use haft_config::tool_metadata::{Icon, ToolAnnotations};
 use haft_text::human;
 
 /// A tool, its settings and the origin of each.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ToolInfo {
     /// The name under which it is called.
     pub name: String,
@@ -47,7 +48,7 @@ pub struct ToolInfo {
     /// The settings it runs with.
     pub config: Vec<EffectiveValue>,
     /// True if only user interfaces call it; models do not see it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,14 +56,16 @@ pub struct ToolInfo {
 }
 
 /// One setting and its origin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectiveValue {
     /// The setting.
-    pub key: &'static str,
+    #[serde(deserialize_with = "setting_word")]
+    pub key: Word,
     /// Its value.
     pub value: Value,
     /// `explicit` or `default`.
-    pub origin: &'static str,
+    #[serde(deserialize_with = "origin_word")]
+    pub origin: Word,
     /// The file and line, the variable, or the default that set it.
     pub from: String,
 }

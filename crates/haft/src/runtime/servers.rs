@@ -1,22 +1,24 @@
 //! A configured MCP server as shown to programs and people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::backend::mcp::Connection;
 use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::config::oauth::{OauthConfig, OauthInfo};
 pub use crate::server_state::ServerState;
+use crate::words::{Word, transport_word};
 
 /// One configured server and its state.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
     /// The handling of its unconfigured tools.
     pub mode: Mode,
     /// Its transport.
-    pub transport: &'static str,
+    #[serde(deserialize_with = "transport_word")]
+    pub transport: Word,
     /// Its address or command line, with secrets masked.
     pub endpoint: String,
     /// The time at which it connects.
@@ -53,7 +55,7 @@ pub struct ServerInfo {
 }
 
 /// The identity a server reports. It is not verified.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerIdentity {
     /// Its name.
     pub name: Option<String>,
