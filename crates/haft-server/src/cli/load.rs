@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use haft::Config;
-use haft::config::{Dialect, InputRequest, LoadOptions};
+use haft::config::model::Origin;
+use haft::config::{ConfigError, Dialect, InputRequest, LoadOptions};
 
 use super::{EXIT_CONFIG, Failure, Global};
 
@@ -44,8 +45,41 @@ pub(super) fn load_files(
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
+    let config = if options.files.is_empty() { in_state_home(config) } else { config };
     options.inputs.extend(answers.into_inner().unwrap_or_else(PoisonError::into_inner));
     Ok((config, options))
+}
+
+/// Loads files without questions.
+pub(super) fn load_unasked(global: &Global, files: Vec<PathBuf>) -> Result<Config, ConfigError> {
+    Config::load(&LoadOptions {
+        format: global.config_format,
+        inputs: global.inputs.iter().cloned().collect(),
+        builtin: true,
+        ..LoadOptions::from_process(files)
+    })
+}
+
+/// Without a file, state and log lie in the user's own folder: looking at tools writes nothing into this one.
+fn in_state_home(mut config: Config) -> Config {
+    let Some(folder) = state_home() else { return config };
+    if config.state_dir.origin == Origin::Default {
+        config.state_dir.value.clone_from(&folder);
+    }
+    if config.log.dir.origin == Origin::Default {
+        config.log.dir.value = folder.join("logs");
+    }
+    config
+}
+
+/// `$XDG_STATE_HOME/haft`, or the same below `~/.local/state`. Without a home there is none.
+pub(super) fn state_home() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+    state.map(|state| state.join("haft"))
 }
 
 /// Returns true if there is a configuration: one is named, or lies in this folder.
