@@ -33,6 +33,11 @@ export async function watch(context: BrowserContext, origin: string): Promise<Wa
     const text = message.text();
     if (text.includes("Content Security Policy")) problems.push(text);
   });
+  await page.addInitScript(() => {
+    document.addEventListener("securitypolicyviolation", (event) => {
+      console.error(`Content Security Policy violated: ${event.violatedDirective} ${event.blockedURI}`);
+    });
+  });
   page.on("request", (request) => {
     const url = request.url();
     if (!url.startsWith(origin) && !url.startsWith("data:") && !url.startsWith("blob:")) {

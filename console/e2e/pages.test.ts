@@ -36,7 +36,7 @@ beforeAll(async () => {
   context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   watched = await watch(context, service.url);
   page = watched.page;
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
 });
 
 afterAll(async () => {
@@ -45,7 +45,7 @@ afterAll(async () => {
 });
 
 /** Waits until no part of the page is loading. Streams stay open, so the network is never idle. */
-const loaded = () => page.waitForFunction(() => !document.body.textContent?.includes("Loading "));
+const loaded = () => page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
 
 const go = (path: string) => page.goto(`${service.url}/#/${path}`);
 
@@ -152,7 +152,7 @@ describe("the console", () => {
     await page.getByRole("link", { name: "second" }).waitFor();
     await go("servers/second");
     await page.getByRole("heading", { name: "second", level: 1 }).waitFor();
-    await page.getByText("ready", { exact: true }).waitFor();
+    await page.getByText("ready", { exact: true }).first().waitFor();
   });
 
   it("shows prompts and resources of a server", async () => {
@@ -183,6 +183,9 @@ describe("the console", () => {
     expect(status).toBe(200);
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("The entry was changed elsewhere").waitFor();
+    await page.getByRole("button", { name: "Take the changed entry" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("saved", { exact: true }).waitFor();
   });
 
   it("creates a key that is shown once, and revokes it", async () => {
@@ -191,8 +194,21 @@ describe("the console", () => {
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("is shown once").waitFor();
     const row = page.getByRole("row", { name: /robot/ });
-    await row.getByRole("button", { name: "Revoke" }).click();
+    await row.getByRole("button", { name: "Revoke", exact: true }).click();
+    await row.getByRole("button", { name: "Revoke it now" }).click();
     await row.waitFor({ state: "detached" });
+  });
+
+  it("describes the API with contents and try-out", async () => {
+    await page.goto(`${service.url}/api/docs`);
+    await page.getByText("list_servers").first().waitFor();
+    await page.getByText("list_servers").first().click();
+    await page.getByRole("button", { name: "Try it out" }).click();
+    await page.getByRole("button", { name: "Execute" }).click();
+    await page.getByText('"everything"').first().waitFor();
+    expect(watched.problems).toEqual([]);
+    await go("");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
   });
 
   it("explains how to configure a model", async () => {
@@ -206,16 +222,18 @@ describe("the console", () => {
     await go("");
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: /Tool, server/ }).fill("get-tiny");
+    await page.getByRole("option", { name: "get-tiny-image" }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "get-tiny-image" }).waitFor();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByRole("img", { name: /image\/png/ }).waitFor();
   });
 
-  it("shows a server that dies", async () => {
+  it("disables a server of the registry", async () => {
     await go("servers/second");
     await page.getByRole("button", { name: "Disable" }).click();
-    await page.getByText("disabled", { exact: true }).waitFor();
+    await page.getByText("disabled", { exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Enable" }).waitFor();
   });
 
   it("follows again after the service restarts", async () => {

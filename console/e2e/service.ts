@@ -25,33 +25,50 @@ export interface Service {
   restart(): Promise<void>;
 }
 
-const CONFIG = (port: number) => `
+/** A server that sends the content of a JSON file, or many tools. */
+export const CONTENT_SERVER = join(import.meta.dirname, "stdio-server.mjs");
+
+export interface Options {
+  /** Lines below `servers:`, beside the real server `everything`. */
+  servers?: string;
+  /** More of the configuration file. */
+  more?: string;
+  /** Without keys the page opens at once. */
+  keyless?: boolean;
+  /** Files that are there before the service starts. */
+  prepare?: (folder: string) => void;
+}
+
+const CONFIG = (port: number, { servers = "", more = "" }: Options) => `
 api: {listen: "127.0.0.1:${port}"}
 registry: {dir: tools}
 servers:
   everything:
     command: ${process.execPath}
     args: ${JSON.stringify(EVERYTHING)}
+${servers}
 tools:
   - {name: get-sum, mcp: everything, approval: ask}
 policy:
   allowed_commands: ["${process.execPath} ..."]
-`;
+${more}`;
 
-export async function startService(prepare?: (folder: string) => string): Promise<Service> {
+export async function startService(options: Options = {}): Promise<Service> {
   if (!BIN) throw new Error("HAFT_BIN names no binary");
   const folder = mkdtempSync(join(tmpdir(), "haft-console-"));
   const tools = join(folder, "tools");
   mkdirSync(tools);
   writeFileSync(join(tools, "tools.json"), '{"tools": []}');
   writeFileSync(join(tools, "mcp.json"), '{"mcp_servers": {}}');
-  const more = prepare?.(folder) ?? "";
-  const configure = (port: number) => writeFileSync(join(folder, "haft.yaml"), CONFIG(port) + more);
+  options.prepare?.(folder);
+  const configure = (port: number) => writeFileSync(join(folder, "haft.yaml"), CONFIG(port, options));
   configure(0);
   const haft = (...args: string[]) =>
     execFileSync(BIN, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  const key = haft("keys", "create", "--scope", "admin", "--name", "me").trim();
-  const clientKey = haft("keys", "create", "--scope", "call", "--name", "client").trim();
+  const create = (scope: string, name: string) =>
+    options.keyless ? "" : haft("keys", "create", "--scope", scope, "--name", name).trim();
+  const key = create("admin", "me");
+  const clientKey = create("call", "client");
   let running = await serve(folder);
   const port = Number(new URL(running.url).port);
   return {
@@ -102,7 +119,7 @@ async function callAsClient(url: string, key: string, tool: string, args: unknow
     fetch(`${url}/mcp`, {
       method: "POST",
       headers: {
-        authorization: `Bearer ${key}`,
+        ...(key ? { authorization: `Bearer ${key}` } : {}),
         "content-type": "application/json",
         accept: "application/json, text/event-stream",
         ...(session ? { "mcp-session-id": session } : {}),

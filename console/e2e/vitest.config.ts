@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ["e2e/**/*.test.ts"],
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // After a failure the pages are in an unknown state.
     bail: 0,
   },

@@ -2,7 +2,8 @@
 
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useState } from "react";
 import type { Schemas } from "./api/client";
-import { type ServerEvent, type StreamState, useEvents } from "./api/events";
+import type { ServerEvent, StreamState } from "./api/events";
+import { useShared } from "./api/shared";
 import { plain } from "./parts/text";
 
 export type Item = Schemas["InboxItem"];
@@ -43,7 +44,7 @@ export function InboxProvider(props: { children: ReactNode }) {
     setItems((before) => reduce(before, events));
     notify(events);
   }, []);
-  const state = useEvents("/api/v1/inbox/events", take);
+  const state = useShared("/api/v1/inbox/events", take);
   useEffect(() => {
     // Pages set the title; the counter goes in front of whatever it is.
     const titled = () => {

@@ -3,6 +3,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { ApiError, api, ok, onSignedOut, type Schemas } from "./api/client";
+import icon from "./icon.svg";
 import { Failure, Loading } from "./parts/ui";
 
 export type Session = Schemas["Session"];
@@ -65,7 +66,7 @@ function SignIn(props: { onDone: () => void }) {
     }
   };
   return (
-    <main className="grid">
+    <main className="sign-in">
       <form
         className="card"
         aria-label="Sign in"
@@ -74,6 +75,7 @@ function SignIn(props: { onDone: () => void }) {
           void enter();
         }}
       >
+        <img src={icon} alt="" />
         <h1>Sign in to Haft</h1>
         <p className="muted">
           The page exchanges the key for a session cookie and does not keep it. <code>haft keys create</code>{" "}
@@ -82,6 +84,8 @@ function SignIn(props: { onDone: () => void }) {
         <label className="field">
           <span>Key</span>
           <input
+            // biome-ignore lint/a11y/noAutofocus: the page has one field
+            autoFocus
             type="password"
             name="key"
             autoComplete="current-password"

@@ -8,7 +8,7 @@ export function SignOut() {
     await queries.resetQueries();
   };
   return (
-    <button type="button" onClick={() => void leave()}>
+    <button type="button" className="compact" onClick={() => void leave()}>
       Sign out
     </button>
   );

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/api/v1/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the profiles with the tools that each shows now.
+         * @description A key that is bound to a profile sees its own only.
+         */
+        get: operations["list_profiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/prompts": {
         parameters: {
             query?: never;
@@ -12,7 +32,7 @@ export interface paths {
             cookie?: never;
         };
         /** The prompts of the servers. Those that start late are connected first. */
-        get: operations["get_api_v1_prompts"];
+        get: operations["list_prompts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -29,7 +49,7 @@ export interface paths {
             cookie?: never;
         };
         /** The resources of the servers, and the templates of such that are not listed. */
-        get: operations["get_api_v1_resources"];
+        get: operations["list_resources"];
         put?: never;
         post?: never;
         delete?: never;
@@ -46,7 +66,7 @@ export interface paths {
             cookie?: never;
         };
         /** The content of a resource. */
-        get: operations["get_api_v1_resources_content"];
+        get: operations["read_resource"];
         put?: never;
         post?: never;
         delete?: never;
@@ -63,7 +83,7 @@ export interface paths {
             cookie?: never;
         };
         /** Returns calls, errors, durations and load of the last hour. */
-        get: operations["get_api_v1_series"];
+        get: operations["get_series"];
         put?: never;
         post?: never;
         delete?: never;
@@ -80,13 +100,13 @@ export interface paths {
             cookie?: never;
         };
         /** The configured servers and how each is doing. */
-        get: operations["get_api_v1_servers"];
+        get: operations["list_servers"];
         put?: never;
         /**
          * Adds a server to the registry: its `name` beside the fields of an entry of `mcp.json`. Answers when it is
          *     durable, in use, and was tried once; how that went is its `state`.
          */
-        post: operations["post_api_v1_servers"];
+        post: operations["add_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -104,15 +124,15 @@ export interface paths {
          * One server: its state, its tools, its settings with their origins. `ETag` names the registry's version of it; the
          *     state may change without it.
          */
-        get: operations["get_api_v1_servers_name"];
+        get: operations["get_server"];
         /**
          * Replaces a server of the registry, or adds it. With `If-Match` only if it is what the caller read, with
          *     `If-None-Match: *` only if it is not there.
          */
-        put: operations["put_api_v1_servers_name"];
+        put: operations["replace_server"];
         post?: never;
         /** Takes a server out of the registry. Calls in flight end; its tools are gone. */
-        delete: operations["delete_api_v1_servers_name"];
+        delete: operations["remove_server"];
         options?: never;
         head?: never;
         patch?: never;
@@ -126,7 +146,7 @@ export interface paths {
             cookie?: never;
         };
         /** The service at a glance: version, tools, servers, how busy it is and how long the queues are, log, files. */
-        get: operations["get_api_v1_status"];
+        get: operations["get_status"];
         put?: never;
         post?: never;
         delete?: never;
@@ -146,14 +166,14 @@ export interface paths {
          * Lists the tools that are offered.
          * @description Local tools first, then by server; with `q` the best match first. `ETag` is the registry's revision.
          */
-        get: operations["get_api_v1_tools"];
+        get: operations["list_tools"];
         put?: never;
         /**
          * Registers a local tool.
          * @description The body is an entry of `tools.json`. When this answers, the entry is durable and the tool can be called.
          *     `If-Match` with the registry's revision makes it depend on that.
          */
-        post: operations["post_api_v1_tools"];
+        post: operations["register_tool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -172,7 +192,7 @@ export interface paths {
          * @description Offline, by names, descriptions, parameters and examples. `decision` is the recommended step if no model decides.
          *     Without `q`, this is the tool named `search`, if there is one.
          */
-        get: operations["get_api_v1_tools_search"];
+        get: operations["search_tools"];
         put?: never;
         post?: never;
         delete?: never;
@@ -189,18 +209,18 @@ export interface paths {
             cookie?: never;
         };
         /** Shows one tool: schemas, settings with their origins, figures. */
-        get: operations["get_api_v1_tools_name"];
+        get: operations["get_tool"];
         /**
          * Replaces a registered tool, or registers it.
          * @description `If-Match` with the tag of what is replaced guards against lost updates, `If-None-Match: *` creates only.
          */
-        put: operations["put_api_v1_tools_name"];
+        put: operations["replace_tool"];
         post?: never;
         /**
          * Removes a registered tool.
          * @description Calls in flight finish. A tool of an MCP server goes with its server.
          */
-        delete: operations["delete_api_v1_tools_name"];
+        delete: operations["remove_tool"];
         options?: never;
         head?: never;
         patch?: never;
@@ -214,7 +234,7 @@ export interface paths {
             cookie?: never;
         };
         /** True if the service lives. */
-        get: operations["get_healthz"];
+        get: operations["get_health"];
         put?: never;
         post?: never;
         delete?: never;
@@ -251,7 +271,7 @@ export interface paths {
          * True if the service can do its work, and what does not work.
          * @description Answers without a key. Where the service needs a key, `reasons` is only for callers that send one.
          */
-        get: operations["get_readyz"];
+        get: operations["get_readiness"];
         put?: never;
         post?: never;
         delete?: never;
@@ -268,7 +288,7 @@ export interface paths {
             cookie?: never;
         };
         /** Lists the tools that are offered: `GET /api/v1/tools` by its short name. */
-        get: operations["get_tools"];
+        get: operations["list_tools_short"];
         put?: never;
         post?: never;
         delete?: never;
@@ -285,7 +305,7 @@ export interface paths {
             cookie?: never;
         };
         /** Ranks the tools for a request: `GET /api/v1/tools/search` by its short name. */
-        get: operations["get_tools_search"];
+        get: operations["search_tools_short"];
         put?: never;
         post?: never;
         delete?: never;
@@ -305,14 +325,14 @@ export interface paths {
          * Lists the calls in flight.
          * @description An admin key sees all of them, a call key its own.
          */
-        get: operations["get_api_v1_calls"];
+        get: operations["list_running_calls"];
         put?: never;
         /**
          * Calls several tools.
          * @description Each call is recorded and answered by itself, and one that fails stops no other. Calls run in order;
          *     neighbours whose tools are `parallel_capable` run at the same time.
          */
-        post: operations["post_api_v1_calls"];
+        post: operations["call_tools"];
         delete?: never;
         options?: never;
         head?: never;
@@ -334,7 +354,7 @@ export interface paths {
          * @description It ends with the code `Cancelled`; one that is about to answer may still do so. A call key can cancel
          *     its own calls only.
          */
-        delete: operations["delete_api_v1_calls_execution_id"];
+        delete: operations["cancel_call"];
         options?: never;
         head?: never;
         patch?: never;
@@ -351,7 +371,7 @@ export interface paths {
          * Lists the stored conversations.
          * @description An admin key sees all of them, a call key its own.
          */
-        get: operations["get_api_v1_conversations"];
+        get: operations["list_conversations"];
         put?: never;
         post?: never;
         delete?: never;
@@ -367,14 +387,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Shows a conversation with its messages.
+         * @description An admin key may read every conversation, a call key its own.
+         */
+        get: operations["get_conversation"];
         put?: never;
         post?: never;
         /**
          * Deletes a conversation and forgets its ended runs.
          * @description An admin key may delete every conversation, a call key its own. The execution log keeps the calls.
          */
-        delete: operations["delete_api_v1_conversations_id"];
+        delete: operations["delete_conversation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -391,7 +415,7 @@ export interface paths {
          * Lists the questions that wait for a person.
          * @description An admin key sees all of them, a call key those of its own calls.
          */
-        get: operations["get_api_v1_inbox"];
+        get: operations["list_questions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -413,7 +437,7 @@ export interface paths {
          *     was too slow and missed something. Then `asked` with each new question, and `closed` with its `id` and
          *     `how` it ended: `answered`, `refused`, `expired` or `withdrawn`.
          */
-        get: operations["get_api_v1_inbox_events"];
+        get: operations["follow_questions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -430,14 +454,14 @@ export interface paths {
             cookie?: never;
         };
         /** Shows one question that waits for a person. */
-        get: operations["get_api_v1_inbox_id"];
+        get: operations["get_question"];
         put?: never;
         /**
          * Answers or refuses a question.
          * @description The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
          *     question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
          */
-        post: operations["post_api_v1_inbox_id"];
+        post: operations["answer_question"];
         delete?: never;
         options?: never;
         head?: never;
@@ -454,7 +478,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** A prompt with its arguments filled in, as messages of a chat. */
-        post: operations["post_api_v1_prompts_server_name"];
+        post: operations["get_prompt"];
         delete?: never;
         options?: never;
         head?: never;
@@ -472,7 +496,7 @@ export interface paths {
          * Lists active runs and those that ended recently.
          * @description An admin key sees all of them, a call key its own.
          */
-        get: operations["get_api_v1_runs"];
+        get: operations["list_runs"];
         put?: never;
         /**
          * Begins a run of the agent.
@@ -480,7 +504,7 @@ export interface paths {
          *     `Location` names the run; otherwise the run in its first state. The run continues without its client: `DELETE`
          *     cancels it.
          */
-        post: operations["post_api_v1_runs"];
+        post: operations["start_run"];
         delete?: never;
         options?: never;
         head?: never;
@@ -495,14 +519,14 @@ export interface paths {
             cookie?: never;
         };
         /** Shows a run, with the questions that wait for a person. */
-        get: operations["get_api_v1_runs_id"];
+        get: operations["get_run"];
         put?: never;
         post?: never;
         /**
          * Breaks a run off.
          * @description The status may still be `running` while the run ends.
          */
-        delete: operations["delete_api_v1_runs_id"];
+        delete: operations["cancel_run"];
         options?: never;
         head?: never;
         patch?: never;
@@ -522,7 +546,7 @@ export interface paths {
          *     `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the end
          *     `turn.completed` or `turn.failed`. After a disconnect, send `Last-Event-ID` to resume without a gap.
          */
-        get: operations["get_api_v1_runs_id_events"];
+        get: operations["follow_run"];
         put?: never;
         post?: never;
         delete?: never;
@@ -539,7 +563,7 @@ export interface paths {
             cookie?: never;
         };
         /** Shows the caller of the request. */
-        get: operations["get_api_v1_session"];
+        get: operations["get_session"];
         put?: never;
         /**
          * Signs the console in.
@@ -547,9 +571,9 @@ export interface paths {
          *     the session is not used for eight hours, or the user signs out. Changes by cookie need the header
          *     `X-Haft-Console`.
          */
-        post: operations["post_api_v1_session"];
+        post: operations["sign_in"];
         /** Signs the console out. */
-        delete: operations["delete_api_v1_session"];
+        delete: operations["sign_out"];
         options?: never;
         head?: never;
         patch?: never;
@@ -565,7 +589,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Creates a link that opens the console signed in, for the key of this request. */
-        post: operations["post_api_v1_session_link"];
+        post: operations["create_sign_in_link"];
         delete?: never;
         options?: never;
         head?: never;
@@ -588,7 +612,7 @@ export interface paths {
          *     200, and the events are `started` (with the execution id), `progress`, and `result` (the envelope). A client that
          *     disconnects cancels its call.
          */
-        post: operations["post_api_v1_tools_name_call"];
+        post: operations["call_tool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -603,7 +627,7 @@ export interface paths {
             cookie?: never;
         };
         /** The configuration in use: every value with its origin, and whether the files as they are now are it. */
-        get: operations["get_api_v1_config"];
+        get: operations["get_config"];
         put?: never;
         post?: never;
         delete?: never;
@@ -620,10 +644,10 @@ export interface paths {
             cookie?: never;
         };
         /** Lists the keys. */
-        get: operations["get_api_v1_keys"];
+        get: operations["list_keys"];
         put?: never;
         /** Creates a key. The answer is the only place that shows it. */
-        post: operations["post_api_v1_keys"];
+        post: operations["create_key"];
         delete?: never;
         options?: never;
         head?: never;
@@ -641,7 +665,7 @@ export interface paths {
         put?: never;
         post?: never;
         /** Revokes a key. The service refuses it within a second, and what it holds open ends. */
-        delete: operations["delete_api_v1_keys_name"];
+        delete: operations["revoke_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -655,7 +679,7 @@ export interface paths {
             cookie?: never;
         };
         /** The newest calls that fit. */
-        get: operations["get_api_v1_log"];
+        get: operations["list_log"];
         put?: never;
         post?: never;
         delete?: never;
@@ -675,7 +699,7 @@ export interface paths {
          * Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` have no effect here. An
          *     event `problem` reports that the log cannot be read for now; the stream stays open.
          */
-        get: operations["get_api_v1_log_tail"];
+        get: operations["follow_log"];
         put?: never;
         post?: never;
         delete?: never;
@@ -692,7 +716,7 @@ export interface paths {
             cookie?: never;
         };
         /** One call with its whole input and output. */
-        get: operations["get_api_v1_log_execution_id"];
+        get: operations["get_log_entry"];
         put?: never;
         post?: never;
         delete?: never;
@@ -711,7 +735,27 @@ export interface paths {
         get?: never;
         put?: never;
         /** Loads the files again, whether they changed or not. If they cannot be used, the state before stays. */
-        post: operations["post_api_v1_reload"];
+        post: operations["reload_config"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads the servers of a client's file.
+         * @description Understands every format that `haft import` reads and answers with entries for the registry. Nothing is added.
+         */
+        post: operations["import_servers"];
         delete?: never;
         options?: never;
         head?: never;
@@ -728,7 +772,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Leaves a server out without removing it. */
-        post: operations["post_api_v1_servers_name_disable"];
+        post: operations["disable_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -745,7 +789,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Takes a server that was left out back in, and connects it. */
-        post: operations["post_api_v1_servers_name_enable"];
+        post: operations["enable_server"];
         delete?: never;
         options?: never;
         head?: never;
@@ -765,8 +809,31 @@ export interface paths {
          * Drops the connection of a server, if there is one, and reconnects at once. Answers after the first attempt, which
          *     may have failed.
          */
-        post: operations["post_api_v1_servers_name_reconnect"];
+        post: operations["reconnect_server"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/servers/{name}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows how the last sign-in at a remote server went. */
+        get: operations["get_server_sign_in"];
+        put?: never;
+        /**
+         * Begins to sign in at a remote server.
+         * @description Open `url` in a browser. The authorization server sends the browser back to this service, which stores the tokens
+         *     as `haft login` does and reconnects the server.
+         */
+        post: operations["sign_in_to_server"];
+        /** Removes the tokens of a remote server and reconnects it. */
+        delete: operations["sign_out_of_server"];
         options?: never;
         head?: never;
         patch?: never;
@@ -782,7 +849,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Registers a local tool: `POST /api/v1/tools` by its short name. */
-        post: operations["post_tools_local"];
+        post: operations["register_tool_short"];
         delete?: never;
         options?: never;
         head?: never;
@@ -799,7 +866,7 @@ export interface paths {
         get?: never;
         put?: never;
         /** Registers an MCP server: `POST /api/v1/servers` by its short name. */
-        post: operations["post_tools_mcp"];
+        post: operations["add_server_short"];
         delete?: never;
         options?: never;
         head?: never;
@@ -815,10 +882,10 @@ export interface paths {
         };
         get?: never;
         /** Replaces a registered tool, or registers it: `PUT /api/v1/tools/{name}` by its short name. */
-        put: operations["put_tools_name"];
+        put: operations["replace_entry_short"];
         post?: never;
         /** Removes a registered tool, or a registered MCP server of that name with all its tools. */
-        delete: operations["delete_tools_name"];
+        delete: operations["remove_entry_short"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1046,6 +1113,31 @@ export interface components {
             /** @description All problems in one string. */
             text: string;
         };
+        /** @description The profiles of the configuration. */
+        ProfileList: {
+            /** @description In the order of the configuration. */
+            profiles: components["schemas"]["ProfileSummary"][];
+        };
+        /** @description A profile and its tools. */
+        ProfileSummary: {
+            /** @description The path of its MCP endpoint. */
+            endpoint: string;
+            /** @description Its name. */
+            name: string;
+            /** @description The presentation of its tools: `all` or `search`. */
+            surface: string;
+            /** @description The tools that it shows now. */
+            tools: components["schemas"]["ProfileTool"][];
+        };
+        /** @description A tool of a profile. */
+        ProfileTool: {
+            /** @description Its purpose. */
+            description: string;
+            /** @description The name under which it is called. */
+            name: string;
+            /** @description The MCP server that has it. */
+            server?: string | null;
+        };
         /** @description A prompt and the server that has it. */
         Prompt: {
             /** @description Its arguments: `name`, `description`, `required`. */
@@ -1183,6 +1275,8 @@ export interface components {
             definition: components["schemas"]["Effective"][];
             /** @description The entry in the registry, for an admin. `null` if it holds a literal secret. */
             entry?: Record<string, never> | null;
+            /** @description Its last 50 changes of state, the oldest first. */
+            history: components["schemas"]["StateChange"][];
             /** @description The end of what it wrote to its standard error, for an admin; secrets are masked. */
             stderr_tail?: string | null;
             /** @description The names under which its tools are offered. */
@@ -1192,6 +1286,15 @@ export interface components {
         Servers: {
             /** @description In the order of the configuration. */
             servers: components["schemas"]["Server"][];
+        };
+        /** @description A change of a server's state. */
+        StateChange: {
+            /** @description The time of the change, RFC 3339. */
+            at: string;
+            /** @description The reason; for an admin with the last line of its standard error. */
+            reason?: string | null;
+            /** @description The new state. */
+            state: components["schemas"]["StateName"];
         };
         /**
          * @description The state of a server.
@@ -1347,7 +1450,19 @@ export interface components {
             /** @description The tool's name. */
             tool: string;
         };
-        /** @description Several calls. */
+        /**
+         * @description Several calls.
+         * @example {
+         *       "calls": [
+         *         {
+         *           "tool": "greet",
+         *           "arguments": {
+         *             "name": "you"
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
         BatchRequest: {
             /** @description The calls. Neighbours run at the same time where their tools may. */
             calls: components["schemas"]["BatchCall"][];
@@ -1358,6 +1473,11 @@ export interface components {
             code: components["schemas"]["CallErrorCode"];
             /** @description Facts for a program: JSON pointers, an exit code, the tail of stderr. */
             details?: unknown;
+            /**
+             * @description The section of the documentation about the code. Entries of the log have none.
+             * @example docs/troubleshooting.md#timeout
+             */
+            docs?: string;
             /** @description The failure, the item it concerns, and the cause. */
             message: string;
             /** @description The next step for the caller. */
@@ -1432,10 +1552,47 @@ export interface components {
             type: "resource";
             uri: string;
         };
+        /** @description A tool call of the model. */
+        ConversationCall: {
+            /** @description The arguments as JSON text, or the model's invalid text. */
+            arguments: string;
+            /** @description The model's id of the call. */
+            id: string;
+            /** @description The tool. */
+            tool: string;
+        };
         /** @description The stored conversations. */
         ConversationList: {
             /** @description The one used last comes first. */
             conversations: components["schemas"]["ConversationSummary"][];
+        };
+        /** @description A message of a conversation. Images and audio are left out. */
+        ConversationMessage: {
+            /** @enum {string} */
+            role: "user";
+            /** @description Its text. */
+            text: string;
+        } | {
+            /** @description The tools that it calls. */
+            calls: components["schemas"]["ConversationCall"][];
+            /** @enum {string} */
+            role: "assistant";
+            /** @description Its text; empty if it only calls tools. */
+            text: string;
+        } | {
+            /** @description One for each call. */
+            results: components["schemas"]["ConversationResult"][];
+            /** @enum {string} */
+            role: "tools";
+        };
+        /** @description The result of such a call. */
+        ConversationResult: {
+            /** @description The call that it answers. */
+            call_id: string;
+            /** @description True if the call failed. */
+            is_error: boolean;
+            /** @description Its text. */
+            text: string;
         };
         /** @description A stored conversation. */
         ConversationSummary: {
@@ -1452,7 +1609,27 @@ export interface components {
             /** @description When its last message was stored, RFC 3339. */
             updated: string;
         };
-        /** @description The answer to one call, whatever ran and however it ended. */
+        /**
+         * @description The answer to one call, whatever ran and however it ended.
+         * @example {
+         *       "execution_id": "0198c2f4-9d3b-7c11-8a54-5b0e3f6d2a71",
+         *       "tool": "greet",
+         *       "status": "success",
+         *       "data": {
+         *         "greeting": "Hello, you!"
+         *       },
+         *       "content": [
+         *         {
+         *           "type": "text",
+         *           "text": "Hello, you!"
+         *         }
+         *       ],
+         *       "message": null,
+         *       "error": null,
+         *       "queued_ms": 0,
+         *       "duration_ms": 12
+         *     }
+         */
         Envelope: {
             /** @description The answer as blocks a model can be shown. */
             content: components["schemas"]["Content"][];
@@ -1483,7 +1660,14 @@ export interface components {
             /** @description The messages of a chat: each with `role` and `content`. */
             messages: Record<string, never>[];
         };
-        /** @description Arguments to fill in. */
+        /**
+         * @description Arguments to fill in.
+         * @example {
+         *       "arguments": {
+         *         "city": "Seoul"
+         *       }
+         *     }
+         */
         Filling: {
             /** @description A string for each argument. */
             arguments?: Record<string, never>;
@@ -1508,6 +1692,8 @@ export interface components {
             options: string[];
             /** @description The question. */
             question: string;
+            /** @description The setting that requires the question, with its origin. */
+            rule?: string | null;
             /** @description JSON Schema of the answer. */
             schema: unknown;
             /** @description The MCP server that asks, or that has the tool. */
@@ -1635,6 +1821,15 @@ export interface components {
             /** @description The path with its token. It works once, within two minutes. */
             path: string;
         };
+        /** @description A stored conversation with its messages. */
+        StoredConversation: {
+            /** @description Its id: `session` of its runs. */
+            id: string;
+            /** @description Its messages, the oldest first. */
+            messages: components["schemas"]["ConversationMessage"][];
+            /** @description The model it began with. */
+            model: string;
+        };
         /** @description The result of a change, which is durable and in use. */
         Changed: {
             /** @description The entry's name. */
@@ -1664,6 +1859,25 @@ export interface components {
             name: string;
             /** @description Where it lies. */
             path: string;
+        };
+        /**
+         * @description The text of a client's file.
+         * @example {
+         *       "text": "{\"mcpServers\": {\"time\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}"
+         *     }
+         */
+        ImportRequest: {
+            /** @description The text: JSON, TOML or YAML in any format that `haft import` reads. */
+            text: string;
+        };
+        /** @description The servers of the text. */
+        ImportedServers: {
+            /** @description The servers, each as `POST /api/v1/servers` takes it. */
+            servers: components["schemas"]["ServerRegistration"][];
+            /** @description Variables that the entries refer to and that are not set in the environment of the service. */
+            unset: string[];
+            /** @description Settings without a counterpart. */
+            warnings: string[];
         };
         /** @description The keys of the service, without their secrets. */
         KeyList: {
@@ -1753,6 +1967,20 @@ export interface components {
              * @description The address of a remote server.
              */
             url?: string;
+        };
+        /** @description A sign-in that a person completes in a browser. */
+        SignInAddress: {
+            /** @description The address of the authorization server to open. */
+            url: string;
+        };
+        /** @description The state of the last sign-in. */
+        SignInStatus: {
+            /** @description The cause of a failure. */
+            problem?: string | null;
+            /** @description The next step after a failure. */
+            remedy?: string | null;
+            /** @description `none`, `waiting`, `signed_in` or `failed`. */
+            state: string;
         };
         /**
          * @description An entry of `tools.json`: a local tool, or settings for a tool of an MCP server.
@@ -1878,7 +2106,72 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    get_api_v1_prompts: {
+    list_profiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The profiles. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileList"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not permitted, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_prompts: {
         parameters: {
             query?: {
                 /** @description Only this server's. */
@@ -1955,7 +2248,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_resources: {
+    list_resources: {
         parameters: {
             query?: {
                 /** @description Only this server's; connects it if need be. */
@@ -2059,7 +2352,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_resources_content: {
+    read_resource: {
         parameters: {
             query: {
                 /** @description The server that has it. */
@@ -2165,7 +2458,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_series: {
+    get_series: {
         parameters: {
             query?: never;
             header?: never;
@@ -2230,7 +2523,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_servers: {
+    list_servers: {
         parameters: {
             query?: never;
             header?: never;
@@ -2295,7 +2588,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_servers: {
+    add_server: {
         parameters: {
             query?: never;
             header?: never;
@@ -2449,7 +2742,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_servers_name: {
+    get_server: {
         parameters: {
             query?: never;
             header?: never;
@@ -2546,7 +2839,7 @@ export interface operations {
             };
         };
     };
-    put_api_v1_servers_name: {
+    replace_server: {
         parameters: {
             query?: never;
             header?: {
@@ -2725,7 +3018,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_servers_name: {
+    remove_server: {
         parameters: {
             query?: never;
             header?: {
@@ -2848,7 +3141,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_status: {
+    get_status: {
         parameters: {
             query?: never;
             header?: never;
@@ -2913,7 +3206,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_tools: {
+    list_tools: {
         parameters: {
             query?: {
                 /**
@@ -2994,7 +3287,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_tools: {
+    register_tool: {
         parameters: {
             query?: never;
             header?: {
@@ -3151,7 +3444,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_tools_search: {
+    search_tools: {
         parameters: {
             query: {
                 /** @description The request, in plain words. */
@@ -3230,7 +3523,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_tools_name: {
+    get_tool: {
         parameters: {
             query?: never;
             header?: never;
@@ -3309,7 +3602,7 @@ export interface operations {
             };
         };
     };
-    put_api_v1_tools_name: {
+    replace_tool: {
         parameters: {
             query?: never;
             header?: {
@@ -3482,7 +3775,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_tools_name: {
+    remove_tool: {
         parameters: {
             query?: never;
             header?: {
@@ -3605,7 +3898,7 @@ export interface operations {
             };
         };
     };
-    get_healthz: {
+    get_health: {
         parameters: {
             query?: never;
             header?: never;
@@ -3717,7 +4010,7 @@ export interface operations {
             };
         };
     };
-    get_readyz: {
+    get_readiness: {
         parameters: {
             query?: never;
             header?: never;
@@ -3773,7 +4066,7 @@ export interface operations {
             };
         };
     };
-    get_tools: {
+    list_tools_short: {
         parameters: {
             query?: {
                 /**
@@ -3854,7 +4147,7 @@ export interface operations {
             };
         };
     };
-    get_tools_search: {
+    search_tools_short: {
         parameters: {
             query: {
                 /** @description The request, in plain words. */
@@ -3933,7 +4226,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_calls: {
+    list_running_calls: {
         parameters: {
             query?: never;
             header?: never;
@@ -3998,7 +4291,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_calls: {
+    call_tools: {
         parameters: {
             query?: never;
             header?: {
@@ -4099,7 +4392,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_calls_execution_id: {
+    cancel_call: {
         parameters: {
             query?: never;
             header?: never;
@@ -4176,7 +4469,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_conversations: {
+    list_conversations: {
         parameters: {
             query?: never;
             header?: never;
@@ -4241,7 +4534,93 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_conversations_id: {
+    get_conversation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's id: `session` of its runs. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversation. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredConversation"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not permitted, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such conversation is stored. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It cannot be read. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_conversation: {
         parameters: {
             query?: never;
             header?: never;
@@ -4334,7 +4713,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_inbox: {
+    list_questions: {
         parameters: {
             query?: never;
             header?: never;
@@ -4399,7 +4778,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_inbox_events: {
+    follow_questions: {
         parameters: {
             query?: never;
             header?: never;
@@ -4464,7 +4843,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_inbox_id: {
+    get_question: {
         parameters: {
             query?: never;
             header?: never;
@@ -4541,7 +4920,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_inbox_id: {
+    answer_question: {
         parameters: {
             query?: never;
             header?: never;
@@ -4658,7 +5037,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_prompts_server_name: {
+    get_prompt: {
         parameters: {
             query?: never;
             header?: never;
@@ -4804,7 +5183,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_runs: {
+    list_runs: {
         parameters: {
             query?: never;
             header?: never;
@@ -4869,7 +5248,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_runs: {
+    start_run: {
         parameters: {
             query?: never;
             header?: never;
@@ -5001,7 +5380,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_runs_id: {
+    get_run: {
         parameters: {
             query?: never;
             header?: never;
@@ -5078,7 +5457,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_runs_id: {
+    cancel_run: {
         parameters: {
             query?: never;
             header?: never;
@@ -5164,7 +5543,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_runs_id_events: {
+    follow_run: {
         parameters: {
             query?: never;
             header?: {
@@ -5244,7 +5623,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_session: {
+    get_session: {
         parameters: {
             query?: never;
             header?: never;
@@ -5309,7 +5688,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_session: {
+    sign_in: {
         parameters: {
             query?: never;
             header?: never;
@@ -5383,7 +5762,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_session: {
+    sign_out: {
         parameters: {
             query?: never;
             header?: never;
@@ -5446,7 +5825,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_session_link: {
+    create_sign_in_link: {
         parameters: {
             query?: never;
             header?: never;
@@ -5520,7 +5899,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_tools_name_call: {
+    call_tool: {
         parameters: {
             query?: never;
             header?: {
@@ -5656,7 +6035,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_config: {
+    get_config: {
         parameters: {
             query?: never;
             header?: never;
@@ -5721,7 +6100,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_keys: {
+    list_keys: {
         parameters: {
             query?: never;
             header?: never;
@@ -5795,7 +6174,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_keys: {
+    create_key: {
         parameters: {
             query?: never;
             header?: never;
@@ -5918,7 +6297,7 @@ export interface operations {
             };
         };
     };
-    delete_api_v1_keys_name: {
+    revoke_key: {
         parameters: {
             query?: never;
             header?: never;
@@ -6002,12 +6381,12 @@ export interface operations {
             };
         };
     };
-    get_api_v1_log: {
+    list_log: {
         parameters: {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;
@@ -6015,6 +6394,10 @@ export interface operations {
                 session?: string;
                 /** @description Only calls of tools of this server. */
                 server?: string;
+                /** @description Only calls that failed with this error code, such as `Timeout`. */
+                code?: string;
+                /** @description Only calls whose entry contains this text, in any case: names, input, output, error. */
+                text?: string;
                 /** @description Only calls since then: a duration such as `2h`, a date, or a time. */
                 since?: string;
                 /** @description Only calls until then. */
@@ -6095,12 +6478,12 @@ export interface operations {
             };
         };
     };
-    get_api_v1_log_tail: {
+    follow_log: {
         parameters: {
             query?: {
                 /** @description Only calls of this tool. */
                 tool?: string;
-                /** @description Only calls that ended so: `success` or `error`. */
+                /** @description Only calls with this status: `success` or `error`. */
                 status?: string;
                 /** @description Only calls of this caller, such as `key:NAME`. */
                 caller?: string;
@@ -6108,6 +6491,10 @@ export interface operations {
                 session?: string;
                 /** @description Only calls of tools of this server. */
                 server?: string;
+                /** @description Only calls that failed with this error code, such as `Timeout`. */
+                code?: string;
+                /** @description Only calls whose entry contains this text, in any case: names, input, output, error. */
+                text?: string;
                 /** @description Only calls since then: a duration such as `2h`, a date, or a time. */
                 since?: string;
                 /** @description Only calls until then. */
@@ -6188,7 +6575,7 @@ export interface operations {
             };
         };
     };
-    get_api_v1_log_execution_id: {
+    get_log_entry: {
         parameters: {
             query?: never;
             header?: never;
@@ -6274,7 +6661,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_reload: {
+    reload_config: {
         parameters: {
             query?: never;
             header?: never;
@@ -6357,7 +6744,112 @@ export interface operations {
             };
         };
     };
-    post_api_v1_servers_name_disable: {
+    import_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportRequest"];
+            };
+        };
+        responses: {
+            /** @description The entries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedServers"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The text cannot be read, or has no servers. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    disable_server: {
         parameters: {
             query?: never;
             header?: {
@@ -6484,7 +6976,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_servers_name_enable: {
+    enable_server: {
         parameters: {
             query?: never;
             header?: {
@@ -6611,7 +7103,7 @@ export interface operations {
             };
         };
     };
-    post_api_v1_servers_name_reconnect: {
+    reconnect_server: {
         parameters: {
             query?: never;
             header?: never;
@@ -6697,7 +7189,272 @@ export interface operations {
             };
         };
     };
-    post_tools_local: {
+    get_server_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInStatus"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_in_to_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sign-in waits for the browser. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInAddress"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server needs no sign-in by a person. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The authorization server cannot be used. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    sign_out_of_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The server's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There are no tokens any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server needs no sign-in by a person. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tokens cannot be removed. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    register_tool_short: {
         parameters: {
             query?: never;
             header?: never;
@@ -6851,7 +7608,7 @@ export interface operations {
             };
         };
     };
-    post_tools_mcp: {
+    add_server_short: {
         parameters: {
             query?: never;
             header?: never;
@@ -7005,7 +7762,7 @@ export interface operations {
             };
         };
     };
-    put_tools_name: {
+    replace_entry_short: {
         parameters: {
             query?: never;
             header?: {
@@ -7178,7 +7935,7 @@ export interface operations {
             };
         };
     };
-    delete_tools_name: {
+    remove_entry_short: {
         parameters: {
             query?: never;
             header?: {

@@ -1,5 +1,6 @@
 // The conversation on the page, built from the events of runs.
 
+import type { Schemas } from "../api/client";
 import type { ServerEvent } from "../api/events";
 import type { Item } from "../inbox";
 
@@ -9,7 +10,7 @@ export interface ToolPart {
   tool: string;
   arguments: string;
   progress?: string;
-  result?: { isError: boolean; text: string; executionId: string | null; durationMs: number };
+  result?: { isError: boolean; text: string; executionId: string | null; durationMs?: number };
 }
 
 export type Part =
@@ -33,6 +34,25 @@ interface EventData {
   execution_id?: string | null;
   duration_ms?: number;
   id?: string;
+}
+
+/** Returns the parts of a stored conversation. */
+export function stored(messages: Schemas["ConversationMessage"][]): Part[] {
+  let parts: Part[] = [];
+  for (const message of messages) {
+    if (message.role === "user") parts.push({ kind: "user", text: message.text });
+    else if (message.role === "assistant") {
+      if (message.text) parts.push({ kind: "text", text: message.text, isDone: true });
+      for (const { id, tool, arguments: text } of message.calls) {
+        parts.push({ kind: "tool", id, tool, arguments: text });
+      }
+    } else {
+      for (const { call_id, text, is_error } of message.results) {
+        parts = changed(parts, call_id, { result: { isError: is_error, text, executionId: null } });
+      }
+    }
+  }
+  return parts;
 }
 
 /** Returns the conversation after one event. */

@@ -1,87 +1,147 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { Bot, MessagesSquare, Send, Square, Trash2 } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { ApiError, api, ok } from "../api/client";
-import { postForEvents } from "../api/events";
+import { postForEvents, readEvents, type ServerEvent } from "../api/events";
 import { Question } from "../parts/question";
 import { ms, plain } from "../parts/text";
-import { Badge, Card, Empty, Failure, Page, Query, Time, ToolLink } from "../parts/ui";
-import { next, type Part, type ToolPart } from "./chat-state";
+import { Badge, Card, Empty, Failure, Loading, Page, Query, Time, ToolLink } from "../parts/ui";
+import { next, type Part, stored, type ToolPart } from "./chat-state";
 
 export default function Chat() {
   const [params, setParams] = useSearchParams();
   const session = params.get("session");
+  // The conversation that this page began stays when it gets its id; any other choice starts afresh.
+  const [own, setOwn] = useState<string | null>(null);
+  const [count, setCount] = useState(0);
+  const key = session !== null && session !== own ? session : `new ${count}`;
   return (
     <Page
       title="Chat"
+      lead="The agent with every tool of the toolbox. It asks here before calls that need an approval."
       actions={
         session && (
-          <button type="button" onClick={() => setParams({})}>
+          <button
+            type="button"
+            onClick={() => {
+              setOwn(null);
+              setCount(count + 1);
+              setParams({});
+            }}
+          >
             New conversation
           </button>
         )
       }
     >
-      <div className="two">
-        <Conversation session={session} onSession={(id) => setParams({ session: id }, { replace: true })} />
+      <div className="chat-layout">
+        <Conversation
+          key={key}
+          session={session}
+          isNew={session === null || session === own}
+          onSession={(id) => {
+            setOwn(id);
+            setParams({ session: id }, { replace: true });
+          }}
+        />
         <Conversations at={session} />
       </div>
     </Page>
   );
 }
 
-function Conversation(props: { session: string | null; onSession: (id: string) => void }) {
+/** The messages of a stored conversation, and the run that still works on it. */
+function useEarlier(session: string | null, isNew: boolean) {
+  return useQuery({
+    queryKey: ["conversation", session],
+    enabled: session !== null && !isNew,
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    queryFn: async () => {
+      const path = { id: session ?? "" };
+      const conversation = await ok(api.GET("/api/v1/conversations/{id}", { params: { path } }));
+      const { runs } = await ok(api.GET("/api/v1/runs"));
+      const running = runs.find((run) => run.status === "running" && run.session === session);
+      return { parts: stored(conversation.messages), model: conversation.model, run: running?.id ?? null };
+    },
+  });
+}
+
+function Conversation(props: { session: string | null; isNew: boolean; onSession: (id: string) => void }) {
   const queries = useQueryClient();
+  const earlier = useEarlier(props.session, props.isNew);
   const [parts, setParts] = useState<Part[]>([]);
   const [input, setInput] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const [run, setRun] = useState<string | null>(null);
   const abort = useRef<AbortController | null>(null);
-  const send = async () => {
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => () => abort.current?.abort(), []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the page follows what is added at its end
+  useEffect(() => end.current?.scrollIntoView({ block: "nearest" }), [parts]);
+  const take = (event: ServerEvent) => {
+    if (event.event === "turn.started") {
+      const { session, run: id } = event.data as { session?: string; run?: string };
+      if (id) setRun(id);
+      if (session && props.session === null) props.onSession(session);
+    }
+    setParts((before) => next(before, event));
+  };
+  /** Follows a run to its end. Leaving the page ends the connection, not the run. */
+  const watch = async (follow: (signal: AbortSignal) => Promise<void>) => {
     const stop = new AbortController();
     abort.current = stop;
-    const body = { input, ...(props.session ? { session: props.session } : {}) };
-    setParts((before) => [...before, { kind: "user", text: input }]);
-    setInput("");
     setError(null);
     setBusy(true);
     try {
-      await postForEvents(
-        "/api/v1/runs",
-        body,
-        (event) => {
-          if (event.event === "turn.started") {
-            const { session } = event.data as { session?: string };
-            if (session) props.onSession(session);
-          }
-          setParts((before) => next(before, event));
-        },
-        stop.signal,
-      );
+      await follow(stop.signal);
     } catch (reason) {
       if (!stop.signal.aborted) setError(reason);
     }
+    if (stop.signal.aborted) return;
     setBusy(false);
+    setRun(null);
     await queries.invalidateQueries({ queryKey: ["conversations"] });
   };
+  const send = () => {
+    const body = { input, ...(props.session ? { session: props.session } : {}) };
+    setParts((before) => [...before, { kind: "user", text: input }]);
+    setInput("");
+    return watch((signal) => postForEvents("/api/v1/runs", body, take, signal));
+  };
+  const running = earlier.data?.run;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a run that is active is followed once
+  useEffect(() => {
+    if (!running) return;
+    setRun(running);
+    void watch(async (signal) => {
+      const response = await fetch(`/api/v1/runs/${encodeURIComponent(running)}/events`, { signal });
+      if (!response.ok) throw new ApiError(response.status, {});
+      await readEvents(response, take, signal);
+    });
+  }, [running]);
   const cancel = async () => {
-    const { runs } = await ok(api.GET("/api/v1/runs"));
-    const running = runs.filter((run) => run.status === "running" && run.session === props.session);
-    for (const run of running) await api.DELETE("/api/v1/runs/{id}", { params: { path: { id: run.id } } });
-    if (running.length === 0) abort.current?.abort();
+    if (run) await api.DELETE("/api/v1/runs/{id}", { params: { path: { id: run } } });
   };
   const needsModel = error instanceof ApiError && error.status === 503;
+  const all = [...(earlier.data?.parts ?? []), ...parts];
   return (
     <div>
       <div className="chat" aria-live="polite" aria-label="Conversation" role="log">
-        {parts.length === 0 && !needsModel && (
-          <Empty>
-            {props.session
-              ? "Your next message continues the conversation."
-              : "Ask the agent to do something."}
-          </Empty>
+        {earlier.isLoading && <Loading what="the conversation" />}
+        {earlier.error ? <Failure error={earlier.error} retry={() => void earlier.refetch()} /> : null}
+        {all.length === 0 && !needsModel && !earlier.isLoading && !earlier.error && (
+          <Card>
+            <Empty title="Ask the agent to do something" icon={Bot}>
+              It chooses tools, shows each call with its arguments and result, and asks you where a rule wants
+              it.
+            </Empty>
+          </Card>
         )}
-        {parts.map((part, index) => (
+        {all.map((part, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: parts are only appended and replaced in place
           <PartView key={index} part={part} />
         ))}
@@ -90,11 +150,12 @@ function Conversation(props: { session: string | null; onSession: (id: string) =
             Working…
           </p>
         )}
+        <div ref={end} />
       </div>
       {needsModel && <NoModel />}
       {error ? <Failure error={error} /> : null}
       <form
-        className="card"
+        className="card composer"
         onSubmit={(event) => {
           event.preventDefault();
           if (input.trim() && !isBusy) void send();
@@ -104,25 +165,31 @@ function Conversation(props: { session: string | null; onSession: (id: string) =
           <span>Message</span>
           <textarea
             rows={3}
+            placeholder="Enter sends, Shift Enter begins a new line"
             value={input}
             onChange={(event) => setInput(event.target.value)}
             onKeyDown={(event) => {
-              if (event.key === "Enter" && !event.shiftKey) {
+              if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
                 event.preventDefault();
                 event.currentTarget.form?.requestSubmit();
               }
             }}
           />
         </label>
-        <div className="row">
-          <button type="submit" className="primary" disabled={isBusy || input.trim() === ""}>
-            Send
-          </button>
-          {isBusy && (
-            <button type="button" onClick={() => void cancel()}>
-              Cancel
+        <div className="row between">
+          <div className="row">
+            <button type="submit" className="primary" disabled={isBusy || input.trim() === ""}>
+              <Send size={15} aria-hidden />
+              Send
             </button>
-          )}
+            {isBusy && (
+              <button type="button" disabled={!run} onClick={() => void cancel()}>
+                <Square size={14} aria-hidden />
+                Cancel
+              </button>
+            )}
+          </div>
+          {earlier.data && <span className="small muted">{plain(earlier.data.model)}</span>}
         </div>
       </form>
     </div>
@@ -169,14 +236,16 @@ function ToolCall(props: { call: ToolPart }) {
           {call.result ? (call.result.isError ? "failed" : "done") : "running"}
         </Badge>
         <ToolLink name={call.tool} />
-        {call.result && <span className="small muted">{ms(call.result.durationMs)}</span>}
+        {call.result?.durationMs !== undefined && (
+          <span className="small muted">{ms(call.result.durationMs)}</span>
+        )}
         {call.result?.executionId && (
           <Link className="small" href={`/log/${call.result.executionId}`}>
             log entry
           </Link>
         )}
       </div>
-      <details>
+      <details open={!call.result}>
         <summary className="small">Arguments</summary>
         <pre>{plain(call.arguments)}</pre>
       </details>
@@ -205,32 +274,32 @@ function Conversations(props: { at: string | null }) {
       <Query of={conversations} what="the conversations">
         {(data) =>
           data.conversations.length === 0 ? (
-            <Empty>There is none yet.</Empty>
+            <Empty title="There is none yet" icon={MessagesSquare} />
           ) : (
-            <table>
-              <tbody>
-                {data.conversations.map((each) => (
-                  <tr key={each.id}>
-                    <td>
-                      <Link
-                        href={`/chat?session=${encodeURIComponent(each.id)}`}
-                        aria-current={each.id === props.at ? "true" : undefined}
-                      >
-                        {plain(each.title || each.id)}
-                      </Link>
-                      <div className="small muted">
-                        {each.messages} messages, {plain(each.model)}, <Time at={each.updated} />
-                      </div>
-                    </td>
-                    <td>
-                      <button type="button" className="danger" onClick={() => void remove(each.id)}>
-                        Delete
-                      </button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            data.conversations.map((each) => (
+              <div className="conversation" key={each.id}>
+                <div>
+                  <Link
+                    href={`/chat?session=${encodeURIComponent(each.id)}`}
+                    aria-current={each.id === props.at ? "true" : undefined}
+                  >
+                    {plain(each.title || each.id)}
+                  </Link>
+                  <div className="small muted">
+                    {each.messages} messages, <Time at={each.updated} />
+                  </div>
+                </div>
+                <button
+                  type="button"
+                  className="quiet compact danger"
+                  aria-label={`Delete ${plain(each.title || each.id)}`}
+                  title="Delete"
+                  onClick={() => void remove(each.id)}
+                >
+                  <Trash2 size={15} aria-hidden />
+                </button>
+              </div>
+            ))
           )
         }
       </Query>

@@ -1,6 +1,8 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { RotateCw } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import { api, ok, type Schemas } from "../api/client";
+import { SearchBox, Settings, useFilters } from "../parts/table";
 import { plain } from "../parts/text";
 import { Badge, Card, Failure, Page, Query, Time } from "../parts/ui";
 
@@ -27,10 +29,12 @@ export default function Config() {
   return (
     <Page
       title="Configuration"
+      lead="Every value that is in use, and the file and line that set it."
       actions={
         <>
           {isDone && <Badge tone="ok">reloaded</Badge>}
           <button type="button" onClick={() => void reload()}>
+            <RotateCw size={15} aria-hidden />
             Reload
           </button>
         </>
@@ -46,9 +50,14 @@ export default function Config() {
 
 function Values(props: { config: Schemas["Resolved"] }) {
   const { config } = props;
-  const [text, setText] = useState("");
+  const [params, set] = useFilters();
+  const text = params.get("q") ?? "";
+  const isChanged = params.get("changed") !== null;
   const typed = useDeferredValue(text.toLowerCase());
-  const shown = config.values.filter((each) => `${each.path} ${each.from}`.toLowerCase().includes(typed));
+  const shown = config.values.filter(
+    (each) =>
+      `${each.path} ${each.from}`.toLowerCase().includes(typed) && (!isChanged || each.from !== "default"),
+  );
   const problem = config.live.problem;
   return (
     <>
@@ -85,37 +94,20 @@ function Values(props: { config: Schemas["Resolved"] }) {
       <Card
         title="Values and their origin"
         actions={
-          <input
-            type="search"
-            aria-label="Filter values"
-            placeholder="Filter"
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
+          <>
+            <label className="row small">
+              <input
+                type="checkbox"
+                checked={isChanged}
+                onChange={(event) => set("changed", event.target.checked ? "1" : "")}
+              />
+              without defaults
+            </label>
+            <SearchBox label="Filter values" value={text} onChange={(next) => set("q", next)} />
+          </>
         }
       >
-        <div className="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th>Setting</th>
-                <th>Value</th>
-                <th>Set by</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((each) => (
-                <tr key={each.path}>
-                  <td>
-                    <code>{plain(each.path)}</code>
-                  </td>
-                  <td className="mono small">{plain(JSON.stringify(each.value))}</td>
-                  <td className="small">{plain(each.from)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Settings rows={shown.map(({ path, value, from }) => ({ key: path, value, from }))} />
       </Card>
     </>
   );

@@ -1,92 +1,120 @@
 import { useQuery } from "@tanstack/react-query";
+import { Play } from "lucide-react";
+import type { ReactNode } from "react";
 import { Link, useParams } from "wouter";
 import { api, ok } from "../api/client";
 import { ms, plain } from "../parts/text";
-import { Card, Json, Page, Query, ServerLink, State, Time, ToolLink } from "../parts/ui";
+import { Card, Copy, Json, Page, Query, ServerLink, State, Time, ToolLink } from "../parts/ui";
 import type { LogEntry } from "./log-query";
 
 export default function Entry() {
-  const { id } = useParams<{ id: string }>();
+  const { id = "" } = useParams<{ id: string }>();
   const entry = useQuery({
     queryKey: ["entry", id],
-    queryFn: () =>
-      ok(api.GET("/api/v1/log/{execution_id}", { params: { path: { execution_id: id ?? "" } } })),
+    queryFn: () => ok(api.GET("/api/v1/log/{execution_id}", { params: { path: { execution_id: id } } })),
     retry: false,
   });
+  const data = entry.data as unknown as LogEntry | undefined;
   return (
-    <Page title={id ?? ""} crumb={<Link href="/log">Log</Link>}>
+    <Page
+      title={data ? `Call of ${data.tool}` : "Call"}
+      crumb={
+        <>
+          <Link href="/log">Log</Link> / <span className="mono">{plain(id)}</span>
+        </>
+      }
+      actions={
+        data && (
+          <Link className="button" href={again(data)}>
+            <Play size={15} aria-hidden />
+            Run again
+          </Link>
+        )
+      }
+    >
       <Query of={entry} what="the entry">
-        {(data) => <Details entry={data as unknown as LogEntry} />}
+        {(found) => <Details entry={found as unknown as LogEntry} />}
       </Query>
     </Page>
   );
 }
 
+/** The page of the tool with the same arguments. */
+function again({ tool, input }: LogEntry): string {
+  return `/tools/${encodeURIComponent(tool)}?arguments=${encodeURIComponent(JSON.stringify(input ?? {}))}`;
+}
+
 function Details(props: { entry: LogEntry }) {
   const { entry } = props;
-  const { execution_id, timestamp, tool, server, caller, session, input, output, error, ...rest } = entry;
-  const again = `/tools/${encodeURIComponent(tool)}?arguments=${encodeURIComponent(JSON.stringify(input ?? {}))}`;
+  const { input, output, content, raw, error } = entry;
   return (
     <>
-      <Card
-        actions={
-          <Link className="button" href={again}>
-            Run again
-          </Link>
-        }
-      >
-        <table>
-          <tbody>
-            <Row name="Tool">
-              <ToolLink name={tool} />
-            </Row>
-            {server && (
-              <Row name="Server">
-                <ServerLink name={server} />
-              </Row>
-            )}
-            <Row name="Status">
-              <State of={entry.status} />
-            </Row>
-            <Row name="Time">
-              <Time at={timestamp} /> <span className="muted small">{timestamp}</span>
-            </Row>
-            <Row name="Caller">{plain(caller ?? "–")}</Row>
-            <Row name="Session">{plain(session ?? "–")}</Row>
-            <Row name="Queued">{ms(entry.queued_ms)}</Row>
-            <Row name="Running">{ms(entry.duration_ms)}</Row>
-            {entry.trace_id && <Row name="Trace">{plain(entry.trace_id)}</Row>}
-          </tbody>
-        </table>
-      </Card>
       {error && (
         <div className="note bad">
-          <p>
-            <strong>{plain(error.code)}</strong>: {plain(error.message)}
-          </p>
+          <strong>{plain(error.code)}</strong>: {plain(error.message)}
           {error.remedy && <p>What to do: {plain(error.remedy)}</p>}
         </div>
       )}
-      <div className="two">
-        <Card title="Input">
-          <Json value={input} />
-        </Card>
-        <Card title="Output">
-          <Json value={output ?? null} />
-        </Card>
-      </div>
-      <Card title="Everything else in the entry">
-        <Json value={rest} />
+      <Card>
+        <dl className="facts">
+          <Fact name="Tool">
+            <ToolLink name={entry.tool} />
+          </Fact>
+          {entry.server && (
+            <Fact name="Server">
+              <ServerLink name={entry.server} />
+            </Fact>
+          )}
+          <Fact name="Status">
+            <State of={entry.status} />
+          </Fact>
+          <Fact name="Time">
+            <Time at={entry.timestamp} /> <span className="muted small">{plain(entry.timestamp)}</span>
+          </Fact>
+          <Fact name="Timings">
+            queued {ms(entry.queued_ms)}, running {ms(entry.duration_ms)}
+          </Fact>
+          <Fact name="Caller">{plain(entry.caller ?? "–")}</Fact>
+          {entry.session && (
+            <Fact name="Session">
+              <Link href={`/log?session=${encodeURIComponent(entry.session)}`}>{plain(entry.session)}</Link>
+            </Fact>
+          )}
+          {entry.request && <Fact name="Request">{plain(entry.request)}</Fact>}
+          {entry.trace_id && <Fact name="Trace">{plain(entry.trace_id)}</Fact>}
+          {entry.outcome && (
+            <Fact name="Layers">
+              {Object.entries(entry.outcome)
+                .map(([layer, outcome]) => `${layer}: ${plain(outcome)}`)
+                .join(", ")}
+            </Fact>
+          )}
+        </dl>
       </Card>
+      <div className="two">
+        <Part title="Input" value={input} />
+        <Part title="Output" value={output ?? null} />
+        {content !== undefined && <Part title="Content" value={content} />}
+        {raw !== undefined && <Part title="Raw answer of the server" value={raw} />}
+        {error?.details ? <Part title="Details of the error" value={error.details} /> : null}
+      </div>
     </>
   );
 }
 
-function Row(props: { name: string; children: React.ReactNode }) {
+function Part(props: { title: string; value: unknown }) {
   return (
-    <tr>
-      <th scope="row">{props.name}</th>
-      <td>{props.children}</td>
-    </tr>
+    <Card title={props.title} actions={<Copy text={JSON.stringify(props.value, null, 2) ?? ""} />}>
+      <Json value={props.value} />
+    </Card>
+  );
+}
+
+function Fact(props: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt>{props.name}</dt>
+      <dd>{props.children}</dd>
+    </>
   );
 }

@@ -2,9 +2,34 @@
 
 import type { operations } from "../api/schema";
 
-export type LogQuery = NonNullable<operations["get_api_v1_log"]["parameters"]["query"]>;
+export type LogQuery = NonNullable<operations["list_log"]["parameters"]["query"]>;
 
-export const FILTERS = ["tool", "server", "caller", "status", "session", "since", "until"] as const;
+export const FILTERS = [
+  "tool",
+  "server",
+  "caller",
+  "status",
+  "code",
+  "session",
+  "since",
+  "until",
+  "text",
+] as const;
+
+export const CODES = [
+  "UnknownTool",
+  "Denied",
+  "ValidationError",
+  "OutputValidationError",
+  "Busy",
+  "Timeout",
+  "Cancelled",
+  "ToolExecutionError",
+  "ServiceUnavailable",
+  "ProtocolError",
+  "OutcomeUnknown",
+  "Stopping",
+];
 
 /** An entry of the log. The log keeps more fields than the list needs. */
 export interface LogEntry {
@@ -15,13 +40,30 @@ export interface LogEntry {
   server?: string | null;
   caller?: string | null;
   session?: string | null;
+  request?: string | null;
   status: "success" | "error";
-  error?: { code: string; message: string; remedy?: string | null } | null;
+  error?: { code: string; message: string; remedy?: string | null; details?: unknown } | null;
   input?: unknown;
   output?: unknown;
+  content?: unknown;
+  raw?: unknown;
+  outcome?: Record<string, string>;
   queued_ms: number;
   duration_ms: number;
   trace_id?: string | null;
+}
+
+/** The fields of an entry that the list shows. Inputs and outputs may be large, and there may be many. */
+export type LogRow = Pick<
+  LogEntry,
+  "execution_id" | "timestamp" | "tool" | "caller" | "status" | "duration_ms"
+> & {
+  code: string | null;
+};
+
+export function rowOf(entry: LogEntry): LogRow {
+  const { execution_id, timestamp, tool, caller = null, status, duration_ms } = entry;
+  return { execution_id, timestamp, tool, caller, status, duration_ms, code: entry.error?.code ?? null };
 }
 
 export function queryOf(params: URLSearchParams): LogQuery {
@@ -31,10 +73,4 @@ export function queryOf(params: URLSearchParams): LogQuery {
     if (value) query[name] = value;
   }
   return query as LogQuery;
-}
-
-/** Returns whether an entry holds the text and has the error code, which the service does not filter by. */
-export function fits(entry: LogEntry, text: string, code: string): boolean {
-  if (code && entry.error?.code !== code) return false;
-  return text === "" || JSON.stringify(entry).toLowerCase().includes(text.toLowerCase());
 }

@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api, ok } from "../api/client";
+import { Table } from "../parts/table";
 import { ms, plain } from "../parts/text";
 import { Empty, Query, State, Time } from "../parts/ui";
 import type { LogEntry, LogQuery } from "./log-query";
 
 /** The newest entries that match, as a short table. */
-export function LogTable(props: { query: LogQuery; limit: number }) {
+export function LogTable(props: { query: LogQuery; limit: number; empty: string }) {
   const query = { ...props.query, limit: props.limit, newest_first: true };
   const log = useQuery({
     queryKey: ["log", query],
@@ -18,28 +19,42 @@ export function LogTable(props: { query: LogQuery; limit: number }) {
     <Query of={log} what="the calls">
       {(data) => {
         const calls = data.calls as unknown as LogEntry[];
-        if (calls.length === 0) return <Empty>No call was recorded yet.</Empty>;
+        if (calls.length === 0) return <Empty title={props.empty} />;
         return (
-          <div className="scroll">
-            <table>
-              <tbody>
-                {calls.map((entry) => (
-                  <tr key={entry.execution_id}>
-                    <td>
-                      <Link href={`/log/${entry.execution_id}`}>
-                        <Time at={entry.timestamp} />
-                      </Link>
-                    </td>
-                    <td>
-                      <State of={entry.status} /> {entry.error?.code ?? ""}
-                    </td>
-                    <td>{plain(entry.caller ?? "")}</td>
-                    <td>{ms(entry.duration_ms)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table
+            rows={calls}
+            keyOf={(entry) => entry.execution_id}
+            columns={[
+              {
+                name: "Time",
+                kind: "fit",
+                isPlain: true,
+                cell: (entry) => (
+                  <Link href={`/log/${entry.execution_id}`}>
+                    <Time at={entry.timestamp} />
+                  </Link>
+                ),
+              },
+              ...(props.query.tool
+                ? []
+                : [{ name: "Tool", cell: (entry: LogEntry) => plain(entry.tool), isPlain: true }]),
+              {
+                name: "Status",
+                kind: "fit",
+                isPlain: true,
+                cell: (entry) => <State of={entry.status}>{entry.error?.code ?? entry.status}</State>,
+              },
+              { name: "Caller", cell: (entry) => plain(entry.caller ?? "–") },
+              {
+                name: "Message",
+                isPlain: true,
+                cell: (entry) => (
+                  <span className="small muted clamp">{plain(entry.error?.message ?? "")}</span>
+                ),
+              },
+              { name: "Duration", kind: "num", cell: (entry) => ms(entry.duration_ms) },
+            ]}
+          />
         );
       }}
     </Query>

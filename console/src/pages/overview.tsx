@@ -1,19 +1,33 @@
 import { useQuery } from "@tanstack/react-query";
+import { CircleCheck, Plug } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { Link } from "wouter";
 import { api, ok, type Schemas } from "../api/client";
 import { useInbox } from "../inbox";
+import { Table } from "../parts/table";
 import { ms, plain } from "../parts/text";
-import { Badge, Card, Empty, Page, Query, ServerLink, State, Time, ToolLink } from "../parts/ui";
+import { Card, Empty, Loading, Page, Query, ServerLink, State, Time, ToolLink } from "../parts/ui";
+import { useSession } from "../session";
+import { LogTable } from "./log-table";
 
 const Chart = lazy(() => import("../parts/chart"));
 
 const REFRESH_MS = 5_000;
+/** The steps that the figures of the last five minutes cover. */
+const RECENT_STEPS = 60;
+
+type Point = Schemas["SeriesPoint"];
 
 export default function Overview() {
+  const session = useSession();
   const status = useQuery({
     queryKey: ["status"],
     queryFn: () => ok(api.GET("/api/v1/status")),
+    refetchInterval: REFRESH_MS,
+  });
+  const series = useQuery({
+    queryKey: ["series"],
+    queryFn: () => ok(api.GET("/api/v1/series")),
     refetchInterval: REFRESH_MS,
   });
   const ready = useQuery({
@@ -26,151 +40,206 @@ export default function Overview() {
     refetchInterval: REFRESH_MS,
   });
   return (
-    <Page title="Overview">
-      <Warnings ready={ready.data} />
+    <Page
+      title="Overview"
+      lead={
+        status.data && (
+          <>
+            Haft {status.data.version}, running since <Time at={status.data.started} />
+          </>
+        )
+      }
+    >
+      <Warnings ready={ready.data} status={status.data} />
       <Query of={status} what="the status">
-        {(data) => <Figures status={data} />}
+        {(data) => <Figures status={data} points={series.data?.points ?? []} />}
       </Query>
-      <Charts />
+      <Query of={series} what="the charts">
+        {(data) => <Charts series={data} />}
+      </Query>
       <div className="two">
         <ServerStates />
         <RunningCalls />
       </div>
+      {session.scope === "admin" && (
+        <Card title="Latest errors" actions={<Link href="/log?status=error">All errors</Link>}>
+          <LogTable query={{ status: "error" }} limit={5} empty="No call failed." />
+        </Card>
+      )}
     </Page>
   );
 }
 
-function Warnings(props: { ready: Schemas["Readiness"] | undefined }) {
-  const reasons = props.ready?.reasons ?? [];
-  if (!props.ready || (props.ready.status === "ready" && reasons.length === 0)) return null;
-  return (
-    <div className={`note ${props.ready.status === "unready" ? "bad" : "warn"}`} role="alert">
-      <p>
-        <strong>The service is {props.ready.status}.</strong>
-      </p>
-      {reasons.map((reason) => (
-        <p key={reason.what}>
-          {plain(reason.what)}: {plain(reason.why)}
-        </p>
-      ))}
-    </div>
-  );
-}
-
-function Figures(props: { status: Schemas["Glance"] }) {
-  const { status } = props;
-  const { items } = useInbox();
-  const figures = [
-    { name: "Tools", value: status.tools, href: "/tools" },
-    { name: "Servers", value: status.servers, href: "/servers" },
-    { name: "Running calls", value: `${status.calls.in_flight} / ${status.calls.max_concurrent}`, href: "/" },
-    { name: "Waiting in queues", value: status.calls.waiting, href: "/" },
-    { name: "Open questions", value: items.length, href: "/inbox" },
-  ];
-  const problem = status.live.problem;
+/** What needs attention: a service that is not ready, files that are not in use, a log that cannot be written. */
+function Warnings(props: { ready: Schemas["Readiness"] | undefined; status: Schemas["Glance"] | undefined }) {
+  const { ready, status } = props;
+  const reasons = ready?.reasons ?? [];
+  const isReady = !ready || (ready.status === "ready" && reasons.length === 0);
+  const problem = status?.live.problem;
   return (
     <>
-      {problem && (
-        <div className="note warn" role="alert">
-          <p>
-            <strong>The files on disk are not in use:</strong> {plain(problem.text)}
-          </p>
-          <p>
-            <Link href="/config">Show the problems</Link>
-          </p>
+      {!isReady && (
+        <div className={`note ${ready.status === "unready" ? "bad" : "warn"}`} role="alert">
+          <strong>The service is {ready.status}.</strong>
+          {reasons.map((reason) => (
+            <p key={reason.what}>
+              <Reason what={reason.what} />: {plain(reason.why)}
+            </p>
+          ))}
         </div>
       )}
-      {!status.log.is_working && (
+      {problem && (
+        <div className="note warn" role="alert">
+          <strong>The files on disk are not in use:</strong> {plain(problem.text)}{" "}
+          <Link href="/config">Show the problems</Link>
+        </div>
+      )}
+      {status && !status.log.is_working && (
         <div className="note bad" role="alert">
-          <p>
-            <strong>The execution log cannot be written:</strong> {plain(status.log.problem ?? "")}
-          </p>
+          <strong>The execution log cannot be written:</strong> {plain(status.log.problem ?? "")}
           {status.log.remedy && <p>What to do: {plain(status.log.remedy)}</p>}
         </div>
       )}
-      {status.log.warning && <div className="note warn">{plain(status.log.warning)}</div>}
-      <div className="grid">
-        {figures.map(({ name, value, href }) => (
-          <Card key={name} label={name}>
-            <div className="muted small">{name}</div>
-            <div className="figure">
-              {href === "/" ? (
-                value
-              ) : (
-                <Link className="list-link" href={href}>
-                  {value}
-                </Link>
-              )}
-            </div>
-          </Card>
-        ))}
-      </div>
-      <p className="muted small">
-        Haft {status.version}, running since <Time at={status.started} />
-      </p>
+      {status?.log.warning && <div className="note warn">{plain(status.log.warning)}</div>}
     </>
   );
 }
 
-function Charts() {
-  const series = useQuery({
-    queryKey: ["series"],
-    queryFn: () => ok(api.GET("/api/v1/series")),
-    refetchInterval: REFRESH_MS,
-  });
+function Reason(props: { what: string }) {
+  const server = /^server:(.+)$/.exec(props.what)?.[1];
+  return server ? <ServerLink name={server} /> : plain(props.what);
+}
+
+function Figures(props: { status: Schemas["Glance"]; points: Point[] }) {
+  const { status } = props;
+  const { items } = useInbox();
+  const recent = props.points.slice(-RECENT_STEPS);
+  const calls = recent.reduce((sum, point) => sum + point.calls, 0);
+  const errors = recent.reduce((sum, point) => sum + point.errors, 0);
+  const p95 = recent.findLast((point) => typeof point.p95_ms === "number")?.p95_ms;
   return (
-    <Query of={series} what="the charts">
-      {({ step_secs, points }) => {
-        if (points.length === 0) return <Empty>The charts begin with the first five seconds.</Empty>;
-        const times = points.map((point) => new Date(point.at).getTime() / 1_000);
-        const newest = points[points.length - 1];
-        const line = (
-          label: string,
-          color: string,
-          of: (point: (typeof points)[number]) => number | null,
-        ) => ({
-          label,
-          color,
-          values: points.map(of),
-        });
-        return (
-          <Suspense fallback={null}>
-            <div className="two">
-              <Card title="Calls per second">
-                <Chart
-                  label={`Calls and errors per second, now ${((newest?.calls ?? 0) / step_secs).toFixed(1)}`}
-                  times={times}
-                  lines={[
-                    line("calls", "#2f9478", (point) => point.calls / step_secs),
-                    line("errors", "#d04545", (point) => point.errors / step_secs),
-                  ]}
-                />
-              </Card>
-              <Card title="Duration">
-                <Chart
-                  label={`Duration of calls in milliseconds, 95th percentile now ${newest?.p95_ms ?? 0}`}
-                  times={times}
-                  lines={[
-                    line("p50 ms", "#2f9478", (point) => point.p50_ms ?? null),
-                    line("p95 ms", "#c98a1b", (point) => point.p95_ms ?? null),
-                  ]}
-                />
-              </Card>
-              <Card title="Running and waiting">
-                <Chart
-                  label="Running calls and queue length"
-                  times={times}
-                  lines={[
-                    line("running", "#2f7fd0", (point) => point.in_flight),
-                    line("waiting", "#c98a1b", (point) => point.waiting),
-                  ]}
-                />
-              </Card>
+    <div className="grid">
+      <Tile name="Tools" href="/tools" value={status.tools} />
+      <Tile name="Servers" href="/servers" value={status.servers} />
+      <Tile name="Open questions" href="/inbox" value={items.length} isBad={items.length > 0} />
+      <Tile
+        name="Running calls"
+        value={status.calls.in_flight}
+        more={`of ${status.calls.max_concurrent}, ${status.calls.waiting} queued`}
+      />
+      <Tile name="Calls, 5 min" href="/log" value={calls} />
+      <Tile
+        name="Errors, 5 min"
+        href="/log?status=error"
+        value={calls === 0 ? "–" : `${Math.round((errors / calls) * 100)} %`}
+        more={errors > 0 ? `${errors} failed` : ""}
+        isBad={errors > 0}
+      />
+      <Tile name="p95 duration" value={typeof p95 === "number" ? ms(p95) : "–"} />
+    </div>
+  );
+}
+
+function Tile(props: {
+  name: string;
+  value: string | number;
+  more?: string;
+  href?: string;
+  isBad?: boolean;
+}) {
+  const content = (
+    <>
+      <div className="muted">{props.name}</div>
+      <div className={`figure ${props.isBad ? "bad" : ""}`}>
+        {props.value} {props.more && <small>{props.more}</small>}
+      </div>
+    </>
+  );
+  if (!props.href) return <div className="card tile">{content}</div>;
+  return (
+    <Link className="card tile" href={props.href}>
+      {content}
+    </Link>
+  );
+}
+
+function Charts(props: { series: Schemas["TimeSeries"] }) {
+  const { step_secs, points } = props.series;
+  if (points.length === 0) {
+    return (
+      <Card>
+        <Empty title="The charts begin with the first five seconds">They cover the last hour.</Empty>
+      </Card>
+    );
+  }
+  const times = points.map((point) => new Date(point.at).getTime() / 1_000);
+  const newest = points[points.length - 1];
+  const rate = (value: number | undefined) => ((value ?? 0) / step_secs).toFixed(1);
+  const line = (label: string, color: string, of: (point: Point) => number | null) => ({
+    label,
+    color,
+    values: points.map(of),
+  });
+  const shown = (value: number | null | undefined) => (typeof value === "number" ? ms(value) : "–");
+  return (
+    <Suspense fallback={<Loading what="the charts" />}>
+      <div className="three">
+        <Card
+          title="Calls / s"
+          actions={
+            <div className="legend">
+              <span className="dot-main">calls {rate(newest?.calls)}</span>
+              <span className="dot-bad">errors {rate(newest?.errors)}</span>
             </div>
-          </Suspense>
-        );
-      }}
-    </Query>
+          }
+        >
+          <Chart
+            label={`Calls and errors per second, now ${rate(newest?.calls)}`}
+            times={times}
+            lines={[
+              line("calls", "#2f9478", (point) => point.calls / step_secs),
+              line("errors", "#d04545", (point) => point.errors / step_secs),
+            ]}
+          />
+        </Card>
+        <Card
+          title="Duration, ms"
+          actions={
+            <div className="legend">
+              <span className="dot-main">p50 {shown(newest?.p50_ms)}</span>
+              <span className="dot-warn">p95 {shown(newest?.p95_ms)}</span>
+            </div>
+          }
+        >
+          <Chart
+            label={`Duration of calls in milliseconds, 95th percentile now ${newest?.p95_ms ?? 0}`}
+            times={times}
+            lines={[
+              line("p50 ms", "#2f9478", (point) => point.p50_ms ?? null),
+              line("p95 ms", "#c98a1b", (point) => point.p95_ms ?? null),
+            ]}
+          />
+        </Card>
+        <Card
+          title="Load"
+          actions={
+            <div className="legend">
+              <span className="dot-info">running {newest?.in_flight ?? 0}</span>
+              <span className="dot-warn">waiting {newest?.waiting ?? 0}</span>
+            </div>
+          }
+        >
+          <Chart
+            label="Running calls and queue length"
+            times={times}
+            lines={[
+              line("running", "#2f7fd0", (point) => point.in_flight),
+              line("waiting", "#c98a1b", (point) => point.waiting),
+            ]}
+          />
+        </Card>
+      </div>
+    </Suspense>
   );
 }
 
@@ -181,29 +250,35 @@ function ServerStates() {
     refetchInterval: REFRESH_MS,
   });
   return (
-    <Card title="Servers">
+    <Card title="Servers" actions={<Link href="/servers">All servers</Link>}>
       <Query of={servers} what="the servers">
         {(data) =>
           data.servers.length === 0 ? (
-            <Empty>
-              No server is configured. <Link href="/servers">Add one</Link>
+            <Empty title="No server is configured" icon={Plug}>
+              <Link className="button" href="/servers?add=1">
+                Add a server
+              </Link>
             </Empty>
           ) : (
-            <table>
-              <tbody>
-                {data.servers.map((server) => (
-                  <tr key={server.name}>
-                    <td>
-                      <ServerLink name={server.name} />
-                    </td>
-                    <td>
-                      <State of={server.state} />
-                    </td>
-                    <td className="small muted">{plain(server.reason ?? "")}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              rows={data.servers}
+              keyOf={(server) => server.name}
+              columns={[
+                { name: "Name", kind: "name", cell: (server) => <ServerLink name={server.name} /> },
+                { name: "State", kind: "fit", isPlain: true, cell: (server) => <State of={server.state} /> },
+                {
+                  name: "Details",
+                  isPlain: true,
+                  cell: (server) => (
+                    <span className="small muted clamp">
+                      {plain(
+                        server.reason ?? (typeof server.tools === "number" ? `${server.tools} tools` : ""),
+                      )}
+                    </span>
+                  ),
+                },
+              ]}
+            />
           )
         }
       </Query>
@@ -226,31 +301,32 @@ function RunningCalls() {
       <Query of={calls} what="the running calls">
         {(data) =>
           data.calls.length === 0 ? (
-            <Empty>No call is running.</Empty>
+            <Empty title="No call is running" icon={CircleCheck} />
           ) : (
-            <table>
-              <tbody>
-                {data.calls.map((call) => (
-                  <tr key={call.execution_id}>
-                    <td>
-                      <ToolLink name={call.tool} />
-                    </td>
-                    <td>
-                      <State of={call.state} />
-                    </td>
-                    <td className="small">
-                      <Badge>{plain(call.caller ?? "")}</Badge>{" "}
-                      {ms(Math.max(0, Date.now() - new Date(call.started).getTime()))}
-                    </td>
-                    <td>
-                      <button type="button" onClick={() => void cancel(call.execution_id)}>
-                        Cancel
-                      </button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              rows={data.calls}
+              keyOf={(call) => call.execution_id}
+              columns={[
+                { name: "Tool", kind: "name", cell: (call) => <ToolLink name={call.tool} /> },
+                { name: "State", kind: "fit", isPlain: true, cell: (call) => <State of={call.state} /> },
+                { name: "Caller", cell: (call) => plain(call.caller ?? "–") },
+                {
+                  name: "For",
+                  kind: "num",
+                  cell: (call) => ms(Math.max(0, Date.now() - new Date(call.started).getTime())),
+                },
+                {
+                  name: "Action",
+                  kind: "fit",
+                  isPlain: true,
+                  cell: (call) => (
+                    <button type="button" className="compact" onClick={() => void cancel(call.execution_id)}>
+                      Cancel
+                    </button>
+                  ),
+                },
+              ]}
+            />
           )
         }
       </Query>

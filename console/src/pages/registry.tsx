@@ -1,12 +1,16 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { FileCog, FileLock, Package, Plus } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import { ApiError, api, ok, type Schemas, withRevision } from "../api/client";
+import { api, ok, type Schemas, withRevision } from "../api/client";
+import { EntryEditor } from "../parts/entry-editor";
+import { type Column, Table } from "../parts/table";
 import { plain } from "../parts/text";
 import { Badge, Card, Empty, Failure, Loading, Page, Query, ToolLink } from "../parts/ui";
 
 const JsonEditor = lazy(() => import("../parts/json-editor"));
 
 type ToolEntry = Schemas["ToolEntry"];
+type ToolInfo = Schemas["ToolInfo"];
 
 const NEW_ENTRY = `{
   "name": "greet",
@@ -26,11 +30,44 @@ export default function Registry() {
     queryKey: ["registry"],
     queryFn: () => ok(api.GET("/api/v1/tools", { params: { query: { source: "local", limit: 1000 } } })),
   });
+  const columns: Column<ToolInfo>[] = [
+    {
+      name: "Name",
+      kind: "name",
+      cell: (tool) => (
+        <>
+          <ToolLink name={tool.name} /> <Badge>{tool.kind}</Badge>
+        </>
+      ),
+    },
+    {
+      name: "Description",
+      isPlain: true,
+      cell: (tool) => <span className="small clamp">{plain(tool.description).slice(0, 400)}</span>,
+    },
+    {
+      name: "Program",
+      cell: (tool) => <code>{tool.program ? plain(JSON.stringify(tool.program)) : "–"}</code>,
+    },
+    {
+      name: "Action",
+      kind: "fit",
+      isPlain: true,
+      cell: (tool) =>
+        tool.kind !== "builtin" && (
+          <button type="button" className="compact" onClick={() => setOpen(tool.name)}>
+            Edit
+          </button>
+        ),
+    },
+  ];
   return (
     <Page
       title="Registry"
+      lead="Local tools: scripts with an entry that describes them."
       actions={
         <button type="button" className="primary" onClick={() => setOpen("")}>
+          <Plus size={15} aria-hidden />
           Register a tool
         </button>
       }
@@ -40,35 +77,12 @@ export default function Registry() {
       <Query of={tools} what="the registered tools">
         {(data) =>
           data.tools.length === 0 ? (
-            <Empty>No local tool is registered.</Empty>
+            <Empty title="No local tool is registered" icon={Package}>
+              Put a script into the registry's folder and register it here.
+            </Empty>
           ) : (
             <Card>
-              <table>
-                <tbody>
-                  {data.tools.map((tool) => (
-                    <tr key={tool.name}>
-                      <td>
-                        <ToolLink name={tool.name} /> <Badge>{tool.kind}</Badge>
-                      </td>
-                      <td className="small">
-                        {plain(tool.description).slice(0, 200)}
-                        {tool.program ? (
-                          <div className="muted">
-                            <code>{plain(JSON.stringify(tool.program))}</code>
-                          </div>
-                        ) : null}
-                      </td>
-                      <td>
-                        {tool.kind !== "builtin" && (
-                          <button type="button" onClick={() => setOpen(tool.name)}>
-                            Edit
-                          </button>
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+              <Table rows={data.tools} keyOf={(tool) => tool.name} columns={columns} />
             </Card>
           )
         }
@@ -120,58 +134,56 @@ function NewTool(props: { onDone: () => void }) {
 
 function EditTool(props: { name: string; onDone: () => void }) {
   const path = { name: props.name };
+  const read = async () => {
+    const { data, etag } = await withRevision(api.GET("/api/v1/tools/{name}", { params: { path } }));
+    return { tool: data, entry: data.entry, etag };
+  };
   const tool = useQuery({
     queryKey: ["edit-tool", props.name],
-    queryFn: () => withRevision(api.GET("/api/v1/tools/{name}", { params: { path } })),
+    queryFn: read,
     staleTime: Number.POSITIVE_INFINITY,
     refetchOnWindowFocus: false,
+    gcTime: 0,
   });
   return (
-    <Card title={`Edit ${plain(props.name)}`}>
-      <Query of={tool} what="the entry">
-        {({ data, etag }) => <EntryEditor tool={data} etag={etag} onDone={props.onDone} />}
-      </Query>
-    </Card>
-  );
-}
-
-function EntryEditor(props: { tool: Schemas["Tool"]; etag: string | null; onDone: () => void }) {
-  const { tool } = props;
-  const [text, setText] = useState(() => JSON.stringify(tool.entry ?? {}, null, 2));
-  const { error, change } = useChange(props.onDone);
-  if (!tool.entry && tool.registered) {
-    return <Empty>The entry is shown to admins only, and not at all if it holds a literal secret.</Empty>;
-  }
-  if (!tool.registered)
-    return <Empty>A configuration file names this tool; the registry cannot change it.</Empty>;
-  const params = { path: { name: tool.name }, header: props.etag ? { "If-Match": props.etag } : {} };
-  const save = () =>
-    change(() =>
-      ok<unknown>(api.PUT("/api/v1/tools/{name}", { params, body: JSON.parse(text) as ToolEntry })),
-    );
-  const remove = () => change(() => ok<unknown>(api.DELETE("/api/v1/tools/{name}", { params })));
-  return (
-    <>
-      <Suspense fallback={<Loading what="the editor" />}>
-        <JsonEditor label="Entry as JSON" value={text} onChange={setText} />
-      </Suspense>
-      <p className="row">
-        <button type="button" className="primary" onClick={() => void save()}>
-          Save
-        </button>
-        <button type="button" className="danger" onClick={() => void remove()}>
-          Delete
-        </button>
-        <button type="button" onClick={props.onDone}>
+    <Card
+      title={`Edit ${plain(props.name)}`}
+      actions={
+        <button type="button" className="compact" onClick={props.onDone}>
           Close
         </button>
-      </p>
-      {error instanceof ApiError && error.status === 412 && (
-        <div className="note warn" role="alert">
-          The entry was changed elsewhere since you opened it. Copy your text, close, and open it again.
-        </div>
-      )}
-      {error ? <Failure error={error} /> : null}
-    </>
+      }
+    >
+      <Query of={tool} what="the entry">
+        {(opened) =>
+          !opened.tool.registered ? (
+            <Empty title="A configuration file names this tool" icon={FileCog}>
+              Edit that file and reload; the registry cannot change it.
+            </Empty>
+          ) : opened.entry ? (
+            <EntryEditor
+              opened={opened}
+              read={read}
+              save={async (entry, header) => {
+                const body = entry as ToolEntry;
+                const { etag } = await withRevision<unknown>(
+                  api.PUT("/api/v1/tools/{name}", { params: { path, header }, body }),
+                );
+                return { entry, etag };
+              }}
+              remove={(header) =>
+                ok<unknown>(api.DELETE("/api/v1/tools/{name}", { params: { path, header } }))
+              }
+              removeLabel="Delete"
+              onRemoved={props.onDone}
+            />
+          ) : (
+            <Empty title="The entry is not shown" icon={FileLock}>
+              It is shown to admins only, and not at all if it holds a literal secret.
+            </Empty>
+          )
+        }
+      </Query>
+    </Card>
   );
 }

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client";
 import { plain } from "../parts/text";
@@ -15,7 +16,7 @@ export function Prompts(props: { server: string }) {
     <Query of={prompts} what="the prompts">
       {(data) =>
         data.prompts.length === 0 ? (
-          <Empty>This server offers no prompt.</Empty>
+          <Empty title="This server offers no prompt" icon={MessageSquareText} />
         ) : (
           data.prompts.map((prompt) => <PromptForm key={prompt.name} prompt={prompt} />)
         )

@@ -1,30 +1,23 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { FileCog, FileLock, History as HistoryIcon, Wrench } from "lucide-react";
+import { useState } from "react";
 import { Link, useLocation, useParams } from "wouter";
-import { ApiError, api, ok, type Schemas, withRevision } from "../api/client";
-import { Content } from "../parts/result";
+import { api, ok, type Schemas, withRevision } from "../api/client";
+import { EntryEditor } from "../parts/entry-editor";
+import { Settings, Table, useFilters } from "../parts/table";
 import { plain } from "../parts/text";
-import {
-  Badge,
-  Card,
-  Empty,
-  Failure,
-  Json,
-  Loading,
-  Page,
-  Query,
-  State,
-  Tabs,
-  Time,
-  ToolLink,
-} from "../parts/ui";
+import { Badge, Card, Empty, Failure, Page, Query, State, Tabs, Time, ToolLink } from "../parts/ui";
+import { useSession } from "../session";
 import { Prompts } from "./server-prompts";
-
-const JsonEditor = lazy(() => import("../parts/json-editor"));
+import { Resources } from "./server-resources";
+import { SignIn } from "./server-sign-in";
 
 type Details = Schemas["ServerDetails"];
 
-const TABS = ["Tools", "Prompts", "Resources", "Settings", "Edit"] as const;
+const TABS = ["Tools", "Prompts", "Resources", "History", "Settings", "Edit"] as const;
+
+/** How the service words that a server refuses without tokens. */
+const NEEDS_SIGN_IN = /haft login|sign in|authoriz/i;
 
 export default function ServerPage() {
   const { name = "" } = useParams<{ name: string }>();
@@ -34,7 +27,17 @@ export default function ServerPage() {
     refetchInterval: 2_000,
   });
   return (
-    <Page title={name} crumb={<Link href="/servers">Servers</Link>} actions={<Actions name={name} />}>
+    <Page
+      title={name}
+      crumb={<Link href="/servers">Servers</Link>}
+      actions={
+        <Actions
+          name={name}
+          state={server.data?.data.state}
+          inRegistry={server.data?.data.in_registry ?? false}
+        />
+      }
+    >
       <Query of={server} what="the server">
         {({ data, etag }) => <Body server={data} etag={etag} />}
       </Query>
@@ -44,7 +47,7 @@ export default function ServerPage() {
 
 const NAMES = { reconnect: "Reconnect", disable: "Disable", enable: "Enable" } as const;
 
-function Actions(props: { name: string }) {
+function Actions(props: { name: string; state: string | undefined; inRegistry: boolean }) {
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState<string | null>(null);
@@ -54,6 +57,15 @@ function Actions(props: { name: string }) {
     disable: () => api.POST("/api/v1/servers/{name}/disable", { params }),
     enable: () => api.POST("/api/v1/servers/{name}/enable", { params }),
   };
+  const isDisabled = props.state === "disabled";
+  // The registry enables and disables its own servers; a configuration file decides about its own.
+  const offered: (keyof typeof actions)[] = isDisabled
+    ? props.inRegistry
+      ? ["enable"]
+      : []
+    : props.inRegistry
+      ? ["reconnect", "disable"]
+      : ["reconnect"];
   const act = async (label: keyof typeof actions) => {
     setBusy(label);
     setError(null);
@@ -67,7 +79,7 @@ function Actions(props: { name: string }) {
   };
   return (
     <>
-      {(Object.keys(actions) as (keyof typeof actions)[]).map((label) => (
+      {offered.map((label) => (
         <button type="button" key={label} disabled={busy !== null} onClick={() => void act(label)}>
           {busy === label ? `${NAMES[label]}…` : NAMES[label]}
         </button>
@@ -79,7 +91,10 @@ function Actions(props: { name: string }) {
 
 function Body(props: { server: Details; etag: string | null }) {
   const { server } = props;
-  const [tab, setTab] = useState<(typeof TABS)[number]>("Tools");
+  const session = useSession();
+  const [params, set] = useFilters();
+  const tab = TABS.find((each) => each === params.get("tab")) ?? "Tools";
+  const setTab = (name: string) => set("tab", name);
   return (
     <>
       <Card>
@@ -111,13 +126,46 @@ function Body(props: { server: Details; etag: string | null }) {
         )}
         <StderrTail server={server} />
       </Card>
+      {server.transport !== "stdio" && session.scope === "admin" && (
+        <SignIn
+          server={server.name}
+          isNeeded={server.state !== "ready" && NEEDS_SIGN_IN.test(server.reason ?? "")}
+        />
+      )}
       <Tabs names={TABS} at={tab} onPick={setTab} />
       {tab === "Tools" && <Tools server={server.name} />}
       {tab === "Prompts" && <Prompts server={server.name} />}
       {tab === "Resources" && <Resources server={server.name} />}
-      {tab === "Settings" && <Settings server={server} />}
+      {tab === "History" && <History server={server} />}
+      {tab === "Settings" && (
+        <Card title="Settings and their origin">
+          <Settings rows={server.definition.map(({ path, value, from }) => ({ key: path, value, from }))} />
+        </Card>
+      )}
       {tab === "Edit" && <Edit server={server} etag={props.etag} />}
     </>
+  );
+}
+
+/** The last changes of state, the newest first. */
+function History(props: { server: Details }) {
+  const changes = props.server.history.toReversed();
+  return (
+    <Card title="Changes of state" actions={<span className="small muted">the last 50</span>}>
+      {changes.length === 0 ? (
+        <Empty title="The state has not changed yet" icon={HistoryIcon} />
+      ) : (
+        <ol className="timeline">
+          {changes.map((change) => (
+            <li key={change.at}>
+              <Time at={change.at} />
+              <State of={change.state} />
+              <span className="small">{plain(change.reason ?? "")}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Card>
   );
 }
 
@@ -145,21 +193,25 @@ function Tools(props: { server: string }) {
     <Query of={tools} what="the tools">
       {(data) =>
         data.tools.length === 0 ? (
-          <Empty>This server offers no tool now.</Empty>
+          <Empty title="This server offers no tool now" icon={Wrench}>
+            Its tools appear when it is ready.
+          </Empty>
         ) : (
           <Card>
-            <table>
-              <tbody>
-                {data.tools.map((tool) => (
-                  <tr key={tool.name}>
-                    <td>
-                      <ToolLink name={tool.name} />
-                    </td>
-                    <td className="small">{plain(tool.description).slice(0, 240)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              rows={data.tools}
+              keyOf={(tool) => tool.name}
+              columns={[
+                { name: "Name", kind: "name", cell: (tool) => <ToolLink name={tool.name} /> },
+                {
+                  name: "Description",
+                  isPlain: true,
+                  cell: (tool) => (
+                    <span className="small clamp">{plain(tool.description).slice(0, 400)}</span>
+                  ),
+                },
+              ]}
+            />
           </Card>
         )
       }
@@ -167,192 +219,47 @@ function Tools(props: { server: string }) {
   );
 }
 
-interface Resource {
-  kind: string;
-  uri?: string;
-  uriTemplate?: string;
-  name?: string;
-  description?: string;
-}
-
-function Resources(props: { server: string }) {
-  const [uri, setUri] = useState("");
-  const [open, setOpen] = useState<string | null>(null);
-  const resources = useQuery({
-    queryKey: ["resources", props.server],
-    queryFn: () => ok(api.GET("/api/v1/resources", { params: { query: { server: props.server } } })),
-  });
-  return (
-    <Query of={resources} what="the resources">
-      {(data) => (
-        <Card>
-          <form
-            className="row"
-            onSubmit={(event) => {
-              event.preventDefault();
-              setOpen(uri);
-            }}
-          >
-            <input
-              size={40}
-              aria-label="URI of a resource"
-              placeholder="URI, or a template with its values filled in"
-              value={uri}
-              onChange={(event) => setUri(event.target.value)}
-            />
-            <button type="submit" disabled={uri === ""}>
-              Read
-            </button>
-          </form>
-          {open !== null && <ResourceContent server={props.server} uri={open} />}
-          {data.resources.length === 0 && <Empty>This server lists no resource.</Empty>}
-          <table>
-            <tbody>
-              {(data.resources as unknown as Resource[]).map((each) => {
-                const address = each.uri ?? each.uriTemplate ?? "";
-                return (
-                  <tr key={address}>
-                    <td>
-                      <button
-                        type="button"
-                        className="plain"
-                        onClick={() => {
-                          setUri(address);
-                          if (each.uri) setOpen(each.uri);
-                        }}
-                      >
-                        <code>{plain(address)}</code>
-                      </button>
-                      {each.uriTemplate && <Badge>template</Badge>}
-                    </td>
-                    <td className="small">{plain(each.description ?? each.name ?? "")}</td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </Card>
-      )}
-    </Query>
-  );
-}
-
-function ResourceContent(props: { server: string; uri: string }) {
-  const query = { server: props.server, uri: props.uri };
-  const content = useQuery({
-    queryKey: ["resource", query],
-    queryFn: () => ok(api.GET("/api/v1/resources/content", { params: { query } })),
-    retry: false,
-  });
-  return (
-    <Query of={content} what="the resource">
-      {(data) =>
-        (data.contents as unknown as { type: string; uri: string; text?: string; mime_type?: string }[]).map(
-          (each) => <Content key={each.uri} block={each} />,
-        )
-      }
-    </Query>
-  );
-}
-
-function Settings(props: { server: Details }) {
-  const values = props.server.definition;
-  return (
-    <Card title="Settings and their origin">
-      <table>
-        <thead>
-          <tr>
-            <th>Setting</th>
-            <th>Value</th>
-            <th>Set by</th>
-          </tr>
-        </thead>
-        <tbody>
-          {values.map((each) => (
-            <tr key={each.path}>
-              <td>
-                <code>{plain(each.path)}</code>
-              </td>
-              <td>
-                {typeof each.value === "object" ? <Json value={each.value} /> : plain(String(each.value))}
-              </td>
-              <td className="small">{plain(each.from)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Card>
-  );
-}
-
-/** The registry's entry of a server, edited as JSON. A change made elsewhere meanwhile is not overwritten. */
+/** The registry's entry of a server. */
 function Edit(props: { server: Details; etag: string | null }) {
-  const queries = useQueryClient();
   const [, go] = useLocation();
-  const name = props.server.name;
-  const path = { name };
-  // The revision that was read when the editor opened: a newer one must not replace it unseen.
-  const [opened] = useState(props.etag);
-  const [text, setText] = useState(() => JSON.stringify(props.server.entry ?? {}, null, 2));
-  const [error, setError] = useState<unknown>(null);
-  const [isSaved, setSaved] = useState(false);
+  const path = { name: props.server.name };
+  // The page reads the server again every few seconds; the editor keeps the revision it was opened with.
+  const [opened] = useState({ entry: props.server.entry, etag: props.etag });
   if (!props.server.in_registry) {
     return (
-      <Empty>A configuration file names this server. Edit that file; the registry cannot change it.</Empty>
-    );
-  }
-  if (!props.server.entry) {
-    return (
-      <Empty>
-        The entry is shown to admins only, and not at all if it holds a literal secret: edit the registry's
-        file, or replace the secret by a variable.
+      <Empty title="A configuration file names this server" icon={FileCog}>
+        Edit that file and reload; the registry cannot change it. “Settings” shows the file and line.
       </Empty>
     );
   }
-  const attempt = async (change: () => Promise<unknown>) => {
-    setError(null);
-    setSaved(false);
-    try {
-      await change();
-      setSaved(true);
-    } catch (reason) {
-      setError(reason);
-    }
-    await queries.invalidateQueries();
-  };
-  const headers = opened ? { "If-Match": opened } : {};
-  const save = () =>
-    attempt(() =>
-      ok<unknown>(
-        api.PUT("/api/v1/servers/{name}", { params: { path, header: headers }, body: JSON.parse(text) }),
-      ),
+  if (!opened.entry) {
+    return (
+      <Empty title="The entry is not shown" icon={FileLock}>
+        It is shown to admins only, and not at all if it holds a literal secret: edit the registry's file, or
+        replace the secret by a variable.
+      </Empty>
     );
-  const remove = () =>
-    attempt(async () => {
-      await ok<unknown>(api.DELETE("/api/v1/servers/{name}", { params: { path, header: headers } }));
-      go("/servers");
-    });
-  const isConflict = error instanceof ApiError && error.status === 412;
+  }
+  const read = async () => {
+    const { data, etag } = await withRevision(api.GET("/api/v1/servers/{name}", { params: { path } }));
+    return { entry: data.entry, etag };
+  };
   return (
     <Card title="Entry in the registry">
-      <Suspense fallback={<Loading what="the editor" />}>
-        <JsonEditor label="Entry as JSON" value={text} onChange={setText} />
-      </Suspense>
-      <p className="row">
-        <button type="button" className="primary" onClick={() => void save()}>
-          Save
-        </button>
-        <button type="button" className="danger" onClick={() => void remove()}>
-          Remove from the registry
-        </button>
-        {isSaved && <Badge tone="ok">saved</Badge>}
-      </p>
-      {isConflict && (
-        <div className="note warn" role="alert">
-          The entry was changed elsewhere since you opened it. Copy your text, then reload the page.
-        </div>
-      )}
-      {error ? <Failure error={error} /> : null}
+      <EntryEditor
+        opened={opened}
+        read={read}
+        save={async (entry, header) => {
+          const body = entry as Record<string, never>;
+          const { etag } = await withRevision<unknown>(
+            api.PUT("/api/v1/servers/{name}", { params: { path, header }, body }),
+          );
+          return { entry, etag };
+        }}
+        remove={(header) => ok<unknown>(api.DELETE("/api/v1/servers/{name}", { params: { path, header } }))}
+        removeLabel="Remove from the registry"
+        onRemoved={() => go("/servers")}
+      />
     </Card>
   );
 }

@@ -1,11 +1,16 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Plug, Plus, X } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import { api, ok } from "../api/client";
+import { api, ok, type Schemas } from "../api/client";
+import { type Column, Table, useFilters } from "../parts/table";
 import { plain } from "../parts/text";
-import { Card, Empty, Failure, Loading, Page, Query, ServerLink, State } from "../parts/ui";
-import { type Entry, entriesOf } from "./server-entries";
+import { Card, Empty, Failure, Loading, Page, Query, ServerLink, State, Tabs, Time } from "../parts/ui";
+import { ServerForm } from "./server-form";
 
 const JsonEditor = lazy(() => import("../parts/json-editor"));
+
+type Server = Schemas["Server"];
+type Entry = Schemas["ServerRegistration"];
 
 const EXAMPLE = `{
   "mcpServers": {
@@ -13,57 +18,52 @@ const EXAMPLE = `{
   }
 }`;
 
+const COLUMNS: Column<Server>[] = [
+  { name: "Name", kind: "name", cell: (server) => <ServerLink name={server.name} /> },
+  { name: "State", kind: "fit", isPlain: true, cell: (server) => <State of={server.state} /> },
+  { name: "Since", kind: "fit", cell: (server) => <Time at={server.since} /> },
+  { name: "Transport", kind: "fit", cell: (server) => server.transport },
+  { name: "Tools", kind: "num", cell: (server) => server.tools ?? "–" },
+  {
+    name: "Reason",
+    isPlain: true,
+    cell: (server) => <span className="small clamp">{plain(server.reason ?? "")}</span>,
+  },
+];
+
 export default function Servers() {
+  const [params, set] = useFilters();
+  const isAdding = params.get("add") !== null;
   const servers = useQuery({
     queryKey: ["servers"],
     queryFn: () => ok(api.GET("/api/v1/servers")),
     refetchInterval: 2_000,
   });
-  const [isAdding, setAdding] = useState(false);
   return (
     <Page
       title="Servers"
+      lead="MCP servers, their states and why."
       actions={
-        <button type="button" className="primary" onClick={() => setAdding(!isAdding)}>
+        <button
+          type="button"
+          className={isAdding ? "" : "primary"}
+          onClick={() => set("add", isAdding ? "" : "1")}
+        >
+          {isAdding ? <X size={15} aria-hidden /> : <Plus size={15} aria-hidden />}
           {isAdding ? "Close" : "Add a server"}
         </button>
       }
     >
-      {isAdding && <AddServer onDone={() => setAdding(false)} />}
+      {isAdding && <AddServer onDone={() => set("add", "")} />}
       <Query of={servers} what="the servers">
         {(data) =>
           data.servers.length === 0 ? (
-            <Empty>No server is configured. Add one, or name it in the configuration file.</Empty>
+            <Empty title="No server is configured" icon={Plug}>
+              Add one here, or name it in the configuration file.
+            </Empty>
           ) : (
             <Card>
-              <div className="scroll">
-                <table>
-                  <thead>
-                    <tr>
-                      <th>Name</th>
-                      <th>State</th>
-                      <th>Transport</th>
-                      <th>Tools</th>
-                      <th>Reason</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {data.servers.map((server) => (
-                      <tr key={server.name}>
-                        <td>
-                          <ServerLink name={server.name} />
-                        </td>
-                        <td>
-                          <State of={server.state} />
-                        </td>
-                        <td>{server.transport}</td>
-                        <td>{server.tools ?? "–"}</td>
-                        <td className="small">{plain(server.reason ?? "")}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <Table rows={data.servers} keyOf={(server) => server.name} columns={COLUMNS} />
             </Card>
           )
         }
@@ -72,63 +72,20 @@ export default function Servers() {
   );
 }
 
-/** The outcome of adding one entry. */
-interface Added {
-  name: string;
-  state?: string;
-  error?: unknown;
-}
+const WAYS = ["Paste", "Form"] as const;
 
 function AddServer(props: { onDone: () => void }) {
-  const queries = useQueryClient();
-  const [text, setText] = useState(EXAMPLE);
-  const [problem, setProblem] = useState<string | null>(null);
-  const [added, setAdded] = useState<Added[]>([]);
-  const [isBusy, setBusy] = useState(false);
-  const add = async () => {
-    let entries: Entry[];
-    try {
-      entries = entriesOf(text);
-      setProblem(null);
-    } catch (error) {
-      setProblem(String(error instanceof Error ? error.message : error));
-      return;
-    }
-    setBusy(true);
-    const outcomes: Added[] = [];
-    for (const entry of entries) {
-      try {
-        const server = await ok(api.POST("/api/v1/servers", { body: entry }));
-        outcomes.push({ name: entry.name, state: server.state });
-      } catch (error) {
-        outcomes.push({ name: entry.name, error });
-      }
-      setAdded([...outcomes]);
-    }
-    setBusy(false);
-    await queries.invalidateQueries({ queryKey: ["servers"] });
-    if (outcomes.every((each) => !each.error)) props.onDone();
-  };
+  const [way, setWay] = useState<(typeof WAYS)[number]>("Paste");
+  const { outcomes, isBusy, add } = useAdd(props.onDone);
   return (
     <Card title="Add servers">
-      <p className="small muted">
-        Paste the entry of another client (<code>mcpServers</code> or <code>servers</code>), or one entry with
-        its <code>name</code>.
-      </p>
-      <Suspense fallback={<Loading what="the editor" />}>
-        <JsonEditor label="Server entries as JSON" value={text} onChange={setText} />
-      </Suspense>
-      <p>
-        <button type="button" className="primary" disabled={isBusy} onClick={() => void add()}>
-          {isBusy ? "Adding…" : "Add"}
-        </button>
-      </p>
-      {problem && (
-        <div className="note bad" role="alert">
-          {plain(problem)}
-        </div>
+      <Tabs names={WAYS} at={way} onPick={setWay} />
+      {way === "Paste" ? (
+        <Paste isBusy={isBusy} onAdd={add} />
+      ) : (
+        <ServerForm isBusy={isBusy} onAdd={(entry) => add([entry])} />
       )}
-      {added.map((each) =>
+      {outcomes.map((each) =>
         each.error ? (
           <div key={each.name}>
             <strong>{plain(each.name)}</strong>
@@ -141,5 +98,77 @@ function AddServer(props: { onDone: () => void }) {
         ),
       )}
     </Card>
+  );
+}
+
+/** The outcome of adding one entry. */
+interface Added {
+  name: string;
+  state?: string;
+  error?: unknown;
+}
+
+/** Adds entries one after the other, and reports how each went. */
+function useAdd(onDone: () => void) {
+  const queries = useQueryClient();
+  const [outcomes, setOutcomes] = useState<Added[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const add = async (entries: Entry[]) => {
+    setBusy(true);
+    const all: Added[] = [];
+    for (const entry of entries) {
+      try {
+        const server = await ok(api.POST("/api/v1/servers", { body: entry }));
+        all.push({ name: entry.name, state: server.state });
+      } catch (error) {
+        all.push({ name: entry.name, error });
+      }
+      setOutcomes([...all]);
+    }
+    setBusy(false);
+    await queries.invalidateQueries({ queryKey: ["servers"] });
+    if (all.every((each) => !each.error)) onDone();
+  };
+  return { outcomes, isBusy, add };
+}
+
+/** A client's file, read by the code of `haft import`. */
+function Paste(props: { isBusy: boolean; onAdd: (entries: Entry[]) => Promise<void> }) {
+  const [text, setText] = useState(EXAMPLE);
+  const [error, setError] = useState<unknown>(null);
+  const [notes, setNotes] = useState<string[]>([]);
+  const read = async () => {
+    setError(null);
+    setNotes([]);
+    try {
+      const found = await ok(api.POST("/api/v1/servers/import", { body: { text } }));
+      const unset = found.unset.map((name) => `The variable ${name} is not set where Haft runs.`);
+      setNotes([...found.warnings, ...unset]);
+      await props.onAdd(found.servers);
+    } catch (reason) {
+      setError(reason);
+    }
+  };
+  return (
+    <>
+      <p className="small muted">
+        Paste the file of another client, or a part of it: Claude, VS Code, Cursor, Codex, goose and more, as
+        JSON, TOML or YAML.
+      </p>
+      <Suspense fallback={<Loading what="the editor" />}>
+        <JsonEditor label="Server entries as JSON" value={text} onChange={setText} />
+      </Suspense>
+      <p>
+        <button type="button" className="primary" disabled={props.isBusy} onClick={() => void read()}>
+          {props.isBusy ? "Adding…" : "Add"}
+        </button>
+      </p>
+      {notes.map((note) => (
+        <div className="note warn" key={note}>
+          {plain(note)}
+        </div>
+      ))}
+      {error ? <Failure error={error} /> : null}
+    </>
   );
 }

@@ -1,11 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useRef, useState } from "react";
+import { Play } from "lucide-react";
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useParams, useSearchParams } from "wouter";
 import { type ApiError, api, ok, type Schemas } from "../api/client";
 import { postForEvents } from "../api/events";
 import { type Envelope, Result } from "../parts/result";
-import { plain, shellQuote } from "../parts/text";
-import { Badge, Card, Failure, Json, Loading, Page, Query, ServerLink, Snippet } from "../parts/ui";
+import { Settings } from "../parts/table";
+import { plain, shellQuote, tokens } from "../parts/text";
+import { Badge, Card, Empty, Failure, Json, Loading, Page, Query, ServerLink, Snippet } from "../parts/ui";
+import { useSession } from "../session";
 import { LogTable } from "./log-table";
 
 const SchemaForm = lazy(() => import("../parts/schema-form"));
@@ -19,7 +22,7 @@ export default function ToolPage() {
     queryFn: () => ok(api.GET("/api/v1/tools/{name}", { params: { path: { name: name ?? "" } } })),
   });
   return (
-    <Page title={name ?? ""} crumb={<Link href="/tools">Tools</Link>}>
+    <Page title={tool.data?.title ?? name ?? ""} crumb={<Crumb name={name ?? ""} title={tool.data?.title} />}>
       <Query of={tool} what="the tool">
         {(data) => <Details tool={data} key={data.name} />}
       </Query>
@@ -27,14 +30,29 @@ export default function ToolPage() {
   );
 }
 
+function Crumb(props: { name: string; title: string | null | undefined }) {
+  return (
+    <>
+      <Link href="/tools">Tools</Link>
+      {props.title ? ` / ${plain(props.name)}` : ""}
+    </>
+  );
+}
+
 function Details(props: { tool: Tool }) {
   const { tool } = props;
+  const session = useSession();
   return (
     <>
       <Card>
         <p>{plain(tool.description)}</p>
         <p className="row small">
           <Badge>{tool.kind}</Badge>
+          <Badge>
+            about{" "}
+            {tokens({ name: tool.name, description: tool.description, input_schema: tool.input_schema })}{" "}
+            tokens
+          </Badge>
           {tool.mcp_name && (
             <span>
               from <ServerLink name={tool.mcp_name} />
@@ -53,7 +71,7 @@ function Details(props: { tool: Tool }) {
       </Card>
       <Run tool={tool} />
       <div className="two">
-        <Settings tool={tool} />
+        <Effective tool={tool} />
         <Card title="Schemas">
           <details>
             <summary>Input</summary>
@@ -65,9 +83,14 @@ function Details(props: { tool: Tool }) {
           </details>
         </Card>
       </div>
-      <Card title="Recent calls">
-        <LogTable query={{ tool: tool.name }} limit={10} />
-      </Card>
+      {session.scope === "admin" && (
+        <Card
+          title="Recent calls"
+          actions={<Link href={`/log?tool=${encodeURIComponent(tool.name)}`}>All calls</Link>}
+        >
+          <LogTable query={{ tool: tool.name }} limit={10} empty="This tool was not called yet." />
+        </Card>
+      )}
     </>
   );
 }
@@ -94,6 +117,8 @@ function Run(props: { tool: Tool }) {
   const [isApproved, setApproved] = useState(false);
   const needsApproval = tool.config.some((each) => each.key === "approval" && each.value === "ask");
   const abort = useRef<AbortController | null>(null);
+  // The connection of a call that is not watched any more is given back; the call itself ends with it.
+  useEffect(() => () => abort.current?.abort(), []);
   const run = async () => {
     const stop = new AbortController();
     abort.current = stop;
@@ -137,7 +162,13 @@ function Run(props: { tool: Tool }) {
   return (
     <Card title="Run">
       <div className="two">
-        <div>
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: a shortcut for the button below */}
+        <div
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && state.at !== "running")
+              void run();
+          }}
+        >
           <Suspense fallback={<Loading what="the form" />}>
             <SchemaForm
               schema={tool.input_schema}
@@ -150,7 +181,7 @@ function Run(props: { tool: Tool }) {
             />
           </Suspense>
           {needsApproval && (
-            <label className="row">
+            <label className="row small">
               <input
                 type="checkbox"
                 checked={isApproved}
@@ -164,9 +195,11 @@ function Run(props: { tool: Tool }) {
               type="button"
               className="primary"
               disabled={state.at === "running"}
+              aria-keyshortcuts="Control+Enter"
               onClick={() => void run()}
               title={isValid ? undefined : "The arguments do not match the schema; the service will explain"}
             >
+              <Play size={15} aria-hidden />
               Run
             </button>
             {state.at === "running" && (
@@ -174,12 +207,19 @@ function Run(props: { tool: Tool }) {
                 Cancel
               </button>
             )}
+            <span className="small muted">
+              <kbd>Ctrl Enter</kbd>
+            </span>
             {!isValid && <span className="small muted">The arguments do not match the schema yet.</span>}
           </div>
           <Equivalent tool={tool.name} value={value ?? {}} />
         </div>
         <div aria-live="polite">
-          {state.at === "idle" && <p className="muted">The result appears here.</p>}
+          {state.at === "idle" && (
+            <Empty title="No result yet" icon={Play}>
+              Fill in the arguments and run the tool. The call is recorded in the log.
+            </Empty>
+          )}
           {state.at === "running" && <Running progress={state.progress} />}
           {state.at === "done" && <Result envelope={state.envelope} />}
           {state.at === "failed" && <Failure error={state.error} />}
@@ -235,33 +275,18 @@ function Equivalent(props: { tool: string; value: unknown }) {
   );
 }
 
-function Settings(props: { tool: Tool }) {
+function Effective(props: { tool: Tool }) {
   const { config, figures } = props.tool;
   return (
-    <Card title="Settings and their origin">
-      <p className="small muted">
-        Now {figures.in_flight} of {figures.max_instances} running, {figures.waiting} waiting.
-      </p>
-      <table>
-        <thead>
-          <tr>
-            <th>Setting</th>
-            <th>Value</th>
-            <th>Set by</th>
-          </tr>
-        </thead>
-        <tbody>
-          {config.map((each) => (
-            <tr key={each.key}>
-              <td>
-                <code>{plain(each.key)}</code>
-              </td>
-              <td>{plain(String(each.value))}</td>
-              <td className="small">{plain(each.from)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <Card
+      title="Settings and their origin"
+      actions={
+        <span className="small muted">
+          {figures.in_flight} of {figures.max_instances} running, {figures.waiting} waiting
+        </span>
+      }
+    >
+      <Settings rows={config} />
     </Card>
   );
 }

@@ -1,43 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
+import { SearchX, Sparkles, Wrench } from "lucide-react";
 import { useDeferredValue, useMemo, useState } from "react";
-import { useSearchParams } from "wouter";
+import { Link } from "wouter";
 import { api, ok, type Schemas } from "../api/client";
+import { allTools } from "../api/tools";
+import { type Column, SearchBox, Table, useFilters } from "../parts/table";
 import { plain, tokens } from "../parts/text";
 import { Badge, Card, Empty, Page, Query, ToolLink } from "../parts/ui";
 
 type ToolInfo = Schemas["ToolInfo"];
 
-/** How many tools one request returns. */
-const PAGE_SIZE = 1000;
-
 export default function Tools() {
-  const [params, setParams] = useSearchParams();
+  const [params, set] = useFilters();
   const filter = params.get("q") ?? "";
   const request = params.get("for") ?? "";
-  const set = (name: string, value: string) =>
-    setParams(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value) after.set(name, value);
-        else after.delete(name);
-        return after;
-      },
-      { replace: true },
-    );
-  const tools = useQuery({ queryKey: ["tools"], queryFn: all });
+  const tools = useQuery({ queryKey: ["tools"], queryFn: allTools });
   return (
-    <Page title="Tools">
-      <div className="row">
-        <input
-          type="search"
-          aria-label="Filter by name or description"
-          placeholder="Filter by name or description"
-          value={filter}
-          onChange={(event) => set("q", event.target.value)}
-        />
+    <Page title="Tools" lead={tools.data && summary(tools.data)}>
+      <div className="toolbar">
+        <SearchBox label="Filter by name or description" value={filter} onChange={(text) => set("q", text)} />
         <Ask initial={request} onAsk={(text) => set("for", text)} />
       </div>
-      <br />
       {request ? (
         <Ranked request={request} onClose={() => set("for", "")} />
       ) : (
@@ -49,37 +32,30 @@ export default function Tools() {
   );
 }
 
-/** Reads every page of the list. */
-async function all(): Promise<ToolInfo[]> {
-  const tools: ToolInfo[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = { limit: PAGE_SIZE, ...(cursor ? { cursor } : {}) };
-    const page = await ok(api.GET("/api/v1/tools", { params: { query } }));
-    tools.push(...page.tools);
-    cursor = page.next ?? undefined;
-  } while (cursor);
-  return tools;
+function summary(tools: ToolInfo[]): string {
+  const total = tools.reduce((sum, tool) => sum + cost(tool), 0);
+  return `${tools.length} tools; all definitions together cost a model about ${total.toLocaleString("en")} tokens.`;
 }
 
 function Ask(props: { initial: string; onAsk: (text: string) => void }) {
   const [text, setText] = useState(props.initial);
   return (
     <form
-      className="row"
       onSubmit={(event) => {
         event.preventDefault();
         props.onAsk(text);
       }}
     >
-      <input
-        type="search"
-        size={34}
-        aria-label="Describe a task to find its tool"
-        placeholder="Describe a task: “convert 3 pm to Tokyo time”"
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-      />
+      <div className="searchbox">
+        <Sparkles size={15} aria-hidden />
+        <input
+          type="search"
+          aria-label="Describe a task to find its tool"
+          placeholder="Describe a task: “convert 3 pm to Tokyo time”"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+      </div>
       <button type="submit">Find by meaning</button>
     </form>
   );
@@ -97,51 +73,90 @@ function Grouped(props: { tools: ToolInfo[]; filter: string }) {
     return [...byServer];
   }, [props.tools, typed]);
   if (props.tools.length === 0) {
-    return <Empty>There are no tools. Add a server, or register a local tool.</Empty>;
+    return (
+      <Empty title="There are no tools yet" icon={Wrench}>
+        <p>Add an MCP server, or register a script as a local tool.</p>
+        <div className="row">
+          <Link className="button" href="/servers?add=1">
+            Add a server
+          </Link>
+          <Link className="button" href="/registry">
+            Register a tool
+          </Link>
+        </div>
+      </Empty>
+    );
   }
-  if (groups.length === 0) return <Empty>No tool matches “{plain(props.filter)}”.</Empty>;
-  return groups.map(([group, tools]) => (
+  if (groups.length === 0) {
+    return (
+      <Empty title={`No tool matches “${plain(props.filter)}”`} icon={SearchX}>
+        Describe the task beside the filter to search by meaning.
+      </Empty>
+    );
+  }
+  return groups.map(([group, tools]) => <Group key={group} name={group} tools={tools} />);
+}
+
+/** How many tools a group shows before it asks. */
+const SHOWN_MAX = 50;
+
+function Group(props: { name: string; tools: ToolInfo[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const { tools } = props;
+  const shown = isWhole ? tools : tools.slice(0, SHOWN_MAX);
+  const total = tools.reduce((sum, tool) => sum + cost(tool), 0);
+  return (
     <Card
-      key={group}
-      title={plain(group)}
+      title={plain(props.name)}
       actions={
         <span className="muted small">
-          {tools.length} {tools.length === 1 ? "tool" : "tools"}, about{" "}
-          {tools.reduce((sum, tool) => sum + cost(tool), 0)} tokens
+          {tools.length} {tools.length === 1 ? "tool" : "tools"}, about {total.toLocaleString("en")} tokens
         </span>
       }
     >
-      <div className="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Description</th>
-              <th>Tokens</th>
-            </tr>
-          </thead>
-          <tbody>
-            {tools.map((tool) => (
-              <tr key={tool.name}>
-                <td>
-                  <ToolLink name={tool.name} />{" "}
-                  {tool.name_warning && <Badge tone="warn">{plain(tool.name_warning)}</Badge>}
-                </td>
-                <td className="small">{plain(tool.description).slice(0, 240)}</td>
-                <td className="small muted">{cost(tool)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table rows={shown} keyOf={(tool) => tool.name} columns={COLUMNS} />
+      {shown.length < tools.length && (
+        <button type="button" onClick={() => setWhole(true)}>
+          Show all {tools.length} tools
+        </button>
+      )}
     </Card>
-  ));
+  );
 }
+
+const COLUMNS: Column<ToolInfo>[] = [
+  {
+    name: "Name",
+    kind: "name",
+    cell: (tool) => (
+      <>
+        <ToolLink name={tool.name} />{" "}
+        {tool.name_warning && <Badge tone="warn">{plain(tool.name_warning)}</Badge>}
+      </>
+    ),
+  },
+  {
+    name: "Description",
+    isPlain: true,
+    cell: (tool) => <span className="small clamp">{plain(tool.description).slice(0, 400)}</span>,
+  },
+  { name: "Tokens", kind: "num", cell: (tool) => <span className="small muted">{cost(tool)}</span> },
+];
 
 /** About how many tokens the definition costs a model. */
 function cost(tool: ToolInfo): number {
   return tokens({ name: tool.name, description: tool.description, input_schema: tool.input_schema });
 }
+
+type Found = Schemas["Found"]["tools"][number];
+
+const RANKED: Column<Found>[] = [
+  { name: "Tool", kind: "name", cell: (each) => <ToolLink name={each.tool} /> },
+  { name: "Score", kind: "num", cell: (each) => each.score.toFixed(2) },
+  { name: "Words", kind: "num", cell: (each) => each.why.lexical.toFixed(2) },
+  { name: "Meaning", kind: "num", cell: (each) => each.why.semantic.toFixed(2) },
+  { name: "Matched words", cell: (each) => each.why.words.map(plain).join(", ") || "–" },
+];
 
 function Ranked(props: { request: string; onClose: () => void }) {
   const found = useQuery({
@@ -170,30 +185,7 @@ function Ranked(props: { request: string; onClose: () => void }) {
                 </span>
               )}
             </p>
-            <table>
-              <thead>
-                <tr>
-                  <th>Tool</th>
-                  <th>Score</th>
-                  <th>Words</th>
-                  <th>Meaning</th>
-                  <th>Matched words</th>
-                </tr>
-              </thead>
-              <tbody>
-                {data.tools.map((each) => (
-                  <tr key={each.tool}>
-                    <td>
-                      <ToolLink name={each.tool} />
-                    </td>
-                    <td>{each.score.toFixed(2)}</td>
-                    <td>{each.why.lexical.toFixed(2)}</td>
-                    <td>{each.why.semantic.toFixed(2)}</td>
-                    <td className="small">{each.why.words.map(plain).join(", ") || "–"}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table rows={data.tools} keyOf={(each) => each.tool} columns={RANKED} />
           </>
         )}
       </Query>

@@ -1,6 +1,6 @@
 // A line chart over time.
 
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
@@ -12,10 +12,36 @@ export interface Line {
 
 const HEIGHT = 150;
 
+function clock(seconds: number): string {
+  return new Date(seconds * 1_000).toLocaleTimeString([], {
+    hour12: false,
+    hour: "2-digit",
+    minute: "2-digit",
+  });
+}
+
+/** Counts changes of the colours, which a chart reads when it is made. */
+function useThemeChanges(): number {
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    const changed = () => setCount((before) => before + 1);
+    const scheme = window.matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", changed);
+    const observer = new MutationObserver(changed);
+    observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    return () => {
+      scheme.removeEventListener("change", changed);
+      observer.disconnect();
+    };
+  }, []);
+  return count;
+}
+
 export default function Chart(props: { label: string; times: number[]; lines: Line[] }) {
   const holder = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const labels = props.lines.map((line) => line.label).join();
+  const theme = useThemeChanges();
   // biome-ignore lint/correctness/useExhaustiveDependencies: the chart is made again only when its lines change
   useEffect(() => {
     const element = holder.current;
@@ -29,7 +55,11 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
         height: HEIGHT,
         cursor: { drag: { x: false, y: false } },
         scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] } },
-        axes: [axis, { ...axis, size: 48 }],
+        legend: { show: false },
+        axes: [
+          { ...axis, values: (_, splits) => splits.map(clock) },
+          { ...axis, size: 48, values: (_, splits) => splits.map(String) },
+        ],
         series: [
           {},
           ...props.lines.map(({ label, color }) => ({
@@ -37,6 +67,8 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
             stroke: color,
             width: 1.5,
             points: { show: false },
+            // A step without calls has no duration; the line continues over it.
+            spanGaps: true,
           })),
         ],
       },
@@ -53,7 +85,7 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
       made.destroy();
       chart.current = null;
     };
-  }, [labels]);
+  }, [labels, theme]);
   useEffect(() => {
     chart.current?.setData([props.times, ...props.lines.map((line) => line.values)]);
   }, [props.times, props.lines]);

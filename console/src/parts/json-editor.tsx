@@ -5,7 +5,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { defaultHighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
-import { EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 
 const theme = EditorView.theme({
@@ -40,6 +40,8 @@ export default function JsonEditor(props: {
         doc: props.value,
         extensions: [
           lineNumbers(),
+          // Shows characters that hide or reorder text.
+          highlightSpecialChars(),
           history(),
           indentOnInput(),
           json(),

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { api, ok } from "../api/client";
-import { PAGES } from "../app";
+import { allTools } from "../api/tools";
 import { plain } from "./text";
 
 interface Place {
@@ -16,38 +16,60 @@ interface Place {
 const SHOWN_MAX = 50;
 const EXECUTION_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 
-export function Palette() {
+const OPEN = "haft-palette";
+
+/** Opens the palette, as Ctrl-K does. */
+export function openPalette(): void {
+  window.dispatchEvent(new Event(OPEN));
+}
+
+export function Palette(props: { pages: { href: string; name: string }[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [isOpen, setOpen] = useState(false);
   useEffect(() => {
+    const open = () => {
+      if (!dialog.current?.open) dialog.current?.showModal();
+      setOpen(true);
+    };
     const onKey = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        dialog.current?.showModal();
-        setOpen(true);
+        open();
       }
     };
     window.addEventListener("keydown", onKey);
-    return () => window.removeEventListener("keydown", onKey);
+    window.addEventListener(OPEN, open);
+    return () => {
+      window.removeEventListener("keydown", onKey);
+      window.removeEventListener(OPEN, open);
+    };
   }, []);
   return (
     <dialog ref={dialog} className="palette" aria-label="Jump to" onClose={() => setOpen(false)}>
-      {isOpen && <Choices onDone={() => dialog.current?.close()} />}
+      {isOpen && <Choices pages={props.pages} onDone={() => dialog.current?.close()} />}
     </dialog>
   );
 }
 
-function Choices(props: { onDone: () => void }) {
+function Choices(props: { pages: { href: string; name: string }[]; onDone: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [, go] = useLocation();
-  const places = usePlaces();
+  const { places, isLoading, error } = usePlaces(props.pages);
+  const [isWaiting, setWaiting] = useState(false);
   const found = useMemo(() => matching(places, text), [places, text]);
   const open = (place: Place | undefined) => {
     if (!place) return;
     go(place.href);
     props.onDone();
   };
+  useEffect(() => {
+    // Enter was pressed before the tools were loaded: jump as soon as there is a match.
+    if (isWaiting && !isLoading) {
+      setWaiting(false);
+      open(found[at]);
+    }
+  });
   return (
     <>
       <input
@@ -67,8 +89,10 @@ function Choices(props: { onDone: () => void }) {
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
           else if (event.key === "ArrowUp") setAt(Math.max(at - 1, 0));
-          else if (event.key === "Enter") open(found[at]);
-          else return;
+          else if (event.key === "Enter") {
+            if (found[at]) open(found[at]);
+            else setWaiting(isLoading);
+          } else return;
           event.preventDefault();
         }}
       />
@@ -90,26 +114,37 @@ function Choices(props: { onDone: () => void }) {
           </div>
         ))}
       </div>
+      <div className="hint" role="status">
+        {error
+          ? "Tools and servers could not be loaded; pages can be opened."
+          : isLoading
+            ? "Loading tools and servers…"
+            : found.length === 0
+              ? "Nothing matches."
+              : "↑ ↓ to choose, Enter to open, Esc to close"}
+      </div>
     </>
   );
 }
 
-function usePlaces(): Place[] {
+function usePlaces(listed: { href: string; name: string }[]) {
   const tools = useQuery({
-    queryKey: ["palette-tools"],
-    queryFn: () => ok(api.GET("/api/v1/tools", { params: { query: { limit: 1000 } } })),
+    queryKey: ["tools"],
+    queryFn: allTools,
   });
   const servers = useQuery({ queryKey: ["servers"], queryFn: () => ok(api.GET("/api/v1/servers")) });
-  return useMemo(() => {
-    const pages = PAGES.map(({ href, name }) => ({ kind: "page", name, href }));
+  const places = useMemo(() => {
+    const pages = listed.map(({ href, name }) => ({ kind: "page", name, href }));
     const of = (kind: string, names: string[]) =>
       names.map((name) => ({ kind, name, href: `/${kind}s/${encodeURIComponent(name)}` }));
     return [
       ...pages,
-      ...of("tool", tools.data?.tools.map((tool) => tool.name) ?? []),
+      ...of("tool", tools.data?.map((tool) => tool.name) ?? []),
       ...of("server", servers.data?.servers.map((server) => server.name) ?? []),
     ];
-  }, [tools.data, servers.data]);
+  }, [listed, tools.data, servers.data]);
+  const error = tools.error ?? servers.error;
+  return { places, isLoading: tools.isPending || servers.isPending, error };
 }
 
 /** Returns the places whose name holds every word, those that begin with the text first. */

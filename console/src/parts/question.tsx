@@ -1,10 +1,10 @@
 // One open question: an approval with the exact arguments, a choice, or a form.
 
 import { lazy, Suspense, useState } from "react";
-import { api, ok } from "../api/client";
+import { ApiError, api, ok } from "../api/client";
 import type { Item } from "../inbox";
 import { plain } from "./text";
-import { Badge, Card, Failure, Json, Loading, Time } from "./ui";
+import { Badge, Card, Failure, Json, Loading, Time, ToolLink } from "./ui";
 
 const SchemaForm = lazy(() => import("./schema-form"));
 
@@ -12,13 +12,16 @@ export function Question(props: { item: Item }) {
   const { item } = props;
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
+  const [isGone, setGone] = useState(false);
   const send = async (body: { answer?: unknown; refuse?: boolean }) => {
     setBusy(true);
     setError(null);
     try {
       await ok(api.POST("/api/v1/inbox/{id}", { params: { path: { id: item.id } }, body }));
     } catch (reason) {
-      setError(reason);
+      // Answered in another tab a moment before: the question disappears by itself.
+      if (reason instanceof ApiError && reason.status === 404) setGone(true);
+      else setError(reason);
       setBusy(false);
     }
   };
@@ -30,14 +33,31 @@ export function Question(props: { item: Item }) {
     >
       <p className="small muted">
         asked <Time at={item.asked} />, expires <Time at={item.expires} />
-        {item.caller ? `, for ${plain(item.caller)}` : ""}
-        {item.server ? `, by the server ${plain(item.server)}` : ""}
+        {!item.tool && item.server ? `, by the server ${plain(item.server)}` : ""}
       </p>
-      {item.tool && (
-        <p>
-          Tool: <code>{plain(item.tool)}</code>
-        </p>
-      )}
+      <dl className="facts">
+        {item.tool && (
+          <>
+            <dt>Tool</dt>
+            <dd>
+              <ToolLink name={item.tool} />
+              {item.server ? ` of ${plain(item.server)}` : ""}
+            </dd>
+          </>
+        )}
+        {item.caller && (
+          <>
+            <dt>Caller</dt>
+            <dd>{plain(item.caller)}</dd>
+          </>
+        )}
+        {item.rule && (
+          <>
+            <dt>Rule</dt>
+            <dd>{plain(item.rule)}</dd>
+          </>
+        )}
+      </dl>
       {item.arguments !== null && item.arguments !== undefined && (
         <>
           <h3>Arguments</h3>
@@ -57,6 +77,11 @@ export function Question(props: { item: Item }) {
           </button>
         </p>
       )}
+      {isGone && (
+        <div className="note" role="status">
+          The question is closed: it was answered elsewhere, or it expired.
+        </div>
+      )}
       {error ? <Failure error={error} /> : null}
     </Card>
   );
@@ -73,7 +98,7 @@ function Answer(props: { item: Item; isBusy: boolean; onAnswer: (answer: unknown
         {item.options.map((option) => (
           <button
             type="button"
-            className="primary"
+            className={option === "deny" ? "danger" : option === "always" ? "" : "primary"}
             key={option}
             disabled={props.isBusy}
             onClick={() => props.onAnswer(option)}

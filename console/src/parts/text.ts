@@ -37,3 +37,9 @@ export function ms(value: number): string {
 export function shellQuote(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
+
+/** Splits a command line into words; quotes hold a word with spaces together. */
+export function words(line: string): string[] {
+  const found = line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g);
+  return [...found].map(([, double, single, bare]) => double ?? single ?? bare ?? "");
+}

@@ -1,12 +1,17 @@
+import { Monitor, Moon, Sun } from "lucide-react";
 import { useEffect, useState } from "react";
 
-const NAMES = ["system", "light", "dark"] as const;
-type Theme = (typeof NAMES)[number];
+const THEMES = [
+  { name: "system", icon: Monitor },
+  { name: "light", icon: Sun },
+  { name: "dark", icon: Moon },
+] as const;
+type Theme = (typeof THEMES)[number]["name"];
 const STORED = "haft-theme";
 
 function stored(): Theme {
   const name = localStorage.getItem(STORED);
-  return NAMES.find((each) => each === name) ?? "system";
+  return THEMES.find((each) => each.name === name)?.name ?? "system";
 }
 
 export function ThemePicker() {
@@ -17,13 +22,19 @@ export function ThemePicker() {
     else document.documentElement.dataset.theme = theme;
   }, [theme]);
   return (
-    <label className="row">
-      Theme
-      <select value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
-        {NAMES.map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
-    </label>
+    <fieldset className="segments" aria-label="Theme">
+      {THEMES.map(({ name, icon: Icon }) => (
+        <button
+          type="button"
+          key={name}
+          title={`Theme: ${name}`}
+          aria-label={`Theme: ${name}`}
+          aria-pressed={name === theme}
+          onClick={() => setTheme(name)}
+        >
+          <Icon size={15} aria-hidden />
+        </button>
+      ))}
+    </fieldset>
   );
 }

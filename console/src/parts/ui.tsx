@@ -1,11 +1,19 @@
 // Small pieces that every page uses.
 
-import { type ReactNode, useEffect, useState } from "react";
+import { Check, Copy as CopyIcon, type LucideIcon, RotateCw } from "lucide-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { ApiError } from "../api/client";
+import type { StreamState } from "../api/events";
 import { plain } from "./text";
 
-export function Page(props: { title: string; crumb?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+export function Page(props: {
+  title: string;
+  lead?: ReactNode;
+  crumb?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
   useEffect(() => {
     document.title = `${plain(props.title)} · Haft`;
   }, [props.title]);
@@ -15,6 +23,7 @@ export function Page(props: { title: string; crumb?: ReactNode; actions?: ReactN
         <div>
           {props.crumb && <div className="crumb">{props.crumb}</div>}
           <h1>{plain(props.title)}</h1>
+          {props.lead && <p className="lead">{props.lead}</p>}
         </div>
         <div className="grow" />
         {props.actions}
@@ -28,8 +37,8 @@ export function Card(props: { title?: ReactNode; actions?: ReactNode; children: 
   return (
     <section className="card" aria-label={props.label}>
       {(props.title || props.actions) && (
-        <div className="row between">
-          <h2>{props.title}</h2>
+        <div className="card-head">
+          {props.title && <h2>{props.title}</h2>}
           <div className="row">{props.actions}</div>
         </div>
       )}
@@ -61,20 +70,43 @@ const STATE_TONES: Record<string, Tone> = {
   unavailable: "bad",
 };
 
-export function State(props: { of: string }) {
-  return <Badge tone={STATE_TONES[props.of] ?? ""}>{props.of}</Badge>;
+export function State(props: { of: string; children?: ReactNode }) {
+  return (
+    <span className={`badge state ${STATE_TONES[props.of] ?? ""}`}>{props.children ?? plain(props.of)}</span>
+  );
+}
+
+/** The state of a live stream. */
+export function Live(props: { state: StreamState }) {
+  const isOpen = props.state === "open";
+  return (
+    <span className={`badge state ${isOpen ? "ok" : "warn"}`} role="status">
+      {isOpen ? "live" : props.state === "lost" ? "reconnecting" : "connecting"}
+    </span>
+  );
 }
 
 export function Loading(props: { what: string }) {
   return (
-    <div className="empty" role="status">
-      Loading {props.what}…
+    <div className="skeleton" role="status" aria-busy="true">
+      <span className="hidden">Loading {props.what}…</span>
+      <i />
+      <i />
+      <i />
     </div>
   );
 }
 
-export function Empty(props: { children: ReactNode }) {
-  return <div className="empty">{props.children}</div>;
+/** What a page shows in place of an empty list: what would be here, and how it gets here. */
+export function Empty(props: { title: string; icon?: LucideIcon; children?: ReactNode }) {
+  const Icon = props.icon;
+  return (
+    <div className="empty">
+      {Icon && <Icon size={34} strokeWidth={1.5} aria-hidden />}
+      <strong>{props.title}</strong>
+      {typeof props.children === "string" ? <p>{props.children}</p> : props.children}
+    </div>
+  );
 }
 
 /** An error with its cause and remedy, as the service gives them. */
@@ -97,7 +129,8 @@ export function Failure(props: { error: unknown; retry?: () => void }) {
       ))}
       {problem.remedy && <p>What to do: {plain(problem.remedy)}</p>}
       {props.retry && (
-        <button type="button" onClick={props.retry}>
+        <button type="button" className="compact" onClick={props.retry}>
+          <RotateCw size={14} aria-hidden />
           Try again
         </button>
       )}
@@ -133,9 +166,14 @@ export function Time(props: { at: string | null | undefined }) {
   if (Number.isNaN(date.getTime())) return <span>{plain(props.at)}</span>;
   return (
     <time dateTime={props.at} title={date.toLocaleString()}>
+      {isToday(date) ? "" : `${date.toLocaleDateString([], { month: "short", day: "numeric" })} `}
       {date.toLocaleTimeString([], { hour12: false })}
     </time>
   );
+}
+
+function isToday(date: Date): boolean {
+  return date.toDateString() === new Date().toDateString();
 }
 
 export function Copy(props: { text: string; label?: string }) {
@@ -146,7 +184,8 @@ export function Copy(props: { text: string; label?: string }) {
     setTimeout(() => setDone(false), 1500);
   };
   return (
-    <button type="button" onClick={() => void copy()}>
+    <button type="button" className="compact" onClick={() => void copy()}>
+      {isDone ? <Check size={14} aria-hidden /> : <CopyIcon size={14} aria-hidden />}
       {isDone ? "Copied" : (props.label ?? "Copy")}
     </button>
   );
@@ -173,16 +212,32 @@ export function Json(props: { value: unknown }) {
   );
 }
 
+/** Tabs with the keys of the ARIA pattern: arrows move, one tab is in the tab order. */
 export function Tabs<T extends string>(props: { names: readonly T[]; at: T; onPick: (name: T) => void }) {
+  const holder = useRef<HTMLDivElement>(null);
+  const move = (step: number) => {
+    const index = (props.names.indexOf(props.at) + step + props.names.length) % props.names.length;
+    const name = props.names[index];
+    if (name === undefined) return;
+    props.onPick(name);
+    holder.current?.querySelectorAll<HTMLElement>("[role=tab]")[index]?.focus();
+  };
   return (
-    <div className="tabs" role="tablist">
+    <div className="tabs" role="tablist" ref={holder}>
       {props.names.map((name) => (
         <button
           type="button"
           key={name}
           role="tab"
           aria-selected={name === props.at}
+          tabIndex={name === props.at ? 0 : -1}
           onClick={() => props.onPick(name)}
+          onKeyDown={(event) => {
+            if (event.key === "ArrowRight") move(1);
+            else if (event.key === "ArrowLeft") move(-1);
+            else return;
+            event.preventDefault();
+          }}
         >
           {name}
         </button>

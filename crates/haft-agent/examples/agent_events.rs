@@ -1,34 +1,31 @@
 //! An agent whose events are printed as they happen.
 //!
-//! Run it with `OPENAI_API_KEY=... cargo run -p haft-agent --example agent_events -- "add 2 and 3"`.
+//! Run it with `OPENAI_API_KEY=... cargo run -p haft-agent --example agent_events -- "add 2 and 3"`. `OPENAI_BASE_URL`
+//! names another service that has OpenAI's API.
 
 use std::time::Duration;
 
-use haft::{ConfigBuilder, Content, FunctionTool, Runtime};
+use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
 use haft_agent::model;
 use haft_agent::{Agent, AgentEvent, AgentSettings, Conversation};
 use tokio_util::sync::CancellationToken;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Add {
-    a: i64,
-    b: i64,
+/// Adds two numbers.
+#[haft::tool]
+async fn add(a: i64, b: i64) -> Result<i64, ToolFailure> {
+    Ok(a + b)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let question = std::env::args().nth(1).unwrap_or_else(|| "add 2 and 3".to_owned());
-    let add =
-        FunctionTool::typed(
-            "add",
-            "Adds two numbers.",
-            |args: Add| async move { Ok(args.a + args.b) },
-        );
-    let config = ConfigBuilder::new()
+    let mut config = ConfigBuilder::new()
         .folder("target/example-agent-events")
-        .set("agent.model", "openai::gpt-5")
-        .build()?;
-    let runtime = Runtime::builder(config).tool(add).start().await?;
+        .set("agent.model", "openai::gpt-5");
+    if let Ok(url) = std::env::var("OPENAI_BASE_URL") {
+        config = config.set("agent.base_url", url);
+    }
+    let runtime = Runtime::builder(config.build()?).tool(add()).start().await?;
     let config = runtime.config();
     let model = model::open(&config.agent)?;
     let agent = Agent::new(runtime.clone(), model, AgentSettings::from(&*config.agent));

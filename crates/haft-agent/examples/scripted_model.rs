@@ -3,14 +3,15 @@
 //! Run it with `cargo run -p haft-agent --example scripted_model`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::stream;
-use haft::{ConfigBuilder, Content, FunctionTool, Runtime};
+use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
 use haft_agent::model::{
     ChatModel, ModelCall, ModelEvent, ModelRequest, ModelStream, ModelTurn, StopReason,
 };
 use haft_agent::{Agent, AgentSettings, Conversation};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// A model that returns the next turn of its script to each request.
@@ -22,28 +23,22 @@ impl ChatModel for ScriptedModel {
     }
 
     fn ask(&self, _request: ModelRequest) -> ModelStream {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         let turn = next.unwrap_or_default();
         Box::pin(stream::iter([Ok(ModelEvent::Done(Box::new(turn)))]))
     }
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Add {
-    a: i64,
-    b: i64,
+/// Adds two numbers.
+#[haft::tool]
+async fn add(a: i64, b: i64) -> Result<i64, ToolFailure> {
+    Ok(a + b)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let add =
-        FunctionTool::typed(
-            "add",
-            "Adds two numbers.",
-            |args: Add| async move { Ok(args.a + args.b) },
-        );
     let config = ConfigBuilder::new().folder("target/example-scripted-model").build()?;
-    let runtime = Runtime::builder(config).tool(add).start().await?;
+    let runtime = Runtime::builder(config).tool(add()).start().await?;
 
     let call = ModelCall {
         id: "1".to_owned(),

@@ -1,7 +1,9 @@
 //! Memory for what servers send, counted by the program around the client.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::error::{Failure, TransportError};
 
@@ -26,12 +28,12 @@ pub struct AnswerBytes(Arc<Mutex<Option<HeldBytes>>>);
 
 impl AnswerBytes {
     pub(crate) fn hold(&self, held: HeldBytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        *self.0.lock() = Some(held);
     }
 
     /// Gives the memory back.
     pub fn release(&self) {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let held = self.0.lock().take();
         drop(held);
     }
 }

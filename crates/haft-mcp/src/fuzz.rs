@@ -2,10 +2,11 @@
 //! broken; the fuzz targets and the test of their corpus call the same ones.
 
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use haft_bounds::json::{self, Budget};
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -36,7 +37,7 @@ pub fn framing(pieces: &[&[u8]]) -> String {
     // Whether a line is cut off while it is read or when it is whole makes no difference.
     let is_whole = pieces.iter().all(|piece| lines.push(piece));
     assert!(is_whole || router.ended().is_some(), "cut off without an error");
-    let received = notes.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let received = notes.0.lock();
     format!("{received}{:?}", router.ended().map(|reason| reason.message))
 }
 
@@ -124,7 +125,7 @@ struct Notes(Mutex<String>);
 
 impl Notes {
     fn add(&self, what: std::fmt::Arguments<'_>) {
-        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.0.lock();
         // Writing to a string cannot fail.
         let _ = writeln!(notes, "{what}");
     }

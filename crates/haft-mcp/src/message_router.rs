@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use haft_bounds::heavy;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, oneshot};
@@ -290,7 +291,7 @@ impl MessageRouter {
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core<Waiter>> {
-        self.0.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.core.lock()
     }
 
     pub(crate) fn handler(&self) -> &Arc<dyn Handler> {
@@ -402,7 +403,7 @@ impl MessageRouter {
     }
 
     fn serving(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
-        self.0.serving.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.serving.lock()
     }
 
     fn reply(&self, body: String) {

@@ -10,6 +10,7 @@ mod progress;
 mod quota;
 mod runs;
 pub mod serve;
+mod sign_ins;
 mod stderr;
 pub mod telemetry;
 mod terminal;

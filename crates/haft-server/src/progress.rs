@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use haft::ServerState;
 use haft_text::printable;
+use parking_lot::Mutex;
 
 use crate::stderr::show_progress;
 use crate::terminal;
@@ -31,14 +32,15 @@ impl Progress {
     /// A server is in another state now.
     pub(crate) fn note(&self, server: &str, state: ServerState) {
         let Some(waiting) = &self.0 else { return };
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = waiting.lock();
         waiting.connecting.retain(|name| name != server);
         match state {
             ServerState::Connecting => {
                 waiting.seen.insert(server.to_owned());
                 waiting.connecting.push(server.to_owned());
             }
-            ServerState::Disabled
+            ServerState::Misconfigured
+            | ServerState::Disabled
             | ServerState::Configured
             | ServerState::Ready
             | ServerState::Degraded
@@ -53,7 +55,7 @@ impl Progress {
     /// Takes the line away for good.
     pub(crate) fn end(&self) {
         let Some(waiting) = &self.0 else { return };
-        waiting.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        waiting.lock().is_over = true;
         show_progress("");
     }
 }

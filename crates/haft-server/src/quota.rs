@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// One key gets at most one in `KEYS_MIN` permits. Half is plenty for any key, also for one that acts for many users,
 /// and leaves as much for all others.
@@ -72,7 +74,7 @@ impl<K: Clone + Eq + Hash> PerKeyQuota<K> {
 
 impl<K> PerKeyQuota<K> {
     fn held(&self) -> MutexGuard<'_, HashMap<K, usize>> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 /// Goes to the start of the line and empties it.
 const ERASE: &str = "\r\u{1b}[K";
@@ -29,16 +31,14 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// The next line, as soon as there is one.
     pub(crate) fn next(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_empty = |lines: &mut VecDeque<String>| lines.is_empty();
-        let waited = self.more.wait_while(lines, is_empty);
-        let mut lines = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
+        self.more.wait_while(&mut lines, |lines| lines.is_empty());
         lines.pop_front().unwrap_or_default()
     }
 
     /// Returns true if there was room.
     fn add(&self, line: &[u8]) -> bool {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         let has_room = lines.len() < WAITING_MAX;
         if has_room {
             lines.push_back(String::from_utf8_lossy(line).into_owned());
@@ -48,13 +48,13 @@ impl Waiting {
     }
 
     fn take(&self) -> VecDeque<String> {
-        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.lines.lock())
     }
 }
 
 /// Shows a line that is taken back when it changes; nothing where it is empty.
 pub(crate) fn show_progress(line: &str) {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = LAST.lock();
     // The line belongs to what a person is typing.
     if last.editor.is_none() && last.progress != line {
         line.clone_into(&mut last.progress);
@@ -65,7 +65,7 @@ pub(crate) fn show_progress(line: &str) {
 
 /// Hands lines to an editor for as long as the guard lives.
 pub(crate) fn while_editing(editor: Arc<Waiting>) -> Editing {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = LAST.lock();
     if !std::mem::take(&mut last.progress).is_empty() {
         // A terminal that is gone needs no progress.
         let _ = write!(std::io::stderr().lock(), "{ERASE}");
@@ -85,7 +85,7 @@ impl Drop for Editing {
 
 /// Hands no more lines to an editor, and writes those that it has not shown.
 pub(crate) fn end_editing() {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = LAST.lock();
     let Some(editor) = last.editor.take() else { return };
     let mut stderr = std::io::stderr().lock();
     for line in editor.take() {
@@ -115,7 +115,7 @@ impl Write for AboveLast {
     }
 
     fn write_all(&mut self, text: &[u8]) -> std::io::Result<()> {
-        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = LAST.lock();
         if last.editor.as_ref().is_some_and(|editor| editor.add(text)) {
             return Ok(());
         }

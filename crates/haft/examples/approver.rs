@@ -6,45 +6,53 @@ use std::time::Duration;
 
 use haft::config::choices::Approval;
 use haft::human_input::HumanAnswer;
-use haft::{ConfigBuilder, FunctionTool, Runtime, ToolCall};
-use serde_json::json;
+use haft::{ConfigBuilder, HumanInbox, Runtime, ToolCall, ToolFailure};
+use serde_json::{Value, json};
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Payment {
-    euros: u32,
+/// Pays an amount.
+#[haft::tool]
+async fn pay(euros: u32) -> Result<String, ToolFailure> {
+    Ok(format!("paid {euros} euros"))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let pay = FunctionTool::typed("pay", "Pays an amount.", |args: Payment| async move {
-        Ok(format!("paid {} euros", args.euros))
-    });
     let config = ConfigBuilder::new().folder("target/example-approver").build()?;
-    let runtime = Runtime::builder(config).tool(pay.with_approval(Approval::Ask)).start().await?;
+    let pay = pay().with_approval(Approval::Ask);
+    let runtime = Runtime::builder(config).tool(pay).start().await?;
 
-    for euros in [5, 5_000] {
-        let call = ToolCall::new("pay", &json!({"euros": euros})).asking_people();
-        let (envelope, ()) = tokio::join!(runtime.call(call), approve_small_payments(&runtime));
-        println!("{}", envelope.model_text());
+    // From now on a call waits for an answer. Without an approver it is denied at once.
+    let _attending = runtime.inbox().attend();
+    tokio::select! {
+        () = approve_small_payments(runtime.inbox()) => {}
+        () = make_payments(&runtime) => {}
     }
     runtime.shutdown(Duration::from_secs(1)).await;
     Ok(())
 }
 
-/// Allows payments of up to 100 euros and denies all others.
-async fn approve_small_payments(runtime: &Runtime) {
-    let _attending = runtime.inbox().attend();
-    let (open, mut events) = runtime.inbox().follow();
-    if open.is_empty() && events.recv().await.is_err() {
-        return;
+async fn make_payments(runtime: &Runtime) {
+    for euros in [5, 5_000] {
+        let call = ToolCall::new("pay", &json!({"euros": euros})).asking_people();
+        println!("{}", runtime.call(call).await.model_text());
     }
-    for item in runtime.inbox().open() {
-        let arguments = item.arguments.as_ref().map_or("{}", |arguments| arguments.get());
-        let payment: Option<Payment> = serde_json::from_str(arguments).ok();
-        let answer = if payment.is_some_and(|it| it.euros <= 100) { "allow" } else { "deny" };
-        let given = HumanAnswer::Given(json!(answer));
-        if let Err(error) = runtime.inbox().answer(&item.id, given, "approver").await {
-            eprintln!("the question stays open: {error}");
+}
+
+/// Allows payments of up to 100 euros and denies all others, until the inbox ends.
+async fn approve_small_payments(inbox: &HumanInbox) {
+    let mut events = inbox.subscribe();
+    loop {
+        for item in inbox.open() {
+            let arguments = item.arguments.as_ref().map_or("{}", |arguments| arguments.get());
+            let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+            let is_small = arguments["euros"].as_u64().is_some_and(|euros| euros <= 100);
+            let answer = HumanAnswer::Given(json!(if is_small { "allow" } else { "deny" }));
+            if let Err(error) = inbox.answer(&item.id, answer, "approver").await {
+                eprintln!("the question stays open: {error}");
+            }
+        }
+        if events.recv().await.is_err() {
+            return;
         }
     }
 }

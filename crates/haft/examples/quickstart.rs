@@ -4,37 +4,32 @@
 
 use std::time::Duration;
 
-use haft::{Config, FunctionTool, Runtime, ToolCall, ToolOutput};
+use haft::{ConfigBuilder, Runtime, ToolCall, ToolFailure};
 use serde_json::json;
+
+/// Adds two numbers.
+#[haft::tool]
+async fn add(
+    /// The first number.
+    a: i64,
+    /// The second number.
+    b: i64,
+) -> Result<i64, ToolFailure> {
+    a.checked_add(b).ok_or_else(|| ToolFailure::execution("the sum is too large"))
+}
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // A function is a local tool, and local tools are always configured: that is where its
-    // limits stand.
-    let config = Config::from_yaml(
-        "
-        log: {dir: target/quickstart-logs}
-        tools:
-          - {name: add, max_instances: 20, timeout: 5s}
-        ",
-    )?;
-    let schema = json!({
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "required": ["a", "b"],
-    });
-    let add = FunctionTool::new("add", "Add two numbers.", schema, |args, _context| async move {
-        let sum = args["a"].as_i64().unwrap_or(0) + args["b"].as_i64().unwrap_or(0);
-        Ok(ToolOutput::from_text(sum.to_string()))
-    });
+    let config = ConfigBuilder::new().folder("target/example-quickstart").build()?;
+    let add = add().with_timeout(Duration::from_secs(5)).with_max_instances(20);
     let runtime = Runtime::builder(config).tool(add).start().await?;
 
-    let answer = runtime.call(ToolCall::new("add", &json!({"a": 2, "b": 3}))).await;
-    println!("{:?}: {:?}", answer.status, answer.content);
+    let sum: i64 = runtime.call(ToolCall::new("add", &json!({"a": 2, "b": 3}))).await.parse()?;
+    println!("{sum}");
 
     let refused = runtime.call(ToolCall::new("add", &json!({"a": "two"}))).await;
-    if let Some(error) = refused.error {
-        println!("{:?}: {}", error.code, error.message);
+    if let Err(error) = refused.into_result() {
+        println!("{}: {error}", error.code.as_str());
     }
 
     runtime.shutdown(Duration::from_secs(1)).await;

@@ -1,8 +1,9 @@
 //! The context of a call: the caller, the session, and the way back to the caller.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::caller_handle::{CallOrigin, CallerRef};
@@ -25,9 +26,34 @@ pub struct CallContext {
     pub trace: Option<TraceContext>,
     pub(crate) reporter: Reporter,
     pub(crate) caller_handle: CallerRef,
+    pub(crate) printed: PrintedText,
+    pub(crate) reader: Option<String>,
+}
+
+/// The text that a tool printed during the call. The backend sets it, the log entry holds it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PrintedText(Arc<Mutex<String>>);
+
+impl PrintedText {
+    pub(crate) fn set(&self, text: String) {
+        if !text.is_empty() {
+            *self.0.lock() = text;
+        }
+    }
+
+    pub(crate) fn take(&self) -> Option<String> {
+        let text = std::mem::take(&mut *self.0.lock());
+        (!text.is_empty()).then_some(text)
+    }
 }
 
 impl CallContext {
+    /// The caller that may read the result of this call again.
+    pub(crate) fn reader(&self) -> Option<&str> {
+        let reader = self.reader.as_ref().or(self.owner.as_ref()).or(self.caller.as_ref());
+        reader.map(String::as_str)
+    }
+
     /// Reports progress to the caller's listener. Does nothing once the call has ended.
     pub fn progress(&self, progress: Progress) {
         self.reporter.report(progress);
@@ -41,12 +67,12 @@ pub struct SessionState(Arc<Mutex<HashMap<String, Value>>>);
 impl SessionState {
     /// Returns the value under `key`.
     pub fn get(&self, key: &str) -> Option<Value> {
-        self.0.lock().ok()?.get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     /// Stores `value` under `key` and returns the previous value.
     pub fn set(&self, key: impl Into<String>, value: Value) -> Option<Value> {
-        self.0.lock().ok()?.insert(key.into(), value)
+        self.0.lock().insert(key.into(), value)
     }
 }
 

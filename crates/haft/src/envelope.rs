@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use haft_bounds::parse_error::describe;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::content::Content;
@@ -21,6 +21,7 @@ use crate::memory::Held;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Envelope {
     /// Identifies this execution; its log entry carries the same id.
     pub execution_id: String,
@@ -34,12 +35,16 @@ pub struct Envelope {
     pub content: Vec<Content>,
     /// One sentence for people: the reason of a failure, or a note besides the output.
     pub message: Option<String>,
-    /// The error and its remedy, if the call failed.
+    /// The error and its remedy, if the call failed. JSON has `docs` beside them: the page about the error's code.
+    #[serde(serialize_with = "with_docs")]
     pub error: Option<ErrorBody>,
     /// Time the call waited for a slot.
     pub queued_ms: u64,
     /// Time from request to answer, without the wait for a slot.
     pub duration_ms: u64,
+    /// The text that a Python tool printed, for programs in this process; the log entry holds it too.
+    #[serde(skip)]
+    pub stdout: Option<String>,
     /// The memory reservation for a long answer.
     #[serde(skip)]
     pub memory: Held,
@@ -57,6 +62,7 @@ pub enum Status {
 
 /// An error for three readers: a program (`code`), a person (`message`, `remedy`), a model (both).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ErrorBody {
     /// One of a fixed set.
     pub code: Code,
@@ -100,7 +106,8 @@ impl Envelope {
         }
     }
 
-    /// The result as a Rust type: from `data`, or from the text if there is no structured data.
+    /// The result as a Rust type: from `data`, or from the text if there is no structured data. Text that is not JSON
+    /// of that type is taken as a string.
     ///
     /// ```
     /// # fn parse(envelope: haft::Envelope) -> Result<(), haft::ErrorBody> {
@@ -117,11 +124,11 @@ impl Envelope {
     #[expect(clippy::result_large_err, reason = "the error is the answer, not the exception")]
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, ErrorBody> {
         let envelope = self.into_result()?;
-        let text = match &envelope.data {
-            Some(data) => data.get().to_owned(),
-            None => envelope.model_text(),
+        let parsed = match &envelope.data {
+            Some(data) => serde_json::from_str(data.get()),
+            None => from_text(envelope.model_text()),
         };
-        serde_json::from_str(&text).map_err(|error| ErrorBody {
+        parsed.map_err(|error| ErrorBody {
             code: Code::OutputValidationError,
             message: format!(
                 "the result of `{}` has another form: {}",
@@ -162,6 +169,33 @@ impl Envelope {
             (None, note) => note,
         };
     }
+}
+
+/// An error with the page about its code. The log has the code alone.
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn with_docs<S: Serializer>(error: &Option<ErrorBody>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Documented<'a> {
+        code: Code,
+        message: &'a str,
+        remedy: Option<&'a str>,
+        docs: String,
+        #[serde(skip_serializing_if = "Value::is_null")]
+        details: &'a Value,
+    }
+    let documented = error.as_ref().map(|error| Documented {
+        code: error.code,
+        message: &error.message,
+        remedy: error.remedy.as_deref(),
+        docs: error.code.docs(),
+        details: &error.details,
+    });
+    documented.serialize(serializer)
+}
+
+fn from_text<T: DeserializeOwned>(text: String) -> serde_json::Result<T> {
+    serde_json::from_str(&text)
+        .or_else(|error| serde_json::from_value(Value::String(text)).map_err(|_| error))
 }
 
 impl ErrorBody {
@@ -212,6 +246,7 @@ mod tests {
             error: None,
             queued_ms: 0,
             duration_ms: 0,
+            stdout: None,
             memory: Held::default(),
         };
         envelope.model_text()

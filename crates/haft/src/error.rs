@@ -61,6 +61,15 @@ impl Code {
         Self::Stopping,
     ];
 
+    /// The section of the documentation about this code.
+    ///
+    /// ```
+    /// assert_eq!(haft::Code::Timeout.docs(), "docs/troubleshooting.md#timeout");
+    /// ```
+    pub fn docs(self) -> String {
+        format!("docs/troubleshooting.md#{}", self.as_str().to_lowercase())
+    }
+
     /// The code as a string.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -125,6 +134,7 @@ pub const MCP_ERROR: &str = "MCP error: ";
 
 /// The reasons why a call fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// No tool of that name is offered.
     #[error("no tool is named `{tool}`")]

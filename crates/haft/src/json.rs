@@ -79,6 +79,23 @@ impl Arguments {
         }
     }
 
+    /// Returns these arguments after others: `text` is their JSON without braces, `values` the same parsed.
+    /// Neither may have a name of these arguments.
+    pub(crate) fn with(&self, text: &str, values: &Map<String, Value>) -> Self {
+        let own = self.raw.get().trim();
+        let inner = own.strip_prefix('{').and_then(|own| own.strip_suffix('}')).unwrap_or_default();
+        let separator = if inner.trim().is_empty() { "" } else { "," };
+        let joined = format!("{{{text}{separator}{inner}}}");
+        let mut all = values.clone();
+        if let Value::Object(own) = &self.value {
+            all.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        let value = Value::Object(all);
+        let raw = RawValue::from_string(joined).or_else(|_| to_raw_value(&value));
+        let raw = raw.map_or_else(|_| Arc::clone(&self.raw), Arc::from);
+        Self { raw, value }
+    }
+
     /// The text as it came: key order and large numbers are the caller's.
     pub fn raw(&self) -> &RawValue {
         &self.raw

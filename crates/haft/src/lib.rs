@@ -9,19 +9,17 @@
 //! # let folder = tempfile::tempdir()?;
 //! use std::time::Duration;
 //!
-//! use haft::{ConfigBuilder, FunctionTool, Runtime, ToolCall};
+//! use haft::{ConfigBuilder, Runtime, ToolCall, ToolFailure};
 //! use serde_json::json;
 //!
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Greet {
-//!     name: String,
+//! /// Greets by name.
+//! #[haft::tool]
+//! async fn greet(name: String) -> Result<String, ToolFailure> {
+//!     Ok(format!("Hello, {name}!"))
 //! }
 //!
-//! let greet = FunctionTool::typed("greet", "Greets by name.", |args: Greet| async move {
-//!     Ok(format!("Hello, {}!", args.name))
-//! });
 //! let config = ConfigBuilder::new().folder(folder.path()).build()?;
-//! let runtime = Runtime::builder(config).tool(greet).start().await?;
+//! let runtime = Runtime::builder(config).tool(greet()).start().await?;
 //!
 //! let envelope = runtime.call(ToolCall::new("greet", &json!({"name": "Ada"}))).await;
 //! assert_eq!(envelope.model_text(), "Hello, Ada!");
@@ -35,8 +33,8 @@
 //!
 //! - **Configure** with [`ConfigBuilder`], [`Config::from_yaml`] or [`Config::load`]. All three make the same checks and
 //!   report every problem at once. Nothing is connected before the whole configuration is valid.
-//! - **Add tools** with [`FunctionTool::typed`], [`FunctionTool::new`] or the trait [`Tool`]. Scripts, commands and MCP
-//!   servers come from the configuration.
+//! - **Add tools** with [`macro@tool`], [`FunctionTool::typed`], [`FunctionTool::new`] or the trait [`Tool`]. Scripts,
+//!   commands and MCP servers come from the configuration.
 //! - **Start** with [`Runtime::builder`]. A [`Runtime`] is cheap to clone; clones share the toolbox.
 //! - **Call** with [`Runtime::call`]. It always returns an [`Envelope`]; [`Envelope::into_result`] and
 //!   [`Envelope::parse`] turn it into a `Result`. Dropping the future cancels the call.
@@ -47,11 +45,11 @@
 //! - **Stop** with [`Runtime::shutdown`]: no process stays behind.
 //!
 //! `crates/haft/examples` has whole programs: `quickstart`, `mcp_servers`, `approver`. `crates/haft-agent/examples` has
-//! `agent_events` and `scripted_model`.
+//! `agent_events` and `scripted_model`, `crates/haft-server/examples` has `axum_mcp`: `/mcp` inside your own axum app.
 //!
 //! # Features
 //!
-//! `typed` ([`FunctionTool::typed`], with `schemars`) is on by default.
+//! `typed` ([`macro@tool`] and [`FunctionTool::typed`], with `schemars`) is on by default.
 //!
 //! # Inside
 //!
@@ -72,6 +70,7 @@ pub mod human_input;
 pub mod json;
 pub mod live;
 pub mod memory;
+mod outputs;
 mod policy;
 mod progress;
 pub mod record;
@@ -100,6 +99,8 @@ pub use error::{
 /// Configuration.
 pub use haft_config::config;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
+#[cfg(feature = "typed")]
+pub use haft_macros::tool;
 pub use haft_mcp::{
     Era, PromptDescription, ResourceDescription, ResourceTemplate, RpcError, ToolDescription,
     extension, http_client_builder, oauth, server as mcp_server,
@@ -108,13 +109,24 @@ pub use haft_mcp::{
 pub use haft_select as select;
 pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
+pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
     ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, ToolInfo, ToolLoadStats,
+    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
+    ToolLoadStats,
 };
 pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;
+#[cfg(feature = "typed")]
+pub use tool::TypedFunction;
 pub use tool::{BoxFuture, CallContext, FunctionTool, SessionState, Tool, ToolDefinition};
 pub use trace::TraceContext;
+
+/// Names for the code that [`macro@tool`] writes.
+#[cfg(feature = "typed")]
+#[doc(hidden)]
+pub mod __private {
+    pub use {schemars, serde};
+}

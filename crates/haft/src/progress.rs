@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Progress {
     /// Completed work. Increases from report to report.
     pub progress: f64,
@@ -81,7 +83,7 @@ impl Reporter {
         let Some(listener) = &self.0 else { return };
         // Held while the listener runs: reports of several threads stay in order, and `close` waits
         // for the last one, so that none follows the answer.
-        let listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = listener.lock();
         if let Some(listener) = &*listener {
             told("the listener for the progress of a call", || listener(progress));
         }
@@ -90,7 +92,7 @@ impl Reporter {
     /// Ends delivery, because the call has ended.
     pub(crate) fn close(&self) {
         if let Some(listener) = &self.0 {
-            let gone = listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let gone = listener.lock().take();
             drop(gone);
         }
     }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
+    /// Not used, because its entry has a problem.
+    Misconfigured,
     /// Disabled by `disabled: true`.
     Disabled,
     /// Configured, with no connection attempt yet.

@@ -1,7 +1,8 @@
 //! State shared by the tools of one session, for a bounded number of sessions.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::context::SessionState;
 
@@ -24,9 +25,7 @@ impl Sessions {
         let Some(session) = session else {
             return SessionState::default();
         };
-        let Ok(mut inner) = self.0.lock() else {
-            return SessionState::default();
-        };
+        let mut inner = self.0.lock();
         if let Some(state) = inner.states.get(session) {
             return state.clone();
         }

@@ -19,6 +19,8 @@ use haft_config::tool_metadata::{Icon, ToolAnnotations};
 pub use crate::context::{CallContext, SessionState};
 pub use futures_util::future::BoxFuture;
 pub use haft_config::ToolDefinition;
+#[cfg(feature = "typed")]
+pub use typed::TypedFunction;
 
 /// A callable tool. A tool registered from Rust is a local tool: it has limits of its own
 /// ([`settings`](Self::settings)) or an entry in `tools` of the configuration.

@@ -1,13 +1,14 @@
 //! A service of embeddings on loopback, as OpenAI and those that speak like it answer.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
@@ -70,12 +71,12 @@ impl EmbeddingServer {
 
     /// Sets the answer to later requests.
     pub fn answers(&self, answer: EmbeddingAnswer) {
-        *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+        *self.shared.answer.lock() = answer;
     }
 
     /// Returns the requests since the last call of this function.
     pub fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.shared.asked.lock())
     }
 }
 
@@ -86,15 +87,15 @@ async fn embed(
 ) -> Response {
     let texts = question["input"].as_array().expect("a list of strings");
     let input: Vec<String> =
-        texts.iter().map(|text| text.as_str().expect("a text").to_owned()).collect();
+        texts.iter().map(|text| text.as_str().expect("a string").to_owned()).collect();
     assert_eq!(question["encoding_format"], "float");
     let authorization = headers.get("authorization").and_then(|it| it.to_str().ok());
-    shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Asked {
+    shared.asked.lock().push(Asked {
         authorization: authorization.map(ToOwned::to_owned),
         model: question["model"].as_str().expect("a model").to_owned(),
         input: input.clone(),
     });
-    let answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let answer = shared.answer.lock().clone();
     match answer {
         EmbeddingAnswer::Limited(chars_max)
             if input.iter().any(|text| text.chars().count() > chars_max) =>

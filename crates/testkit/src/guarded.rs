@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use axum::extract::{Query, State};
@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Form, Json, Router};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -94,22 +95,22 @@ impl Guarded {
 
     /// Number of tokens that a program got with the id [`CLIENT_ID`] and the secret [`CLIENT_SECRET`].
     pub fn granted(&self) -> u32 {
-        *self.facts.granted.lock().unwrap()
+        *self.facts.granted.lock()
     }
 
     /// The client ids that people were asked to allow.
     pub fn clients(&self) -> Vec<String> {
-        self.facts.clients.lock().unwrap().clone()
+        self.facts.clients.lock().clone()
     }
 
     /// Ends the token that is in use.
     pub fn revoke(&self) {
-        *self.facts.issued.lock().unwrap() += 1;
+        *self.facts.issued.lock() += 1;
     }
 
     /// Number of refresh tokens that were exchanged.
     pub fn refreshed(&self) -> u32 {
-        *self.facts.refreshed.lock().unwrap()
+        *self.facts.refreshed.lock()
     }
 }
 
@@ -123,7 +124,7 @@ impl Drop for Guarded {
 }
 
 async fn mcp(State(facts): Shared, headers: HeaderMap, Json(message): Json<Value>) -> Response {
-    let wanted = format!("Bearer canary-token-{}", *facts.issued.lock().unwrap());
+    let wanted = format!("Bearer canary-token-{}", *facts.issued.lock());
     if headers.get("authorization").is_none_or(|given| *given != *wanted) {
         let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", facts.origin);
         let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
@@ -178,8 +179,8 @@ async fn register(Json(mut client): Json<Value>) -> (StatusCode, Json<Value>) {
 /// The person agrees at once.
 async fn authorize(State(facts): Shared, Query(asked): Query<HashMap<String, String>>) -> Redirect {
     let code = "canary-code".to_owned();
-    facts.clients.lock().unwrap().push(asked["client_id"].clone());
-    facts.challenges.lock().unwrap().insert(code.clone(), asked["code_challenge"].clone());
+    facts.clients.lock().push(asked["client_id"].clone());
+    facts.challenges.lock().insert(code.clone(), asked["code_challenge"].clone());
     Redirect::to(&format!("{}?code={code}&state={}", asked["redirect_uri"], asked["state"]))
 }
 
@@ -197,18 +198,18 @@ async fn token(
                     json!({"error": "invalid_client", "error_description": "unknown client"});
                 return (StatusCode::UNAUTHORIZED, Json(answer)).into_response();
             }
-            *facts.granted.lock().unwrap() += 1;
+            *facts.granted.lock() += 1;
         }
         "authorization_code" => {
-            let challenge = facts.challenges.lock().unwrap().remove(&asked["code"]);
+            let challenge = facts.challenges.lock().remove(&asked["code"]);
             if challenge.as_deref() != Some(&challenge_of(&asked["code_verifier"])) {
                 return (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"})))
                     .into_response();
             }
         }
-        _ => *facts.refreshed.lock().unwrap() += 1,
+        _ => *facts.refreshed.lock() += 1,
     }
-    let mut issued = facts.issued.lock().unwrap();
+    let mut issued = facts.issued.lock();
     *issued += 1;
     Json(json!({
         "access_token": format!("canary-token-{issued}"),

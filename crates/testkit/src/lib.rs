@@ -22,7 +22,7 @@ pub use flood::Flood;
 pub use log_capture::LogCapture;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
-pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS};
+pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS, WITHOUT_STATUS};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

@@ -130,6 +130,11 @@ pub fn schemathesis() -> PathBuf {
     installed("api/bin/schemathesis")
 }
 
+/// A Python with what the Python client of the API needs, and the frameworks it adapts to.
+pub fn client_python() -> PathBuf {
+    installed("client/bin/python")
+}
+
 /// A program with the official clients of OpenAI and Anthropic: asks a service, and checks requests to them.
 pub fn model_sdk() -> CommandLine {
     let python = installed("models/bin/python");

@@ -4,11 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{DEADLINE, Workspace, eventually};
@@ -27,6 +28,9 @@ pub struct Program {
 
 /// Leaves out the tools that Haft brings itself.
 pub const WITHOUT_BUILTINS: (&str, &str) = ("HAFT__BUILTIN__ENABLED", "false");
+
+/// Leaves out the tool that shows MCP clients the state of the servers.
+pub const WITHOUT_STATUS: (&str, &str) = ("HAFT__GATEWAY__STATUS_TOOL", "false");
 
 /// Lets Haft start the programs that the configuration in a workspace names, without asking.
 pub const TRUSTED: (&str, &str) = ("HAFT_TRUST", "1");
@@ -97,7 +101,7 @@ impl Program {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
         if !self.has_builtins {
-            command.envs([WITHOUT_BUILTINS]);
+            command.envs([WITHOUT_BUILTINS, WITHOUT_STATUS]);
         }
         command.envs([TRUSTED]).envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -227,19 +231,19 @@ impl Gathered {
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                into.lock().expect("no reader panics").extend_from_slice(&buffer[..count]);
+                into.lock().extend_from_slice(&buffer[..count]);
             }
         });
         Self { bytes, thread }
     }
 
     fn so_far(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect("no writer panics")).into_owned()
+        String::from_utf8_lossy(&self.bytes.lock()).into_owned()
     }
 
     fn rest(self) -> String {
         let bytes = self.bytes;
         drop(self.thread.join());
-        String::from_utf8_lossy(&bytes.lock().expect("no writer panics")).into_owned()
+        String::from_utf8_lossy(&bytes.lock()).into_owned()
     }
 }

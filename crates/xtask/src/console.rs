@@ -9,7 +9,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::peers;
-use crate::run::{root, shown_path, step, target};
+use crate::run::{cargo, root, shown_path, step, target};
 use crate::tools::require;
 
 /// The built files that the binary embeds.
@@ -25,6 +25,15 @@ pub(crate) fn check_built() -> Result<()> {
     npm(&place, &["build", "--", "--outDir", "dist", "--logLevel", "warn"])?;
     compare(&place.join("dist"))?;
     npm(&place, &["e2e"])
+}
+
+/// Prints the sizes and times of the console, with a large log and many tools.
+pub(crate) fn bench() -> Result<()> {
+    require("chromium", "chromium")?;
+    step(&mut cargo(&["build", "--package", "haft-server", "--bin", "haft"]))?;
+    let place = prepare()?;
+    npm(&place, &["build", "--", "--outDir", "dist", "--logLevel", "warn"])?;
+    npm(&place, &["bench"])
 }
 
 /// Builds the console and replaces the committed files.

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 
 use crate::run::{cargo, root, shown_path, step, target};
 use crate::tools::require;
@@ -63,21 +63,21 @@ pub(crate) fn run(seconds: u64, wanted: &[&str]) -> Result<()> {
     let at_once = thread::available_parallelism().map_or(1, usize::from).min(targets.len());
     eprintln!("\n==> fuzz {} for {seconds} s each, {at_once} at once", targets.join(", "));
     let queue = Mutex::new(targets.into_iter());
-    let next = || queue.lock().ok().and_then(|mut targets| targets.next());
+    let next = || queue.lock().next();
     let failures = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(name) = next() {
                     let result = fuzz(&binaries, &name, seconds);
-                    if let (Err(error), Ok(mut failures)) = (result, failures.lock()) {
-                        failures.push(format!("{error:#}"));
+                    if let Err(error) = result {
+                        failures.lock().push(format!("{error:#}"));
                     }
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let failures = failures.into_inner();
     if failures.is_empty() {
         return Ok(());
     }

@@ -14,6 +14,7 @@ mod model;
 mod modules;
 mod peers;
 mod run;
+mod start;
 mod test;
 mod tools;
 mod words;
@@ -36,8 +37,12 @@ cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built
                                the same for the debug build of the tests, as `cargo xtask test` does it
+cargo xtask bench console      the web console: sizes, first paint, 100,000 log entries, 1,000 tools
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
+cargo xtask bench start [--binary PATH]
+                               how soon a client of `haft mcp` sees the tools of five npx servers, and `haft call`
+                               beside a running service
 cargo xtask model-test         the agent with a real model: HAFT_MODEL_URL, or HAFT_MODEL_FILE for llama.cpp
 cargo xtask faults             the tests of faults at full length: a writing service is killed 300 times, and the
                                load test runs for 5 minutes
@@ -71,8 +76,10 @@ fn main() -> ExitCode {
         ["bench", "instructions", "--built"] => instructions::check_built(),
         ["bench", "instructions", ref options @ ..] => instructions::run(options),
         [instructions::BACKEND] => instructions::run_backend(),
+        ["bench", "console"] => console::bench(),
         ["bench", "mcp"] => bench::mcp(),
         ["bench", "select"] => bench::select(),
+        ["bench", "start", ref options @ ..] => start::run(options),
         ["model-test"] => model::run(),
         ["api"] => api::check(),
         ["api", "--write"] => api::write(),

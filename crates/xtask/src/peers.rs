@@ -26,9 +26,10 @@ const NPMS: [(&str, &str, &str); 2] = [
 ];
 
 /// The virtual environments: one for each major version of Python's SDK, which exclude each other, one for
-/// what tests the HTTP API, and one for the clients of language models.
-const PYTHONS: [(&str, &str); 4] = [
+/// what tests the HTTP API, one for the Python client, and one for the clients of language models.
+const PYTHONS: [(&str, &str); 5] = [
     ("api", include_str!("../peers/api.txt")),
+    ("client", include_str!("../peers/client.txt")),
     ("models", include_str!("../peers/models.txt")),
     ("py1", include_str!("../peers/py1.txt")),
     ("py2", include_str!("../peers/py2.txt")),
@@ -52,6 +53,15 @@ pub(crate) fn install() -> Result<()> {
     let node = node()?;
     eprintln!("peers: ready in {}, run by {}", shown_path(&folder()), shown_path(&node));
     Ok(())
+}
+
+/// Installs what packages the Python client.
+pub(crate) fn install_client() -> Result<()> {
+    require("python3", "python3")?;
+    PYTHONS
+        .iter()
+        .filter(|(name, _)| *name == "client")
+        .try_for_each(|(name, pins)| install_python(name, pins))
 }
 
 /// Where the npm packages are.

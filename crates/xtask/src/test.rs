@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
 use crate::{
-    advisories, api, conformance, console, docs, fuzz, instructions, modules, peers, words,
+    advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers, words,
 };
 
 /// Folders whose coverage is promised.
@@ -17,6 +17,7 @@ pub(crate) fn run() -> Result<()> {
     require("node", "nodejs")?;
     require("curl", "curl")?;
     require("bwrap", "bubblewrap")?;
+    require("dpkg-deb", "dpkg")?;
     require_for_faults()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
@@ -35,6 +36,7 @@ pub(crate) fn run() -> Result<()> {
     conformance::client::run_built()?;
     conformance::gateway::run_built()?;
     instructions::check_built()?;
+    dist::check_built()?;
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;
     advisories::check()?;
     fuzz::run(fuzz::SECONDS, &[])?;

@@ -1,3 +1,3 @@
-# The arguments come as JSON on standard input. What is printed is the answer: JSON becomes
-# structured data, anything else a text. A non-zero exit code is an error.
+# The arguments arrive as JSON on standard input. The output is the result: JSON becomes
+# structured data, anything else plain text. A non-zero exit code is an error.
 sha256sum | cut -d ' ' -f 1

@@ -1,8 +1,8 @@
 //! The calls a model makes: run on the one call path, answered in the order they were made.
 
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +54,7 @@ impl Reports {
     }
 
     fn receiver(&self) -> MutexGuard<'_, mpsc::Receiver<Report>> {
-        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+        self.receiver.lock()
     }
 }
 
@@ -128,7 +128,8 @@ impl Calls<'_> {
     }
 
     fn tool_call(&self, at: usize, call: &ModelCall, reports: &Reports) -> ToolCall {
-        let own = self.agent.resource_tool(&call.name);
+        let agent = self.agent;
+        let own = agent.resource_tool(&call.name).or_else(|| agent.output_tool(&call.name));
         let reports = reports.sender.clone();
         let mut tool_call = ToolCall::from_text(&call.name, &call.arguments)
             .by_model()

@@ -8,6 +8,7 @@ use crate::model::Usage;
 /// Something that happened in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
+#[non_exhaustive]
 pub enum AgentEvent {
     /// A turn began.
     #[serde(rename = "turn.started")]

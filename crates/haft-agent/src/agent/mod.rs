@@ -6,6 +6,7 @@ mod conversation;
 mod event;
 mod mention;
 mod offer;
+mod output;
 mod repeat;
 mod resources;
 mod sampling;
@@ -61,6 +62,7 @@ pub struct Agent {
     settings: AgentSettings,
     /// The tools that the agent adds if servers have resources.
     resource_tools: Vec<InlineTool>,
+    read_output: InlineTool,
 }
 
 /// Settings of an agent.
@@ -103,7 +105,8 @@ impl Agent {
     /// An agent with a toolbox and a model.
     pub fn new(runtime: Runtime, model: Arc<dyn ChatModel>, settings: AgentSettings) -> Self {
         let resource_tools = resources::tools(&runtime);
-        Self { runtime, model, settings, resource_tools }
+        let read_output = runtime.read_output_tool();
+        Self { runtime, model, settings, resource_tools, read_output }
     }
 
     /// The toolbox it uses.

@@ -28,6 +28,7 @@ impl Agent {
             tools.into_iter().filter(|tool| fitting.contains(&tool.name)).map(offered).collect()
         };
         offered.extend(self.resource_offers());
+        offered.extend(self.output_offer(conversation));
         offered
     }
 

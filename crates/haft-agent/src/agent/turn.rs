@@ -24,6 +24,7 @@ const AGAIN_MAX: u32 = 5;
 
 /// The result of a turn.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Turn {
     /// The model's answer; what there was of it where the turn was broken off.
     pub text: String,

@@ -18,6 +18,8 @@ pub struct BuiltinConfig {
     pub web_search: WebSearchConfig,
     /// Asks a person.
     pub request_human_input: Setting<bool>,
+    /// Those that a file mentions. MCP clients, which have such tools of their own, see only these.
+    pub configured: Vec<&'static str>,
 }
 
 /// `code_execution`.

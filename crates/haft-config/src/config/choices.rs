@@ -238,6 +238,16 @@ choice! {
 }
 
 choice! {
+    /// The scripts that tools registered over the API may run.
+    pub enum AllowedScripts("a choice of scripts") {
+        /// Those in the registry's folder.
+        Existing = "existing",
+        /// Also those that the registration brings along.
+        Upload = "upload",
+    }
+}
+
+choice! {
     /// Approver of calls of tools with `approval: ask` that a served caller makes.
     pub enum Approvals("an approver of calls") {
         /// An admin key, in the request or in the inbox.

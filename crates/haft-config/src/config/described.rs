@@ -33,7 +33,12 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
         let settings = server.config.iter().flat_map(Opaque::texts);
         secrets.extend(settings.filter(|text| !is_ordinary(text)));
     }
+    let fixed = config.tools.iter().flat_map(|tool| tool.overrides.secrets());
+    secrets.extend(fixed.filter(|text| !is_ordinary(text)).cloned());
     for tool in &config.local {
+        let env = tool.env.iter();
+        let env = env.filter_map(|(name, value)| Some((&**name, value.as_ref()?.expose())));
+        secrets.extend(env.filter_map(|(name, value)| named(name, value)));
         if let LocalProgram::Command { command, args, .. } = &tool.program {
             secrets.extend(words(command.iter().chain(args)));
         }

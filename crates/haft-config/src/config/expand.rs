@@ -236,7 +236,7 @@ fn name_and_default(reference: &str) -> (&str, Option<&str>) {
 
 /// Collects the variables that `text` refers to, without resolving any. Literal references (`$${A}`) count
 /// too: one name too many costs a refusal, one too few a secret.
-fn name_references(text: &str, names: &mut Vec<String>) {
+pub fn name_references(text: &str, names: &mut Vec<String>) {
     for (at, _) in text.match_indices("${") {
         let reference = &text[at + 2..];
         let end = reference.find(['}', '$']).unwrap_or(reference.len());

@@ -18,10 +18,16 @@ pub const RESERVED: [&str; 2] = [LOCAL, "builtin"];
 pub struct GatewayConfig {
     /// The presentation of tools to clients of the whole toolbox.
     pub surface: Setting<Surface>,
+    /// Text of a result beyond this size is kept back from clients; `None` sends results whole.
+    pub output_bytes_max: Setting<Option<u64>>,
     /// Maximum number of sessions of an endpoint.
     pub sessions_max: Setting<u32>,
     /// Maximum idle time of a session.
     pub session_idle: Setting<Duration>,
+    /// Maximum time that the first list of tools waits for servers that no run has listed.
+    pub first_list_timeout: Setting<Duration>,
+    /// True if `haft_status` is offered.
+    pub status_tool: Setting<bool>,
 }
 
 /// A part of the toolbox.
@@ -44,9 +50,12 @@ pub struct Profile {
 impl Profile {
     /// Returns true if it shows a tool; `server` is `None` for a local one.
     pub fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
-        selects(self.servers.as_ref(), server.unwrap_or(LOCAL))
-            && selects(self.tools.as_ref(), name)
-            && !self.exclude_tools.value.iter().any(|pattern| pattern.fits(name))
+        let server = server.unwrap_or(LOCAL);
+        let is_listed =
+            |patterns: &[NamePattern]| patterns.iter().any(|it| it.fits_tool(server, name));
+        selects(self.servers.as_ref(), server)
+            && self.tools.as_ref().is_none_or(|tools| is_listed(&tools.value))
+            && !is_listed(&self.exclude_tools.value)
     }
 
     /// Returns true if it shows prompts and resources of a server. A profile that names tools and

@@ -12,7 +12,7 @@ use super::layer::layer;
 use super::load::{from_text, load};
 use super::parse::FOREIGN_NODES_MAX;
 use super::place::{Place, Problems};
-use super::source::{Source, open};
+use super::source::{Source, open, source};
 use super::{Config, ConfigError, Dialect, LoadOptions, Problem, native};
 
 /// The content of another tool's files, in native form.
@@ -41,6 +41,39 @@ pub fn import(options: &LoadOptions<'_>, target: &Path) -> Result<Imported, Conf
     for path in &options.files {
         open(path, options.format, options, &mut sources, &mut problems);
     }
+    let check = || load(&LoadOptions { ask: None, ..options.clone() });
+    import_sources(sources, options, target, problems, check)
+}
+
+/// As [`import`], from a text: the content of a client's file. Its format is told from its content.
+pub fn import_text(
+    text: &str,
+    file_name: &str,
+    options: &LoadOptions<'_>,
+    target: &Path,
+) -> Result<Imported, ConfigError> {
+    let options = &LoadOptions { files: Vec::new(), ask: None, ..options.clone() };
+    let mut problems = Problems::default();
+    let bounded = (text, options.nodes_max.unwrap_or(FOREIGN_NODES_MAX));
+    let read = source(
+        file_name.into(),
+        target.to_path_buf(),
+        bounded,
+        options.format,
+        options,
+        &mut problems,
+    );
+    let check = || from_text(text, file_name, options);
+    import_sources(read.into_iter().collect(), options, target, problems, check)
+}
+
+fn import_sources(
+    sources: Vec<Source>,
+    options: &LoadOptions<'_>,
+    target: &Path,
+    mut problems: Problems,
+    check: impl FnOnce() -> Result<Config, ConfigError>,
+) -> Result<Imported, ConfigError> {
     for source in sources.iter().filter(|source| source.dialect == Dialect::Native) {
         let place = Place::whole(source.name.clone());
         problems.error(&place, "the file is a native one already", "use it as it is, with `-c`");
@@ -55,7 +88,7 @@ pub fn import(options: &LoadOptions<'_>, target: &Path) -> Result<Imported, Conf
     let mut imported =
         Imported { servers, tools, unset: Vec::new(), warnings: Vec::new(), formats };
     imported.unset = imported.unset(options);
-    match load(&LoadOptions { ask: None, ..options.clone() }) {
+    match check() {
         Ok(config) => {
             warnings.extend(config.warnings);
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::broken::{BrokenEntries, MisconfiguredServer, take_out};
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
 use super::expand::{References, VariableUse, Variables, expand};
@@ -40,6 +41,10 @@ pub struct LoadOptions<'a> {
     pub registry: Option<RegistryTexts>,
     /// Maximum number of values and keys in a file, in place of `limits.message_nodes_max`.
     pub nodes_max: Option<usize>,
+    /// The handling of a server's entry that has a problem.
+    pub broken: BrokenEntries,
+    /// True if the registry's folder need not be there yet: the caller creates it.
+    pub allows_missing_registry: bool,
     /// A last check of a configuration that is otherwise valid.
     pub accept: Option<Arc<Accept>>,
 }
@@ -125,6 +130,57 @@ fn finish(
     for registry in registries(&sources, &base, options, &mut problems) {
         open(&registry, options.format, options, &mut sources, &mut problems);
     }
+    let mut config = if options.broken == BrokenEntries::Refuse || problems.has_errors() {
+        compiled(sources, options, unresolved, &base, Vec::new(), problems)?
+    } else {
+        without_broken(sources, options, unresolved, &base, &problems)?
+    };
+    config.take_keys(&options.environment);
+    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
+        let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
+        let place = Place::whole(file);
+        let refused = Problem { severity: Severity::Error, place, problem, remedy };
+        return Err(ConfigError { problems: vec![refused] });
+    }
+    Ok(config)
+}
+
+/// Most times that entries are taken out: the problems of an entry are found together.
+const TAKEN_OUT_MAX: usize = 3;
+
+/// Compiles the sources without entries that have problems and may be missing.
+fn without_broken(
+    mut sources: Vec<Source>,
+    options: &LoadOptions<'_>,
+    unresolved: UnresolvedEnv,
+    base: &Path,
+    problems: &Problems,
+) -> Result<Config, ConfigError> {
+    let mut misconfigured: Vec<MisconfiguredServer> = Vec::new();
+    for _ in 0..TAKEN_OUT_MAX {
+        let (sources_now, problems) = (sources.clone(), problems.clone());
+        let missing = misconfigured.clone();
+        let error = match compiled(sources_now, options, unresolved, base, missing, problems) {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
+        };
+        match take_out(&mut sources, &error.problems, &options.broken) {
+            Some(broken) => misconfigured.extend(broken),
+            None => return Err(error),
+        }
+    }
+    compiled(sources, options, unresolved, base, misconfigured, problems.clone())
+}
+
+fn compiled(
+    sources: Vec<Source>,
+    options: &LoadOptions<'_>,
+    unresolved: UnresolvedEnv,
+    base: &Path,
+    misconfigured: Vec<MisconfiguredServer>,
+    mut problems: Problems,
+) -> Result<Config, ConfigError> {
     let files: Vec<ConfigFile> = sources.iter().map(file).collect();
     let has_builtin = has_builtin(&files, options);
     let mut layers = Vec::new();
@@ -134,9 +190,8 @@ fn finish(
     let mut merged = merge(layers, &mut problems);
     override_from_environment(&mut merged, options, &mut problems);
     take_client_secrets(&mut merged, options, &mut problems);
-    let mut config = compile(merged, files, &base, &has_builtin, &mut problems);
-    config.take_keys(&options.environment);
-    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    let warnings: Vec<Problem> = misconfigured.iter().map(MisconfiguredServer::warning).collect();
+    let mut config = compile(merged, files, base, &has_builtin, misconfigured, &mut problems);
     let has_errors = problems.has_errors();
     let mut problems = problems.into_sorted();
     mask(&mut problems, &config, options);
@@ -144,12 +199,7 @@ fn finish(
         return Err(ConfigError { problems });
     }
     config.warnings = problems;
-    if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
-        let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
-        let place = Place::whole(file);
-        let refused = Problem { severity: Severity::Error, place, problem, remedy };
-        return Err(ConfigError { problems: vec![refused] });
-    }
+    config.warnings.extend(warnings);
     Ok(config)
 }
 
@@ -235,6 +285,9 @@ fn registries(
         let path = base.join(&folder.text);
         if path.is_dir() {
             folders.push(path);
+            continue;
+        }
+        if options.allows_missing_registry && !path.exists() {
             continue;
         }
         problems.error(

@@ -3,6 +3,7 @@
 //! Loading connects and spawns nothing, and reports every problem at once.
 
 pub mod agent;
+mod broken;
 pub mod bytes;
 pub mod choices;
 mod compile;
@@ -45,13 +46,15 @@ pub mod show;
 mod show_agent;
 mod source;
 mod text_file;
+pub mod tool_overrides;
 
 use std::fmt;
 
 use serde_json::Value;
 
+pub use broken::{BrokenEntries, MisconfiguredServer};
 pub use dialect::Dialect;
-pub use import::{Imported, check_text, import};
+pub use import::{Imported, check_text, import, import_text};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use model::{Config, ConfigFile};
 pub use pattern::{NamePattern, WordPattern};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
+use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
@@ -18,10 +19,12 @@ use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
 use super::oauth::OauthConfig;
+use super::pattern::NamePattern;
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
+use super::tool_overrides::ToolOverrides;
 use crate::definition::ToolDefinition;
 
 /// The valid configuration from files, environment and defaults.
@@ -65,6 +68,8 @@ pub struct Config {
     pub agent: Box<AgentConfig>,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
+    /// Servers whose entries have problems and are not used.
+    pub misconfigured: Vec<MisconfiguredServer>,
     /// Problems that do not prevent the start.
     pub warnings: Vec<Problem>,
     /// The secrets of servers that were left out.
@@ -99,6 +104,16 @@ impl Config {
     pub fn variables_of(&self, entry: &Place) -> impl Iterator<Item = &str> {
         let inside = self.variables.iter().filter(|used| used.is_inside(entry));
         inside.map(|used| used.variable.as_str())
+    }
+
+    /// The variables of the environment that the files refer to, each once, in the order of names.
+    pub fn variable_names(&self) -> Vec<&str> {
+        let used = self.variables.iter().map(|used| used.variable.as_str());
+        let broken = self.misconfigured.iter().flat_map(|server| &server.variables);
+        let mut names: Vec<&str> = used.chain(broken.map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Returns true if a file is one of the registry's two.
@@ -405,24 +420,26 @@ pub struct Reconnect {
     pub max: Setting<Duration>,
 }
 
-/// The tools of a server to register. Names are the server's own.
+/// The tools of a server to register. Names are the server's own, alone or as `server/tool`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerToolFilter {
     /// All.
     All,
     /// Only these.
-    Allow(Vec<String>),
+    Allow(Vec<NamePattern>),
     /// All but these.
-    Deny(Vec<String>),
+    Deny(Vec<NamePattern>),
 }
 
 impl ServerToolFilter {
-    /// Returns true if a tool passes.
-    pub fn passes(&self, tool: &str) -> bool {
+    /// Returns true if a tool of `server` passes.
+    pub fn passes(&self, server: &str, tool: &str) -> bool {
+        let is_listed =
+            |patterns: &[NamePattern]| patterns.iter().any(|it| it.fits_tool(server, tool));
         match self {
             Self::All => true,
-            Self::Allow(names) => names.iter().any(|name| name == tool),
-            Self::Deny(names) => !names.iter().any(|name| name == tool),
+            Self::Allow(patterns) => is_listed(patterns),
+            Self::Deny(patterns) => !is_listed(patterns),
         }
     }
 }
@@ -457,6 +474,8 @@ pub struct ToolEntry {
     pub settings: ToolSettings,
     /// Declared metadata, which replaces the tool's own.
     pub metadata: ToolMetadata,
+    /// Its name, description and arguments, as far as they are overridden.
+    pub overrides: ToolOverrides,
     /// The place of the entry.
     pub place: Place,
 }
@@ -474,10 +493,36 @@ pub struct LocalTool {
     pub program: LocalProgram,
     /// The handling of processes that a call leaves running.
     pub background: Setting<Background>,
+    /// The origin of its input schema.
+    pub schema: SchemaSource,
+    /// Variables it gets; `None` removes one.
+    pub env: Vec<(String, Option<Secret>)>,
+    /// The result of its preparation, which comes after the configuration is loaded.
+    pub prepared: PreparedTool,
     /// The folder its script must lie in.
     pub tools_dir: PathBuf,
     /// The place of its definition.
     pub place: Place,
+}
+
+/// The result of preparing a local tool for its registration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PreparedTool {
+    /// True if each argument is a parameter of the function.
+    pub is_by_name: bool,
+    /// The Python with its packages, if it needs any.
+    pub python: Option<PathBuf>,
+    /// The reason why it is not registered.
+    pub problem: Option<String>,
+}
+
+/// The origin of a local tool's input schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaSource {
+    /// Its entry.
+    Entry,
+    /// The signature and the docstring of its function.
+    Signature,
 }
 
 /// The program of a local tool.
@@ -489,6 +534,8 @@ pub enum LocalProgram {
         script_path: String,
         /// The function to call.
         entrypoint: String,
+        /// The packages it needs.
+        requirements: Vec<String>,
     },
     /// Any executable, once per call.
     Command {

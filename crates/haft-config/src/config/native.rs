@@ -16,6 +16,7 @@ use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
 use super::read::Named;
+use super::tool_overrides::FixedValue;
 
 /// Keys and values in the order they are written; what is not set is left out.
 struct Fields(Map<String, Value>);
@@ -150,6 +151,10 @@ pub(super) fn tool(raw: RawTool) -> Value {
         title,
         annotations,
         icons,
+        rename,
+        description,
+        hide_arguments,
+        fixed_arguments,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -164,6 +169,14 @@ pub(super) fn tool(raw: RawTool) -> Value {
     fields.add("title", plain(title));
     fields.add("annotations", annotations.map(|at| hints(at.value)));
     fields.add("icons", icons.map(|at| at.value.into_iter().map(icon).collect()));
+    fields.add("rename", plain(rename));
+    fields.add("description", plain(description));
+    fields.add("hide_arguments", plain(hide_arguments));
+    let shown = |(name, value): (At<String>, FixedValue)| (name.value, value.shown().clone());
+    fields.add(
+        "fixed_arguments",
+        fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
+    );
     fields.done()
 }
 

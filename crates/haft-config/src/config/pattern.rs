@@ -36,6 +36,11 @@ impl NamePattern {
     pub fn fits(&self, name: &str) -> bool {
         fits(&self.0, name)
     }
+
+    /// Returns true if a tool matches by its name, or as `server/tool`.
+    pub fn fits_tool(&self, server: &str, tool: &str) -> bool {
+        self.fits(tool) || (self.0.contains('/') && self.fits(&format!("{server}/{tool}")))
+    }
 }
 
 impl std::fmt::Display for NamePattern {

@@ -100,7 +100,7 @@ impl fmt::Display for Problem {
 }
 
 /// Collects every problem, so that one run reports them all, or as many as anyone would read.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Problems {
     errors: ProblemList,
     warnings: ProblemList,
@@ -108,7 +108,7 @@ pub struct Problems {
     silent: HashSet<Place>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ProblemList {
     problems: Vec<Problem>,
     left_out: usize,

@@ -18,6 +18,7 @@ use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
+use super::tool_overrides::FixedValue;
 
 record! {
     /// A whole native file.
@@ -65,7 +66,7 @@ record! {
     pub struct RawDefaults("`defaults`", Reject) {
         /// Time limit of a local tool; 30 s by default.
         tool_timeout("tool_timeout"): Span,
-        /// Maximum number of concurrent calls over all tools; 10 by default.
+        /// Maximum number of concurrent calls over all tools; 100 by default, in toolbox files 10.
         max_concurrent("max_concurrent"): Count,
         /// The reaction of a call to a reached limit: `wait` (the default) or `reject`.
         on_limit("on_limit"): OnLimit,
@@ -149,9 +150,9 @@ record! {
         list_changed("list_changed"): ListChanged,
         /// The handling of the server's sampling requests: `deny` (the default), `ask`, `allow`.
         sampling("sampling"): Sampling,
-        /// Only these tools are registered.
+        /// Only these tools are registered, by name or pattern such as `read_*` or `files/read_*`.
         tool_allowlist("tool_allowlist"): Vec<String>,
-        /// All but these tools are registered.
+        /// All but these tools are registered, by name or pattern.
         tool_denylist("tool_denylist"): Vec<String>,
         /// The prefix of tool names: `none` (the default), or `server` for `server__tool`.
         tool_prefix("tool_prefix"): ToolPrefix,
@@ -221,6 +222,14 @@ record! {
         annotations("annotations"): RawAnnotations,
         /// Icons, in place of the tool's own.
         icons("icons"): Vec<RawIcon>,
+        /// The name it is offered under, in place of its own.
+        rename("rename"): String,
+        /// Its description, in place of the tool's own.
+        description("description"): String,
+        /// Arguments that callers neither see nor pass.
+        hide_arguments("hide_arguments"): Vec<String>,
+        /// Arguments that Haft passes with every call, by name. Callers neither see nor pass them.
+        fixed_arguments("fixed_arguments"): Named<FixedValue>,
     }
 }
 

@@ -3,19 +3,19 @@
 use super::choices::{Sandbox, SearchBackend};
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, Span};
-use super::read::{Named, record};
+use super::read::{Named, Switch, record};
 
 record! {
     /// `builtin`.
     pub struct RawBuiltin("`builtin`", Reject) {
         /// `true` enables the built-in tools; each can be disabled separately too.
         enabled("enabled"): bool,
-        /// Runs Python and shell code.
-        code_execution("code_execution"): RawCodeExecution,
-        /// Searches the web.
-        web_search("web_search"): RawWebSearch,
-        /// Asks a person.
-        request_human_input("request_human_input"): RawHumanInput,
+        /// Runs Python and shell code. `true` and `false` stand for `{enabled: ...}`.
+        code_execution("code_execution"): Switch<RawCodeExecution>,
+        /// Searches the web. `true` and `false` stand for `{enabled: ...}`.
+        web_search("web_search"): Switch<RawWebSearch>,
+        /// Asks a person. `true` and `false` stand for `{enabled: ...}`.
+        request_human_input("request_human_input"): Switch<RawHumanInput>,
     }
 }
 

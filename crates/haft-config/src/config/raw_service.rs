@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::choices::Approvals;
+use super::choices::{AllowedScripts, Approvals};
 use super::node::{Node, Text};
 use super::quantity::Span;
 use super::read::{FromNode, Reader, record};
@@ -51,6 +51,10 @@ record! {
         /// Environment variables that servers registered over the API may set for their process, such as
         /// `GITHUB_TOKEN` or `ACME_*`; none by default.
         allowed_env("allowed_env"): Vec<String>,
+        /// Scripts that tools registered over the API may run: `existing` (the default: those in the registry's
+        /// folder) or `upload` (also scripts and packages that the registration brings along). `upload` lets an
+        /// admin key run any program as the user of Haft.
+        allowed_scripts("allowed_scripts"): AllowedScripts,
         /// Approver of calls of tools with `approval: ask` over the API and at `/mcp`: `people` (an admin key) or
         /// `caller` (also the key that makes the call); `people` by default as soon as there are keys.
         approvals("approvals"): Approvals,

@@ -322,3 +322,27 @@ pub fn is_same_name(known: &str, spelled: &str) -> bool {
     let plain = |name: &str| name.replace('-', "_").to_lowercase();
     known == spelled || plain(known) == plain(spelled)
 }
+
+/// A record with a key `enabled`, or a boolean that stands for a record with that key alone.
+#[derive(Debug, Clone)]
+pub struct Switch<T>(pub T);
+
+impl<T: FromNode> FromNode for Switch<T> {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        if !matches!(node.value, NodeValue::Bool(_)) {
+            return T::read(node, reader).map(Self);
+        }
+        let enabled = Entry { key: "enabled".to_owned(), mark: node.mark, value: node.clone() };
+        T::read(&Node::new(NodeValue::Map(vec![enabled]), node.mark), reader).map(Self)
+    }
+
+    fn schema() -> Value {
+        let mut schema = T::schema();
+        schema["type"] = json!(["object", "boolean"]);
+        schema
+    }
+
+    fn overlay(&mut self, over: Self) {
+        self.0.overlay(over.0);
+    }
+}

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::Approvals;
+use super::choices::{AllowedScripts, Approvals};
 use super::model::Setting;
 use super::pattern::WordPattern;
 use super::secret::{Secret, ServerUrl};
@@ -52,6 +52,8 @@ pub struct PolicyConfig {
     pub allowed_variables: Setting<Vec<String>>,
     /// Environment variables that entries may set for a server's process.
     pub allowed_env: Setting<Vec<WordPattern>>,
+    /// Scripts that tools may run.
+    pub allowed_scripts: Setting<AllowedScripts>,
     /// Approver of calls of tools with `approval: ask`. Unset: people as soon as there are keys, the caller
     /// before.
     pub approvals: Option<Setting<Approvals>>,

@@ -9,12 +9,14 @@ use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
 use super::model::{
-    Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, ServerConfig,
-    ServerToolFilter, Setting, StdioEndpoint, ToolEntry, ToolSettings,
+    Config, Endpoint, LocalProgram, LocalTool, LogConfig, Origin, RemoteEndpoint, SchemaSource,
+    ServerConfig, ServerToolFilter, Setting, StdioEndpoint, ToolEntry, ToolSettings,
 };
 use super::oauth::OauthConfig;
+use super::pattern::NamePattern;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
+use super::tool_overrides::ToolOverrides;
 use haft_text::human;
 
 /// One effective value.
@@ -133,11 +135,11 @@ impl Rows {
         self.plain(at("sampling"), &server.sampling);
         match &server.filter.value {
             ServerToolFilter::All => {}
-            ServerToolFilter::Allow(names) => {
-                self.add(at("tool_allowlist"), json!(names), &server.filter.origin);
+            ServerToolFilter::Allow(patterns) => {
+                self.add(at("tool_allowlist"), texts(patterns), &server.filter.origin);
             }
-            ServerToolFilter::Deny(names) => {
-                self.add(at("tool_denylist"), json!(names), &server.filter.origin);
+            ServerToolFilter::Deny(patterns) => {
+                self.add(at("tool_denylist"), texts(patterns), &server.filter.origin);
             }
         }
         self.plain(at("tool_prefix"), &server.tool_prefix);
@@ -174,6 +176,7 @@ impl Rows {
         let allowed = &policy.allowed_env;
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
         self.add("policy.allowed_env", json!(patterns), &allowed.origin);
+        self.plain("policy.allowed_scripts", &policy.allowed_scripts);
         if let Some(approvals) = &policy.approvals {
             self.plain("policy.approvals", approvals);
         }
@@ -195,8 +198,12 @@ impl Rows {
 
     fn gateway(&mut self, Config { gateway, profiles, .. }: &Config) {
         self.plain("gateway.surface", &gateway.surface);
+        let output = &gateway.output_bytes_max;
+        self.add("gateway.output_bytes_max", json!(output.value.unwrap_or(0)), &output.origin);
         self.plain("gateway.sessions_max", &gateway.sessions_max);
         self.span("gateway.session_idle", &gateway.session_idle);
+        self.span("gateway.first_list_timeout", &gateway.first_list_timeout);
+        self.plain("gateway.status_tool", &gateway.status_tool);
         for Profile { name, place: _, servers, tools, exclude_tools, surface } in profiles {
             let lists = [("servers", servers.as_ref()), ("tools", tools.as_ref())];
             let lists = lists.into_iter().chain([("exclude_tools", Some(exclude_tools))]);
@@ -260,7 +267,10 @@ impl Rows {
         }
         self.settings(&path, &tool.settings);
         self.metadata(&path, &tool.metadata);
-        let sets_nothing = tool.settings == ToolSettings::default() && tool.metadata.is_empty();
+        self.overrides(&path, &tool.overrides);
+        let sets_nothing = tool.settings == ToolSettings::default()
+            && tool.metadata.is_empty()
+            && tool.overrides.is_empty();
         if sets_nothing && tool.mode.is_none() {
             self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
         }
@@ -292,8 +302,30 @@ impl Rows {
         let origin = Origin::Explicit(tool.place.clone());
         self.add(format!("{path}.program"), program(&tool.program), &origin);
         self.plain(format!("{path}.background"), &tool.background);
+        for (name, secret) in &tool.env {
+            let shown = secret.as_ref().map(ToString::to_string);
+            self.add(format!("{path}.env.{name}"), json!(shown), &origin);
+        }
+        if tool.schema == SchemaSource::Signature {
+            self.add(format!("{path}.input_schema"), json!("signature"), &origin);
+        }
         self.settings(&path, &tool.settings);
         self.metadata(&path, &tool.metadata);
+    }
+
+    fn overrides(&mut self, path: &str, overrides: &ToolOverrides) {
+        let ToolOverrides { rename, description, hide_arguments, fixed_arguments } = overrides;
+        for (key, text) in [("rename", rename), ("description", description)] {
+            if let Some(text) = text {
+                self.plain(format!("{path}.{key}"), text);
+            }
+        }
+        if let Some(names) = hide_arguments {
+            self.plain(format!("{path}.hide_arguments"), names);
+        }
+        for (name, Setting { value, origin }) in fixed_arguments {
+            self.add(format!("{path}.fixed_arguments.{name}"), value.shown().clone(), origin);
+        }
     }
 
     fn metadata(&mut self, path: &str, ToolMetadata { title, annotations, icons }: &ToolMetadata) {
@@ -309,13 +341,22 @@ impl Rows {
     }
 }
 
+fn texts(patterns: &[NamePattern]) -> Value {
+    patterns.iter().map(ToString::to_string).collect()
+}
+
 /// The program of a local tool, with secrets masked.
 pub fn program(program: &LocalProgram) -> Value {
     let shown =
         |words: &[Masked]| words.iter().map(|word| word.shown().to_owned()).collect::<Vec<_>>();
     match program {
-        LocalProgram::Python { script_path, entrypoint } => {
-            json!({"runtime": "python", "script_path": script_path, "entrypoint": entrypoint})
+        LocalProgram::Python { script_path, entrypoint, requirements } => {
+            let mut shown =
+                json!({"runtime": "python", "script_path": script_path, "entrypoint": entrypoint});
+            if !requirements.is_empty() {
+                shown["requirements"] = json!(requirements);
+            }
+            shown
         }
         LocalProgram::Command { command, script_path, args } => json!({
             "runtime": "command", "command": shown(command), "script_path": script_path,
@@ -348,7 +389,10 @@ pub(super) fn secrets(config: &Config) -> Vec<String> {
     secrets
         .extend(config.servers.iter().filter_map(|it| it.config.as_ref()).flat_map(Opaque::texts));
     secrets.extend(service_secrets(config));
+    secrets.extend(config.tools.iter().flat_map(|tool| tool.overrides.secrets().cloned()));
     for tool in &config.local {
+        let env = tool.env.iter().filter_map(|(_, value)| value.as_ref());
+        secrets.extend(env.map(|value| value.expose().to_owned()));
         if let LocalProgram::Command { command, args, .. } = &tool.program {
             secrets.extend(command.iter().chain(args).flat_map(Masked::hidden));
         }

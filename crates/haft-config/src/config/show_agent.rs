@@ -8,7 +8,8 @@ use super::show::{Rows, header_secrets};
 
 impl Rows {
     pub(super) fn builtin(&mut self, builtin: &BuiltinConfig) {
-        let BuiltinConfig { code_execution: code, web_search, request_human_input } = builtin;
+        let BuiltinConfig { code_execution: code, web_search, request_human_input, configured: _ } =
+            builtin;
         self.plain("builtin.code_execution.enabled", &code.enabled);
         if code.enabled.value {
             self.plain("builtin.code_execution.sandbox", &code.sandbox);

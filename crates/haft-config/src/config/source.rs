@@ -16,6 +16,7 @@ use super::text_file::read_file;
 use haft_text::list;
 
 /// A file, parsed.
+#[derive(Clone)]
 pub(super) struct Source {
     pub(super) name: Arc<str>,
     pub(super) path: PathBuf,

@@ -1,8 +1,9 @@
 //! Shares compiled schemas in use, so that a rebuilt toolbox compiles new schemas only.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::Schema;
@@ -39,7 +40,7 @@ impl Schema {
         schema: &Value,
         pattern_bytes_max: usize,
     ) -> Result<Arc<Self>, String> {
-        let in_use = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = || IN_USE.lock();
         if let Some(known) = in_use().schemas.get(&key).and_then(Weak::upgrade) {
             return Ok(known);
         }

@@ -2,9 +2,10 @@
 
 use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::identity::{DiscoverResult, InitializeResult, LEGACY_VERSIONS, MODERN_VERSION};

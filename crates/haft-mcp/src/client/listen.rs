@@ -2,9 +2,9 @@
 //! whose notifications arrive meanwhile.
 
 use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::MutexGuard;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -98,6 +98,6 @@ impl Client {
     }
 
     fn watched(&self) -> MutexGuard<'_, HashMap<String, DropGuard>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock()
     }
 }

@@ -12,9 +12,10 @@ mod tasks;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::DropGuard;
@@ -281,12 +282,12 @@ impl Client {
         }
     }
 
-    fn task_tools(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.task_tools.lock().unwrap_or_else(PoisonError::into_inner)
+    fn task_tools(&self) -> parking_lot::MutexGuard<'_, HashSet<String>> {
+        self.task_tools.lock()
     }
 
-    fn param_headers(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<ParamHeader>>> {
-        self.param_headers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn param_headers(&self) -> parking_lot::MutexGuard<'_, HashMap<String, Vec<ParamHeader>>> {
+        self.param_headers.lock()
     }
 }
 

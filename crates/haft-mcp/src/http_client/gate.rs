@@ -2,11 +2,12 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The number of bytes a server may send before its final response head is complete: interim responses included.
@@ -43,7 +44,7 @@ impl HeadGate {
 
     /// Opens the gate: the response head is complete.
     pub(super) fn open(self: Arc<Self>) -> OpenGate {
-        let mut response = self.response.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut response = self.response.lock();
         *response += 1;
         self.left.store(OPEN, Ordering::Relaxed);
         let number = *response;
@@ -67,7 +68,7 @@ impl OpenGate {
 
 impl Drop for OpenGate {
     fn drop(&mut self) {
-        let response = self.gate.response.lock().unwrap_or_else(PoisonError::into_inner);
+        let response = self.gate.response.lock();
         if *response == self.response {
             self.gate.left.store(HEAD_BYTES_MAX, Ordering::Relaxed);
         }

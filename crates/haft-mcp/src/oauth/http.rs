@@ -1,12 +1,10 @@
 //! The HTTP client of the sign-in flow: guarded addresses, bounded answers, no redirects.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use haft_bounds::json::Budget;
 use http::header::{HeaderValue, USER_AGENT};
+use parking_lot::Mutex;
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
 };
@@ -76,12 +74,12 @@ impl GuardedHttp {
     /// The identifier that the server's metadata gives the server, which the flow checks and keeps to
     /// itself.
     pub(crate) fn resource(&self) -> Option<String> {
-        self.resource.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.resource.lock().clone()
     }
 
     /// The cause behind the text that the flow reports.
     pub(crate) fn take_problem(&self) -> Option<AuthError> {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.problem.lock().take()
     }
 
     pub(crate) async fn send(
@@ -140,7 +138,7 @@ impl GuardedHttp {
         if let Some(Value::String(resource)) = document.get("resource")
             && document.contains_key("authorization_servers")
         {
-            let mut noted = self.resource.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut noted = self.resource.lock();
             *noted = Some(resource.clone());
         }
         match document.get("token_endpoint").cloned() {
@@ -159,7 +157,7 @@ impl OAuthHttpClient for GuardedHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             self.send(request.request).await.map_err(|error| {
-                let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut problem = self.problem.lock();
                 problem.get_or_insert_with(|| error.clone());
                 Box::new(error) as OAuthHttpClientError
             })

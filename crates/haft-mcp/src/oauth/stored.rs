@@ -2,10 +2,11 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -164,7 +165,7 @@ impl fmt::Debug for StoredTokens {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn join_or_start(self: &Arc<Self>, grant: Arc<Grant>) -> watch::Receiver<Option<Refreshed>> {

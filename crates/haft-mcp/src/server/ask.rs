@@ -1,8 +1,8 @@
 //! Questions to a client while one of its requests is in flight.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl Asks {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -141,7 +141,7 @@ impl Questions {
         withdrawn: Option<&CancellationToken>,
     ) -> Answer {
         let name = {
-            let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut given = self.given.lock();
             let name = name.map_or_else(
                 || {
                     given.unnamed += 1;

@@ -4,8 +4,9 @@ use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -89,14 +90,15 @@ impl Client {
     /// Returns true if it wants this notification: lists that it has seen, resources that it subscribed to.
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
-            Change::Resource(uri) => lock(&self.subscriptions).contains_key(&**uri),
-            list => lock(&self.listed).contains(list),
+            Change::Resource(uri) => self.subscriptions.lock().contains_key(&**uri),
+            Change::Log(message) => message.level >= *self.level.lock(),
+            list => self.listed.lock().contains(list),
         }
     }
 
     /// Subscriptions live as long as the client, so they are bounded.
     fn may_watch(&self, uri: &str) -> Result<(), RpcError> {
-        let subscriptions = lock(&self.subscriptions);
+        let subscriptions = self.subscriptions.lock();
         let is_full = subscriptions.len() >= RESOURCES_MAX && !subscriptions.contains_key(uri);
         if is_full || uri.len() > URI_BYTES_MAX {
             let text = format!(
@@ -110,7 +112,7 @@ impl Client {
 
     fn set_level(&self, params: Option<&RawValue>) -> Answer {
         let SetLevel { level } = read(params)?;
-        *lock(&self.level) = Level::read(&level)?;
+        *self.level.lock() = Level::read(&level)?;
         Ok(empty())
     }
 
@@ -122,7 +124,7 @@ impl Client {
 
     fn unsubscribe(&self, params: Option<&RawValue>) -> Answer {
         let Uri { uri } = read(params)?;
-        let before = lock(&self.subscriptions).remove(&uri);
+        let before = self.subscriptions.lock().remove(&uri);
         drop(before);
         Ok(empty())
     }
@@ -134,7 +136,7 @@ impl Client {
             "resources/list" | "resources/templates/list" => Change::Resources,
             _ => return,
         };
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         if !listed.contains(&list) {
             listed.push(list);
         }
@@ -171,7 +173,7 @@ impl RequestHandler {
             facts: Arc::clone(&client.facts),
             notifications: NotificationSender::new(out, params.meta.progress_token()),
             asking: Asking::Legacy(Arc::clone(&client.asks)),
-            level: Some(*lock(&client.level)),
+            level: Some(*client.level.lock()),
         };
         let answer = match method {
             "ping" => Ok(empty()),
@@ -203,7 +205,7 @@ impl RequestHandler {
         let subscribing = Arc::clone(&self.service).subscribe(uri.clone(), peer);
         Box::pin(async move {
             let subscription = subscribing.await?;
-            let before = lock(&client.subscriptions).insert(uri, subscription);
+            let before = client.subscriptions.lock().insert(uri, subscription);
             drop(before);
             Ok(empty())
         })
@@ -314,8 +316,4 @@ pub(super) fn unknown(method: &str) -> RpcError {
 pub(super) fn empty() -> Box<RawValue> {
     // Two characters that are JSON.
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

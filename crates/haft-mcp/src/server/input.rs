@@ -2,9 +2,10 @@
 //! resumes when the client sends the request again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -227,7 +228,7 @@ impl SuspendedRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SuspendedId, SuspendedRequest>> {
-        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.suspended.lock()
     }
 }
 

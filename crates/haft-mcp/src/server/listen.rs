@@ -58,6 +58,7 @@ impl Filter {
             Change::Prompts => self.prompts_list_changed,
             Change::Resources => self.resources_list_changed,
             Change::Resource(uri) => self.resource_subscriptions.iter().any(|it| **it == **uri),
+            Change::Log(_) => false,
         }
     }
 }

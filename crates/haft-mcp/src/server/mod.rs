@@ -39,7 +39,7 @@ use crate::wire;
 
 pub use crate::budget::{HeldBytes, KeptBytes};
 pub use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
-pub use change::Change;
+pub use change::{Change, LogMessage};
 pub use http::{EndpointOptions, HttpEndpoint, Reply, ReplyBody, ReplyEvents};
 pub use level::Level;
 pub use param_headers::ParamHeaders;

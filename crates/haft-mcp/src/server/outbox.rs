@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Sends to the receiver of the same channel. Clones send to the same one.
 pub(super) struct Sender<T>(Arc<Shared<T>>);
@@ -39,7 +41,7 @@ pub(super) fn channel<T>(max: usize) -> (Sender<T>, Receiver<T>) {
 
 impl<T> Shared<T> {
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 use haft_bounds::parse_error::describe;
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_bounds::heavy;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -199,7 +200,7 @@ impl Connection {
     async fn begin(&mut self, raw: RawRequest<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
         let RawRequest { id, method, params } = raw;
         check_id(id)?;
-        if lock(&self.ids).contains_key(id.get()) {
+        if self.ids.lock().contains_key(id.get()) {
             let text = format!("a request with the id {id} is already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
@@ -254,7 +255,7 @@ impl Connection {
             }
         };
         // Held until the request is in there: it may end before this function continues.
-        let mut known = lock(&self.ids);
+        let mut known = self.ids.lock();
         let handle = self.running.spawn(async move {
             let answer = match work {
                 Work::Legacy(work) => work.await.map(Completed::from),
@@ -264,7 +265,7 @@ impl Connection {
                 Ok(Completed { result, added }) => wire::response_with(&id, &result, &added),
                 Err(error) => wire::error_response(&id, &error),
             };
-            lock(&ids).remove(id.get());
+            ids.lock().remove(id.get());
             // The writer is gone only when the connection ends.
             let _ = out.send(answer).await;
         });
@@ -277,7 +278,7 @@ impl Connection {
         }
         // A request that has ended meanwhile is not the client's fault.
         let id = params.and_then(legacy::cancelled);
-        if let Some(request) = id.and_then(|id| lock(&self.ids).remove(id)) {
+        if let Some(request) = id.and_then(|id| self.ids.lock().remove(id)) {
             request.abort();
         }
     }
@@ -287,7 +288,7 @@ impl Connection {
         let Some(error) = ended.err().filter(JoinError::is_panic) else { return };
         tracing::error!("a request ended in a panic");
         let key = {
-            let mut ids = lock(&self.ids);
+            let mut ids = self.ids.lock();
             let key = ids.iter().find(|(_, it)| it.id() == error.id()).map(|(key, _)| key.clone());
             key.inspect(|key| drop(ids.remove(key)))
         };
@@ -312,10 +313,6 @@ impl Connection {
         // The writer is gone only when the connection ends.
         let _ = self.out.send(message).await;
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The client that sent it.

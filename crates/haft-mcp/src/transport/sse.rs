@@ -1,10 +1,11 @@
 //! HTTP+SSE, the transport before streamable HTTP: one stream for everything the server sends, and
 //! an address, named on that stream, for everything we send.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use parking_lot::Mutex;
 use url::Url;
 
 use super::http::{
@@ -112,7 +113,7 @@ struct Sse {
 
 impl Sse {
     async fn post(&self, message: &Outgoing) -> Result<(), TransportError> {
-        let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut headers = self.headers.lock().clone();
         add_trace(message, &mut headers);
         let endpoint = &self.endpoint;
         let response = endpoint
@@ -150,7 +151,7 @@ impl Transport for Sse {
 
     fn negotiated(&self, version: &str, _era: Era) {
         if let Ok(version) = HeaderValue::from_str(version) {
-            let mut headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut headers = self.headers.lock();
             headers.insert(PROTOCOL_VERSION, version);
         }
     }

@@ -74,6 +74,7 @@ struct CallRequest {
 /// Several calls.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"calls": [{"tool": "greet", "arguments": {"name": "you"}}]}))]
 struct BatchRequest {
     /// The calls. Neighbours run at the same time where their tools may.
     #[schema(max_items = 100)]
@@ -120,7 +121,7 @@ struct BatchAnswer {
 /// 200, and the events are `started` (with the execution id), `progress`, and `result` (the envelope). A client that
 /// disconnects cancels its call.
 #[utoipa::path(
-    post, path = "/api/v1/tools/{name}/call", tag = "calls", request_body = CallRequest,
+    post, path = "/api/v1/tools/{name}/call", operation_id = "call_tool", tag = "calls", request_body = CallRequest,
     params(
         ("name" = String, Path, description = "The tool's name."),
         ("traceparent" = Option<String>, Header, description = "The W3C trace the call belongs to."),
@@ -197,7 +198,7 @@ async fn run(
 /// Each call is recorded and answered by itself, and one that fails stops no other. Calls run in order;
 /// neighbours whose tools are `parallel_capable` run at the same time.
 #[utoipa::path(
-    post, path = "/api/v1/calls", tag = "calls", request_body = BatchRequest,
+    post, path = "/api/v1/calls", operation_id = "call_tools", tag = "calls", request_body = BatchRequest,
     params(
         ("traceparent" = Option<String>, Header, description = "The W3C trace the calls belong to."),
         ("tracestate" = Option<String>, Header, description = "What vendors add to that trace."),
@@ -269,7 +270,10 @@ impl BatchCall {
         if tool.len() > NAME_BYTES_MAX {
             return Err(long_name("the name of the tool", tool.len()));
         }
-        let mut call = ToolCall::from_json(tool, arguments).caller(&*caller.name);
+        let bytes_max = service.live.runtime().config().gateway.output_bytes_max.value;
+        let mut call = ToolCall::from_json(tool, arguments)
+            .caller(&*caller.name)
+            .output_limit(bytes_max, &*caller.owner);
         call = match approver {
             Approver::Caller if approved => call.approved(),
             Approver::Caller => call.approval_hint(ASK_AND_SEND),

@@ -111,7 +111,7 @@ impl Following {
 
 /// The configuration in use: every value with its origin, and whether the files as they are now are it.
 #[utoipa::path(
-    get, path = "/api/v1/config", tag = "configuration",
+    get, path = "/api/v1/config", operation_id = "get_config", tag = "configuration",
     responses((status = 200, description = "The configuration in use.", body = Resolved))
 )]
 async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
@@ -131,7 +131,7 @@ async fn resolved(State(service): State<Arc<Service>>) -> Json<Resolved> {
 
 /// Loads the files again, whether they changed or not. If they cannot be used, the state before stays.
 #[utoipa::path(
-    post, path = "/api/v1/reload", tag = "configuration",
+    post, path = "/api/v1/reload", operation_id = "reload_config", tag = "configuration",
     responses(
         (status = 200, description = "The files are in use.", body = Following),
         (status = 422, description = "The files are invalid; see `errors`."),

@@ -31,7 +31,7 @@ pub(super) fn routes() -> Routes {
 
 /// Lists the tools that are offered: `GET /api/v1/tools` by its short name.
 #[utoipa::path(
-    get, path = "/tools", tag = "short paths", params(ToolListQuery),
+    get, path = "/tools", operation_id = "list_tools_short", tag = "short paths", params(ToolListQuery),
     responses(
         (status = 200, description = "The tools.", body = ToolList,
          headers(("ETag" = String, description = "The registry's revision."))),
@@ -47,7 +47,7 @@ async fn list(
 
 /// Registers a local tool: `POST /api/v1/tools` by its short name.
 #[utoipa::path(
-    post, path = "/tools/local", tag = "short paths",
+    post, path = "/tools/local", operation_id = "register_tool_short", tag = "short paths",
     request_body = ToolEntrySchema,
     responses(
         (status = 201, description = "It is registered.", body = Changed,
@@ -65,7 +65,7 @@ async fn create_local(
 
 /// Registers an MCP server: `POST /api/v1/servers` by its short name.
 #[utoipa::path(
-    post, path = "/tools/mcp", tag = "short paths",
+    post, path = "/tools/mcp", operation_id = "add_server_short", tag = "short paths",
     request_body = ServerRegistrationSchema,
     responses(
         (status = 201, description = "It is registered.", body = Server,
@@ -83,7 +83,7 @@ async fn create_server(
 
 /// Replaces a registered tool, or registers it: `PUT /api/v1/tools/{name}` by its short name.
 #[utoipa::path(
-    put, path = "/tools/{name}", tag = "short paths",
+    put, path = "/tools/{name}", operation_id = "replace_entry_short", tag = "short paths",
     request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
@@ -109,7 +109,7 @@ async fn put(
 
 /// Removes a registered tool, or a registered MCP server of that name with all its tools.
 #[utoipa::path(
-    delete, path = "/tools/{name}", tag = "short paths",
+    delete, path = "/tools/{name}", operation_id = "remove_entry_short", tag = "short paths",
     params(
         ("name" = String, Path, description = "The name of the tool or server."),
         ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to remove, or `*` for any."),

@@ -1,10 +1,12 @@
-//! Conversations of the agent: listing and deleting them.
+//! Conversations of the agent: listing, reading and deleting them.
 
 use std::sync::Arc;
 
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use haft::Content;
+use haft_agent::model::ChatMessage;
 use haft_agent::{Saved, SessionStore, SessionStoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -17,7 +19,7 @@ use crate::runs::ConversationOwner;
 use crate::serve::{Caller, Path, Problem};
 
 pub(super) fn routes() -> Routes {
-    let calling = OpenApiRouter::new().routes(routes!(list)).routes(routes!(remove));
+    let calling = OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove));
     Routes { calling, ..Routes::default() }
 }
 
@@ -45,11 +47,67 @@ struct ConversationSummary {
     messages: usize,
 }
 
+/// A stored conversation with its messages.
+#[derive(Debug, Serialize, ToSchema)]
+struct StoredConversation {
+    /// Its id: `session` of its runs.
+    id: String,
+    /// The model it began with.
+    model: String,
+    /// Its messages, the oldest first.
+    messages: Vec<ConversationMessage>,
+}
+
+/// A message of a conversation. Images and audio are left out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum ConversationMessage {
+    /// A message of the user.
+    User {
+        /// Its text.
+        text: String,
+    },
+    /// An answer of the model.
+    Assistant {
+        /// Its text; empty if it only calls tools.
+        text: String,
+        /// The tools that it calls.
+        calls: Vec<ConversationCall>,
+    },
+    /// The results of the calls before it.
+    Tools {
+        /// One for each call.
+        results: Vec<ConversationResult>,
+    },
+}
+
+/// A tool call of the model.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConversationCall {
+    /// The model's id of the call.
+    id: String,
+    /// The tool.
+    tool: String,
+    /// The arguments as JSON text, or the model's invalid text.
+    arguments: String,
+}
+
+/// The result of such a call.
+#[derive(Debug, Serialize, ToSchema)]
+struct ConversationResult {
+    /// The call that it answers.
+    call_id: String,
+    /// Its text.
+    text: String,
+    /// True if the call failed.
+    is_error: bool,
+}
+
 /// Lists the stored conversations.
 ///
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
-    get, path = "/api/v1/conversations", tag = "runs",
+    get, path = "/api/v1/conversations", operation_id = "list_conversations", tag = "runs",
     responses((status = 200, description = "The conversations.", body = ConversationList))
 )]
 async fn list(
@@ -63,11 +121,38 @@ async fn list(
     Ok(JsonAnswer(ConversationList { conversations }))
 }
 
+/// Shows a conversation with its messages.
+///
+/// An admin key may read every conversation, a call key its own.
+#[utoipa::path(
+    get, path = "/api/v1/conversations/{id}", operation_id = "get_conversation", tag = "runs",
+    params(("id" = String, Path, description = "The conversation's id: `session` of its runs.")),
+    responses(
+        (status = 200, description = "The conversation.", body = StoredConversation),
+        (status = 404, description = "No such conversation is stored."),
+        (status = 503, description = "It cannot be read."),
+    )
+)]
+async fn show(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<JsonAnswer<StoredConversation>, Problem> {
+    let store = store(&service);
+    let shown = blocking(move || {
+        store.require(&id, |owner| owns(&caller, &id, owner))?;
+        store.show(&id)
+    });
+    let (saved, messages) = shown.await?.map_err(|error| problem(&error))?;
+    let messages = messages.into_iter().map(ConversationMessage::from).collect();
+    Ok(JsonAnswer(StoredConversation { id: saved.id, model: saved.model, messages }))
+}
+
 /// Deletes a conversation and forgets its ended runs.
 ///
 /// An admin key may delete every conversation, a call key its own. The execution log keeps the calls.
 #[utoipa::path(
-    delete, path = "/api/v1/conversations/{id}", tag = "runs",
+    delete, path = "/api/v1/conversations/{id}", operation_id = "delete_conversation", tag = "runs",
     params(("id" = String, Path, description = "The conversation's id: `session` of its runs.")),
     responses(
         (status = 204, description = "It is deleted."),
@@ -106,6 +191,40 @@ fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
     match caller.scope {
         Scope::Admin => true,
         Scope::Call => owner.is_some_and(|owner| holder.owns(id, owner)),
+    }
+}
+
+/// The text of content blocks.
+fn text_of(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Resource { text, .. } => text.as_deref(),
+        Content::Image { .. } | Content::Audio { .. } => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+impl From<ChatMessage> for ConversationMessage {
+    fn from(message: ChatMessage) -> Self {
+        match message {
+            ChatMessage::User { content } => Self::User { text: text_of(&content) },
+            ChatMessage::Assistant { text, calls, provider_state: _ } => {
+                let calls = calls.into_iter().map(|call| ConversationCall {
+                    id: call.id,
+                    tool: call.name,
+                    arguments: call.arguments,
+                });
+                Self::Assistant { text, calls: calls.collect() }
+            }
+            ChatMessage::Tools { results } => {
+                let results = results.into_iter().map(|result| ConversationResult {
+                    call_id: result.call_id,
+                    text: text_of(&result.content),
+                    is_error: result.is_error,
+                });
+                Self::Tools { results: results.collect() }
+            }
+        }
     }
 }
 

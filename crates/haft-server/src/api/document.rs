@@ -38,6 +38,8 @@ pub(super) struct Document(Value);
 impl Document {
     pub(super) fn new() -> Self {
         let mut document = value(&Head::openapi());
+        // Relative, so that a generated client and the page use the address that the document came from.
+        document["servers"] = json!([{"url": "/", "description": "This service."}]);
         document["components"]["securitySchemes"] = json!({
             "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key",
                 "description": "A key of `haft keys create`. Needed as soon as there is one, and always to change something."},
@@ -77,9 +79,8 @@ impl Document {
     }
 }
 
-/// Adds to an operation its id and what the frame may answer.
+/// Adds to an operation what the frame may answer.
 fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
-    operation["operationId"] = operation_id(path, method).into();
     let is_open = OPEN_PATHS.contains(&path);
     let is_admin = match who {
         Who::Admin => true,
@@ -125,12 +126,6 @@ fn complete(operation: &mut Value, path: &str, method: &str, who: Who) {
     if let Some(responses) = operation["responses"].as_object_mut() {
         responses.sort_keys();
     }
-}
-
-/// Handlers of different files may share a name; paths are there once.
-fn operation_id(path: &str, method: &str) -> String {
-    let words = path.split(|it: char| !it.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
 }
 
 fn problem() -> Value {

@@ -1,13 +1,14 @@
 //! Liveness and readiness of the service.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use haft::ServerState;
-use haft::config::choices::OnLogFailure;
+use haft::config::choices::{OnLogFailure, Start};
 use haft::record::LogHealth;
+use haft::{ServerInfo, ServerState};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -48,6 +49,8 @@ struct Readiness {
 enum ReadyStatus {
     /// Everything works.
     Ready,
+    /// Some servers have not been tried yet.
+    Starting,
     /// Calls are taken, and something does not work.
     Degraded,
     /// No call is taken.
@@ -65,7 +68,7 @@ struct Reason {
 
 /// True if the service lives.
 #[utoipa::path(
-    get, path = "/healthz", tag = "health",
+    get, path = "/healthz", operation_id = "get_health", tag = "health",
     responses((status = 200, description = "It lives.", body = Alive))
 )]
 async fn healthz() -> Json<Alive> {
@@ -76,10 +79,10 @@ async fn healthz() -> Json<Alive> {
 ///
 /// Answers without a key. Where the service needs a key, `reasons` is only for callers that send one.
 #[utoipa::path(
-    get, path = "/readyz", tag = "health",
+    get, path = "/readyz", operation_id = "get_readiness", tag = "health",
     responses(
         (status = 200, description = "Calls are taken.", body = Readiness),
-        (status = 503, description = "No call is taken.", body = Readiness),
+        (status = 503, description = "No call is taken, or the service is starting: some servers have not been tried yet.", body = Readiness),
     )
 )]
 async fn readyz(
@@ -92,7 +95,7 @@ async fn readyz(
     }
     let status = match readiness.status {
         ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
-        ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
+        ReadyStatus::Starting | ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
     };
     (status, Json(readiness))
 }
@@ -107,9 +110,17 @@ fn readiness(service: &Service) -> Readiness {
     if let Some(trouble) = service.keys.last_error() {
         note("keys".to_owned(), trouble);
     }
-    for server in runtime.servers() {
+    let servers = runtime.servers();
+    let is_starting = service.is_starting(&servers);
+    for server in servers {
+        if is_starting && is_untried(&server) {
+            note(format!("server:{}", server.name), "it is being connected".to_owned());
+        }
         let is_down = match server.state {
-            ServerState::Unavailable | ServerState::Degraded | ServerState::Stopped => true,
+            ServerState::Misconfigured
+            | ServerState::Unavailable
+            | ServerState::Degraded
+            | ServerState::Stopped => true,
             ServerState::Disabled
             | ServerState::Configured
             | ServerState::Connecting
@@ -131,10 +142,28 @@ fn readiness(service: &Service) -> Readiness {
     }
     let status = match (takes_calls, reasons.is_empty()) {
         (false, _) => ReadyStatus::Unready,
+        (true, _) if is_starting => ReadyStatus::Starting,
         (true, true) => ReadyStatus::Ready,
         (true, false) => ReadyStatus::Degraded,
     };
     Readiness { status, reasons: Some(reasons) }
+}
+
+impl Service {
+    /// True until every eager server has been tried once. Servers that come later do not matter.
+    fn is_starting(&self, servers: &[ServerInfo]) -> bool {
+        if !servers.iter().any(is_untried) {
+            self.has_started.store(true, Ordering::Relaxed);
+        }
+        !self.has_started.load(Ordering::Relaxed)
+    }
+}
+
+/// True if an eager server has neither answered nor failed yet.
+fn is_untried(server: &ServerInfo) -> bool {
+    server.start == Start::Eager
+        && server.was_tried == Some(false)
+        && matches!(server.state, ServerState::Configured | ServerState::Connecting)
 }
 
 /// The first line of a reason; `/api/v1/status` and the others have the rest.

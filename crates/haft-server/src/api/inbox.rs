@@ -71,7 +71,7 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
 ///
 /// An admin key sees all of them, a call key those of its own calls.
 #[utoipa::path(
-    get, path = "/api/v1/inbox", tag = "inbox",
+    get, path = "/api/v1/inbox", operation_id = "list_questions", tag = "inbox",
     responses((status = 200, description = "The open questions, the oldest first.", body = OpenItems))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<OpenItems> {
@@ -82,7 +82,7 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer
 
 /// Shows one question that waits for a person.
 #[utoipa::path(
-    get, path = "/api/v1/inbox/{id}", tag = "inbox",
+    get, path = "/api/v1/inbox/{id}", operation_id = "get_question", tag = "inbox",
     params(("id" = String, Path, description = "The question's id.")),
     responses(
         (status = 200, description = "The question.", body = InboxItemSchema),
@@ -102,7 +102,7 @@ async fn show(
 /// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
 /// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
 #[utoipa::path(
-    post, path = "/api/v1/inbox/{id}", tag = "inbox",
+    post, path = "/api/v1/inbox/{id}", operation_id = "answer_question", tag = "inbox",
     request_body = AnswerRequest,
     params(("id" = String, Path, description = "The question's id.")),
     responses(

@@ -29,7 +29,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// was too slow and missed something. Then `asked` with each new question, and `closed` with its `id` and
 /// `how` it ended: `answered`, `refused`, `expired` or `withdrawn`.
 #[utoipa::path(
-    get, path = "/api/v1/inbox/events", tag = "inbox",
+    get, path = "/api/v1/inbox/events", operation_id = "follow_questions", tag = "inbox",
     responses((status = 200, description = "Events, until the client leaves or the service ends.", body = String, content_type = "text/event-stream"))
 )]
 pub(super) async fn events(

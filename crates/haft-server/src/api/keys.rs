@@ -84,7 +84,7 @@ struct CreatedKey {
 
 /// Lists the keys.
 #[utoipa::path(
-    get, path = "/api/v1/keys", tag = "keys",
+    get, path = "/api/v1/keys", operation_id = "list_keys", tag = "keys",
     responses(
         (status = 200, description = "The keys.", body = KeyList),
         (status = 503, description = "The file of the keys cannot be read."),
@@ -109,7 +109,7 @@ async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>
 
 /// Creates a key. The answer is the only place that shows it.
 #[utoipa::path(
-    post, path = "/api/v1/keys", tag = "keys", request_body = NewKey,
+    post, path = "/api/v1/keys", operation_id = "create_key", tag = "keys", request_body = NewKey,
     responses(
         (status = 201, description = "The key.", body = CreatedKey),
         (status = 409, description = "A key has this name."),
@@ -146,7 +146,7 @@ async fn create(
 
 /// Revokes a key. The service refuses it within a second, and what it holds open ends.
 #[utoipa::path(
-    delete, path = "/api/v1/keys/{name}", tag = "keys",
+    delete, path = "/api/v1/keys/{name}", operation_id = "revoke_key", tag = "keys",
     params(("name" = String, Path, description = "The key's name.")),
     responses(
         (status = 204, description = "It is revoked."),

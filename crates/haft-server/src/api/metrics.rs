@@ -17,7 +17,7 @@ pub(super) fn routes() -> Routes {
 
 /// Number of calls per tool, their outcomes, and the current load, for Prometheus.
 #[utoipa::path(
-    get, path = "/metrics", tag = "health",
+    get, path = "/metrics", operation_id = "get_metrics", tag = "health",
     responses((
         status = 200, description = "Prometheus's text format.",
         body = String, content_type = "text/plain"

@@ -8,7 +8,6 @@ mod config;
 mod contract;
 mod conversations;
 mod direct;
-mod docs;
 mod document;
 mod edit_problem;
 mod entry;
@@ -16,10 +15,12 @@ mod failure_problem;
 mod health;
 mod inbox;
 mod inbox_events;
+mod index;
 mod keys;
 mod log;
 mod metrics;
 mod precondition;
+mod profiles;
 mod prompts;
 mod registry_entry;
 mod resources;
@@ -36,9 +37,10 @@ mod tools_search;
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use haft::live::Live;
 use jiff::Timestamp;
@@ -49,6 +51,7 @@ use crate::gateway::Mount;
 use crate::keys::Keyring;
 use crate::runs::Runs;
 use crate::serve::{BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Sessions};
+use crate::sign_ins::SignIns;
 use crate::telemetry::Telemetry;
 pub use direct::DirectCalls;
 use document::{Document, Who};
@@ -65,16 +68,21 @@ pub struct Service {
     pub runs: Runs,
     /// The sessions of the web console.
     pub sessions: Arc<Sessions>,
+    /// Sign-ins at remote servers that wait for a browser.
+    pub sign_ins: Arc<SignIns>,
     /// Since when it serves.
     pub started: Timestamp,
+    /// True once every eager server has been tried.
+    has_started: AtomicBool,
 }
 
 impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
     pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
         let runs = Runs::default();
-        let sessions = Arc::default();
-        Arc::new(Self { live, keys, telemetry, runs, sessions, started: Timestamp::now() })
+        let (sessions, sign_ins) = (Arc::default(), Arc::default());
+        let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
+        Arc::new(Self { live, keys, telemetry, runs, sessions, sign_ins, started, has_started })
     }
 
     /// Returns true if the service itself speaks TLS.
@@ -129,9 +137,11 @@ pub fn http_service(
         conversations::routes,
         health::routes,
         inbox::routes,
+        index::routes,
         keys::routes,
         metrics::routes,
         log::routes,
+        profiles::routes,
         prompts::routes,
         resources::routes,
         running::routes,
@@ -157,14 +167,14 @@ pub fn http_service(
     let admin = plain(admin, Who::Admin);
     let paths = document.paths();
     let json = Arc::<str>::from(document.as_value().to_string());
-    let page = Arc::<str>::from(docs::page(document.as_value()));
     let json_kind = [(CONTENT_TYPE, "application/json")];
-    let page_kind =
-        [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, docs::POLICY)];
-    let documents = Router::new()
-        .route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))))
-        .route("/api/docs", get(move || ready((page_kind, page.to_string()))));
-    let page_routes = console::routes(Arc::clone(&service.sessions), service.is_tls());
+    let documents =
+        Router::new().route("/api/openapi.json", get(move || ready((json_kind, json.to_string()))));
+    let page_routes = console::routes(
+        Arc::clone(&service.sessions),
+        Arc::clone(&service.sign_ins),
+        service.is_tls(),
+    );
     HttpService::new(guard, Arc::clone(&service.keys))
         .with_sessions(Arc::clone(&service.sessions))
         .counted(service.live.runtime().memory().clone())

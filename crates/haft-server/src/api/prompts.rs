@@ -61,6 +61,7 @@ struct Prompt {
 /// Arguments to fill in.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"arguments": {"city": "Seoul"}}))]
 struct Filling {
     /// A string for each argument.
     #[serde(default)]
@@ -78,7 +79,7 @@ struct Filled {
 
 /// The prompts of the servers. Those that start late are connected first.
 #[utoipa::path(
-    get, path = "/api/v1/prompts", tag = "prompts", params(Which),
+    get, path = "/api/v1/prompts", operation_id = "list_prompts", tag = "prompts", params(Which),
     responses(
         (status = 200, description = "The prompts of the servers that answered.", body = Prompts),
         (status = 404, description = "There is no such server."),
@@ -101,7 +102,7 @@ async fn list(
 
 /// A prompt with its arguments filled in, as messages of a chat.
 #[utoipa::path(
-    post, path = "/api/v1/prompts/{server}/{name}", tag = "prompts",
+    post, path = "/api/v1/prompts/{server}/{name}", operation_id = "get_prompt", tag = "prompts",
     params(("server" = String, Path, description = "The server."), ("name" = String, Path, description = "The prompt's name.")),
     request_body = Filling,
     responses(

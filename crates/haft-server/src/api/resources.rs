@@ -72,7 +72,7 @@ struct Contents {
 
 /// The resources of the servers, and the templates of such that are not listed.
 #[utoipa::path(
-    get, path = "/api/v1/resources", tag = "resources", params(Which),
+    get, path = "/api/v1/resources", operation_id = "list_resources", tag = "resources", params(Which),
     responses(
         (status = 200, description = "What the servers listed.", body = Resources),
         (status = 404, description = "There is no such server."),
@@ -93,7 +93,7 @@ async fn list(
     let asked = servers.into_iter().filter(|server| server.state != ServerState::Disabled);
     let asking = stream::iter(asked.map(|server| async move {
         let answer = match server.state {
-            ServerState::Unavailable | ServerState::Stopped => {
+            ServerState::Misconfigured | ServerState::Unavailable | ServerState::Stopped => {
                 Err(server.cause.unwrap_or_else(|| "it cannot be reached".to_owned()))
             }
             ServerState::Disabled
@@ -119,7 +119,7 @@ async fn list(
 
 /// The content of a resource.
 #[utoipa::path(
-    get, path = "/api/v1/resources/content", tag = "resources", params(Address),
+    get, path = "/api/v1/resources/content", operation_id = "read_resource", tag = "resources", params(Address),
     responses(
         (status = 200, description = "What it holds.", body = Contents),
         (status = 404, description = "There is no such server."),

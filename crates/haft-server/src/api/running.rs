@@ -32,7 +32,7 @@ struct RunningCalls {
 ///
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
-    get, path = "/api/v1/calls", tag = "calls",
+    get, path = "/api/v1/calls", operation_id = "list_running_calls", tag = "calls",
     responses((status = 200, description = "The calls in flight, the oldest first.", body = RunningCalls))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<RunningCalls> {
@@ -44,7 +44,7 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Runni
 /// It ends with the code `Cancelled`; one that is about to answer may still do so. A call key can cancel
 /// its own calls only.
 #[utoipa::path(
-    delete, path = "/api/v1/calls/{execution_id}", tag = "calls",
+    delete, path = "/api/v1/calls/{execution_id}", operation_id = "cancel_call", tag = "calls",
     params(("execution_id" = String, Path, description = "The call's id.")),
     responses(
         (status = 202, description = "It is being ended.", body = RunningCallSchema),

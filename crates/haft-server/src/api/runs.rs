@@ -73,7 +73,7 @@ struct RunList {
 /// `Location` names the run; otherwise the run in its first state. The run continues without its client: `DELETE`
 /// cancels it.
 #[utoipa::path(
-    post, path = "/api/v1/runs", tag = "runs", request_body = RunRequest,
+    post, path = "/api/v1/runs", operation_id = "start_run", tag = "runs", request_body = RunRequest,
     responses(
         (status = 200, description = "Its events.", body = String, content_type = "text/event-stream"),
         (status = 202, description = "The run is active.", body = RunSummary),
@@ -133,7 +133,7 @@ async fn begin(
 ///
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
-    get, path = "/api/v1/runs", tag = "runs",
+    get, path = "/api/v1/runs", operation_id = "list_runs", tag = "runs",
     responses((status = 200, description = "The runs, the oldest first.", body = RunList))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<RunList> {
@@ -144,7 +144,7 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer
 
 /// Shows a run, with the questions that wait for a person.
 #[utoipa::path(
-    get, path = "/api/v1/runs/{id}", tag = "runs",
+    get, path = "/api/v1/runs/{id}", operation_id = "get_run", tag = "runs",
     params(("id" = String, Path, description = "The run's id.")),
     responses(
         (status = 200, description = "The run.", body = RunSummary),
@@ -166,7 +166,7 @@ async fn show(
 /// `tool.started`, `tool.progress`, `tool.completed`, `question.asked`, `question.closed`, `warning`, and at the end
 /// `turn.completed` or `turn.failed`. After a disconnect, send `Last-Event-ID` to resume without a gap.
 #[utoipa::path(
-    get, path = "/api/v1/runs/{id}/events", tag = "runs",
+    get, path = "/api/v1/runs/{id}/events", operation_id = "follow_run", tag = "runs",
     params(
         ("id" = String, Path, description = "The run's id."),
         ("Last-Event-ID" = Option<String>, Header, description = "The last event received."),
@@ -191,7 +191,7 @@ async fn events(
 ///
 /// The status may still be `running` while the run ends.
 #[utoipa::path(
-    delete, path = "/api/v1/runs/{id}", tag = "runs",
+    delete, path = "/api/v1/runs/{id}", operation_id = "cancel_run", tag = "runs",
     params(("id" = String, Path, description = "The run's id.")),
     responses(
         (status = 202, description = "It is being ended.", body = RunSummary),

@@ -8,7 +8,11 @@ use utoipa::ToSchema;
 
 /// The answer to one call, whatever ran and however it ended.
 #[derive(Serialize, ToSchema)]
-#[schema(as = Envelope)]
+#[schema(as = Envelope, example = json!({
+    "execution_id": "0198c2f4-9d3b-7c11-8a54-5b0e3f6d2a71", "tool": "greet", "status": "success",
+    "data": {"greeting": "Hello, you!"}, "content": [{"type": "text", "text": "Hello, you!"}],
+    "message": null, "error": null, "queued_ms": 0, "duration_ms": 12,
+}))]
 pub(super) struct EnvelopeSchema {
     /// Identifies this execution; its log entry carries the same id.
     execution_id: String,
@@ -73,6 +77,9 @@ struct ErrorSchema {
     message: String,
     /// The next step for the caller.
     remedy: Option<String>,
+    /// The section of the documentation about the code. Entries of the log have none.
+    #[schema(required = false, example = "docs/troubleshooting.md#timeout")]
+    docs: String,
     /// Facts for a program: JSON pointers, an exit code, the tail of stderr.
     #[schema(required = false)]
     details: Value,
@@ -141,6 +148,9 @@ pub(super) struct ToolInfoSchema {
     config_origin: String,
     /// The settings it runs with.
     config: Vec<EffectiveValueSchema>,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[schema(required = false)]
+    cached: bool,
     /// The program, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Value>,
@@ -205,7 +215,7 @@ pub(super) struct ToolEntrySchema {
     #[serde(rename = "type")]
     #[schema(required = false)]
     kind: super::tools_list::SourceFilter,
-    /// JSON Schema of the arguments.
+    /// JSON Schema of the arguments, or `"signature"` to read it from the function of a Python tool.
     #[schema(required = false, value_type = Object)]
     input_schema: Value,
     /// JSON Schema of the answer.
@@ -299,6 +309,15 @@ struct ToolEntryConfigSchema {
     /// Arguments of a command, after the script.
     #[schema(required = false)]
     args: Vec<String>,
+    /// The text of a Python script, in place of `script_path`. It needs `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    source: String,
+    /// Variables for its environment. Each needs a line in `policy.allowed_env`.
+    #[schema(required = false, value_type = Object)]
+    env: Value,
+    /// Packages that a Python tool needs. They need `policy.allowed_scripts: upload`.
+    #[schema(required = false)]
+    requirements: Vec<String>,
     /// The server of an entry of `type: mcp`.
     #[schema(required = false)]
     server: String,
@@ -347,6 +366,8 @@ pub(super) struct InboxItemSchema {
     arguments: Value,
     /// The MCP server that asks, or that has the tool.
     server: Option<String>,
+    /// The setting that requires the question, with its origin.
+    rule: Option<String>,
     /// The call that waits for the answer.
     execution_id: Option<String>,
     /// The caller of the pending call.

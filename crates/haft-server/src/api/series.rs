@@ -53,7 +53,7 @@ impl From<Point> for SeriesPoint {
 
 /// Returns calls, errors, durations and load of the last hour.
 #[utoipa::path(
-    get, path = "/api/v1/series", tag = "health",
+    get, path = "/api/v1/series", operation_id = "get_series", tag = "health",
     responses((status = 200, description = "The last hour.", body = TimeSeries))
 )]
 async fn series(State(service): State<Arc<Service>>) -> Json<TimeSeries> {

@@ -55,7 +55,7 @@ struct SignInLink {
 
 /// Shows the caller of the request.
 #[utoipa::path(
-    get, path = "/api/v1/session", tag = "session",
+    get, path = "/api/v1/session", operation_id = "get_session", tag = "session",
     responses((status = 200, description = "The caller.", body = Session))
 )]
 async fn show(caller: Caller) -> Json<Session> {
@@ -68,7 +68,7 @@ async fn show(caller: Caller) -> Json<Session> {
 /// the session is not used for eight hours, or the user signs out. Changes by cookie need the header
 /// `X-Haft-Console`.
 #[utoipa::path(
-    post, path = "/api/v1/session", tag = "session",
+    post, path = "/api/v1/session", operation_id = "sign_in", tag = "session",
     responses(
         (status = 200, description = "Signed in.", body = Session),
         (status = 503, description = "The system gives no random numbers."),
@@ -85,7 +85,7 @@ async fn open(State(service): State<Arc<Service>>, caller: Caller) -> Result<Res
 
 /// Signs the console out.
 #[utoipa::path(
-    delete, path = "/api/v1/session", tag = "session",
+    delete, path = "/api/v1/session", operation_id = "sign_out", tag = "session",
     responses((status = 204, description = "Signed out."))
 )]
 async fn close(
@@ -98,7 +98,7 @@ async fn close(
 
 /// Creates a link that opens the console signed in, for the key of this request.
 #[utoipa::path(
-    post, path = "/api/v1/session/link", tag = "session",
+    post, path = "/api/v1/session/link", operation_id = "create_sign_in_link", tag = "session",
     responses(
         (status = 200, description = "The link.", body = SignInLink),
         (status = 503, description = "The system gives no random numbers."),

@@ -126,7 +126,7 @@ impl Busy {
 
 /// The service at a glance: version, tools, servers, how busy it is and how long the queues are, log, files.
 #[utoipa::path(
-    get, path = "/api/v1/status", tag = "health",
+    get, path = "/api/v1/status", operation_id = "get_status", tag = "health",
     responses((status = 200, description = "How it is.", body = Glance))
 )]
 async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {

@@ -83,7 +83,7 @@ pub(super) enum Outcome {
 
 /// Shows one tool: schemas, settings with their origins, figures.
 #[utoipa::path(
-    get, path = "/api/v1/tools/{name}", tag = "tools",
+    get, path = "/api/v1/tools/{name}", operation_id = "get_tool", tag = "tools",
     params(("name" = String, Path, description = "The tool's name.")),
     responses(
         (status = 200, description = "The tool.", body = Tool,
@@ -114,7 +114,7 @@ pub(super) async fn show(
 /// The body is an entry of `tools.json`. When this answers, the entry is durable and the tool can be called.
 /// `If-Match` with the registry's revision makes it depend on that.
 #[utoipa::path(
-    post, path = "/api/v1/tools", tag = "tools", request_body = ToolEntrySchema,
+    post, path = "/api/v1/tools", operation_id = "register_tool", tag = "tools", request_body = ToolEntrySchema,
     params(("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The registry's revision, as `GET /api/v1/tools` gives it.")),
     responses(
         (status = 201, description = "It is registered.", body = Changed,
@@ -136,7 +136,7 @@ pub(super) async fn create(
 ///
 /// `If-Match` with the tag of what is replaced guards against lost updates, `If-None-Match: *` creates only.
 #[utoipa::path(
-    put, path = "/api/v1/tools/{name}", tag = "tools", request_body = ToolEntrySchema,
+    put, path = "/api/v1/tools/{name}", operation_id = "replace_tool", tag = "tools", request_body = ToolEntrySchema,
     params(
         ("name" = String, Path, description = "The tool's name."),
         ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to replace, or `*` for any."),
@@ -164,7 +164,7 @@ pub(super) async fn put(
 ///
 /// Calls in flight finish. A tool of an MCP server goes with its server.
 #[utoipa::path(
-    delete, path = "/api/v1/tools/{name}", tag = "tools",
+    delete, path = "/api/v1/tools/{name}", operation_id = "remove_tool", tag = "tools",
     params(
         ("name" = String, Path, description = "The tool's name."),
         ("If-Match" = Option<String>, Header, pattern = r#"^(\*|"[0-9a-f]{1,64}")$"#, description = "The `ETag` of the version to remove, or `*` for any."),

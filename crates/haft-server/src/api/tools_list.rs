@@ -77,7 +77,7 @@ pub(super) struct ToolList {
 ///
 /// Local tools first, then by server; with `q` the best match first. `ETag` is the registry's revision.
 #[utoipa::path(
-    get, path = "/api/v1/tools", tag = "tools", params(ToolListQuery),
+    get, path = "/api/v1/tools", operation_id = "list_tools", tag = "tools", params(ToolListQuery),
     responses(
         (status = 200, description = "The tools.", body = ToolList,
          headers(("ETag" = String, description = "The registry's revision."))),

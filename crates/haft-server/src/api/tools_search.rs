@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use haft::select::{Decision, Missing, Ranked};
+use haft::{ServerInfo, ServerState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -61,6 +62,10 @@ struct Found {
     missing: Vec<Missing>,
     /// The tools, best first.
     tools: Vec<FoundTool>,
+    /// Servers whose tools are not known yet and not among the candidates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    missing_servers: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -125,7 +130,7 @@ struct MissingSchema {
 /// Offline, by names, descriptions, parameters and examples. `decision` is the recommended step if no model decides.
 /// Without `q`, this is the tool named `search`, if there is one.
 #[utoipa::path(
-    get, path = "/api/v1/tools/search", tag = "tools", params(SearchQuery),
+    get, path = "/api/v1/tools/search", operation_id = "search_tools", tag = "tools", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),
@@ -160,12 +165,16 @@ async fn search(
         ranked,
     };
     let tools = ranked.into_iter().map(described).collect();
-    Ok(Json(Found { decision, missing, tools }).into_response())
+    let is_missing =
+        |server: &ServerInfo| server.tools.is_none() && server.state != ServerState::Disabled;
+    let servers = runtime.servers().into_iter().filter(is_missing);
+    let missing_servers = servers.map(|server| server.name).collect();
+    Ok(Json(Found { decision, missing, tools, missing_servers }).into_response())
 }
 
 /// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.
 #[utoipa::path(
-    get, path = "/tools/search", tag = "short paths", params(SearchQuery),
+    get, path = "/tools/search", operation_id = "search_tools_short", tag = "short paths", params(SearchQuery),
     responses(
         (status = 200, description = "The tools, best first.", body = Found),
         (status = 400, description = "The query cannot be read."),

@@ -52,9 +52,12 @@ pub(super) struct CallArgs {
     /// The user's request in plain words; the log keeps it if `log.requests` is on
     #[arg(long, value_name = "TEXT")]
     request: Option<String>,
-    /// Agree to a call that needs approval
+    /// Approve a call that needs approval
     #[arg(long, short)]
     yes: bool,
+    /// Also show what a Python tool printed, on standard error
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
@@ -103,6 +106,7 @@ async fn call_service(
     };
     let CallOutcome { mut envelope, unrecorded, must_record } = outcome;
     add_example(&mut envelope, schema.as_ref());
+    print_stdout(global, args, &envelope);
     print(global, &envelope, unrecorded.as_deref())?;
     Ok(exit_code(&envelope, &cancel, must_record && unrecorded.is_some()))
 }
@@ -159,6 +163,7 @@ async fn call_here(
     envelope.set_message(unrecorded.clone());
     say_without_file(global, &mut envelope);
     add_example(&mut envelope, schema.as_ref());
+    print_stdout(global, args, &envelope);
     print(global, &envelope, unrecorded.as_deref())?;
     let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
     Ok(exit_code(&envelope, &cancel, must_record && unrecorded.is_some()))
@@ -170,6 +175,14 @@ fn exit_code(envelope: &Envelope, cancel: &CancellationToken, is_unrecorded: boo
         Status::Success => ExitCode::SUCCESS,
         Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
         Status::Error => ExitCode::from(EXIT_RUNTIME),
+    }
+}
+
+/// Prints what a script wrote to its standard output, with `--verbose`.
+fn print_stdout(global: &Global, args: &CallArgs, envelope: &Envelope) {
+    if let Some(printed) = envelope.stdout.as_deref().filter(|_| args.verbose) {
+        let paint = Paint::stderr(global.color);
+        say!("{}", paint.dim(&haft_text::printable_block(printed.trim_end())));
     }
 }
 
@@ -246,7 +259,8 @@ fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyh
                     say!("{}", paint.dim(&haft_text::printable_block(tail)));
                 }
             }
-            say!("{}", paint.dim(&format!("execution {}", envelope.execution_id)));
+            let (id, docs) = (&envelope.execution_id, error.code.docs());
+            say!("{}", paint.dim(&format!("execution {id}, see {docs}")));
         }
         (None, Some(data)) => match serde_json::from_str::<String>(data.get()) {
             Ok(text) => terminal::line(&haft_text::printable_block(&text)),

@@ -20,7 +20,7 @@ const FILE_WITHOUT_CONFIG: &str = ".haft/keys.json";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
-    /// Create a key and print it, this once
+    /// Create a key and print it; it is shown only once
     #[command(after_help = "Examples:
   haft keys create --scope admin --name me
   haft keys create --scope call --name agent > agent.key
@@ -32,7 +32,7 @@ A running server takes a new key within a second.")]
         /// Permissions of the key
         #[arg(long, required_unless_present = "profile")]
         scope: Option<Scope>,
-        /// Bind a call key to an entry of `profiles`: it may use the MCP endpoint of that one, and nothing else
+        /// Bind a call key to an entry of `profiles`: it may use that profile's MCP endpoint and nothing else
         #[arg(long, value_name = "PROFILE")]
         profile: Option<String>,
         /// Name of the key, shown in lists and in the log

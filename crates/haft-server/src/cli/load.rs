@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use haft::Config;
 use haft::config::model::Origin;
-use haft::config::{ConfigError, Dialect, InputRequest, LoadOptions};
+use haft::config::{BrokenEntries, ConfigError, Dialect, InputRequest, LoadOptions};
+use parking_lot::Mutex;
 
 use super::{EXIT_CONFIG, Failure, Global};
 
@@ -24,35 +24,101 @@ pub(super) fn load_if_any(global: &Global) -> anyhow::Result<(Config, LoadOption
     load_files(global, if is_named(global) { files(global)? } else { Vec::new() })
 }
 
+/// The same for commands that run without servers whose entries have problems.
+pub(super) fn load_usable_if_any(
+    global: &Global,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    load_usable(global, if is_named(global) { files(global)? } else { Vec::new() })
+}
+
+/// Loads files without servers whose entries have problems. When the files are loaded again, an entry that breaks
+/// meanwhile is an error: the state before stays in use.
+pub(super) fn load_usable(
+    global: &Global,
+    files: Vec<PathBuf>,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    let usable = LoadOptions { broken: BrokenEntries::Disable, ..LoadOptions::default() };
+    let (config, mut options) = load_with(global, files, usable)?;
+    let names = config.misconfigured.iter().map(|server| server.name.clone()).collect();
+    options.broken = BrokenEntries::DisableOnly(names);
+    Ok((config, options))
+}
+
 /// Loads files, and returns a function that loads them again without questions.
 pub(super) fn load_files(
     global: &Global,
     files: Vec<PathBuf>,
 ) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    load_with(global, files, LoadOptions::default())
+}
+
+/// Loads files for a service. A registry's folder that is missing is created, once the rest is valid.
+pub(super) fn load_served(
+    global: &Global,
+    files: Vec<PathBuf>,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    let served = LoadOptions {
+        broken: BrokenEntries::Disable,
+        allows_missing_registry: true,
+        ..LoadOptions::default()
+    };
+    let (config, _) = load_with(global, files.clone(), served)?;
+    if let Some(dir) = config.registry_dir.as_ref().filter(|dir| !dir.value.exists()) {
+        create_registry(&dir.value)?;
+    }
+    load_usable(global, files)
+}
+
+/// Creates a registry without tools and servers.
+fn create_registry(dir: &Path) -> anyhow::Result<()> {
+    let write = || {
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(dir.join("tools.json"), "{\"tools\": []}\n")?;
+        std::fs::write(dir.join("mcp.json"), "{\"mcp_servers\": {}}\n")
+    };
+    write().map_err(|error| {
+        let problem =
+            format!("the registry's folder `{}` cannot be created: {error}", dir.display());
+        Failure::new(EXIT_CONFIG, problem, "create it, or set `registry.dir` to a folder of yours")
+    })?;
+    tracing::info!("created the registry's folder `{}`", dir.display());
+    Ok(())
+}
+
+fn load_with(
+    global: &Global,
+    files: Vec<PathBuf>,
+    tolerance: LoadOptions<'static>,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    let LoadOptions { broken, allows_missing_registry, .. } = tolerance;
     let mut options = LoadOptions {
+        broken,
+        allows_missing_registry,
         format: global.config_format,
         inputs: global.inputs.iter().cloned().collect(),
         builtin: true,
         ..LoadOptions::from_process(files)
     };
-    let answers = Mutex::new(HashMap::new());
+    // Also what was not answered: the files may be read more than once.
+    let answers: Mutex<HashMap<String, Option<String>>> = Mutex::default();
     let asking = |input: &InputRequest| {
-        let answer = ask(input)?;
-        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.insert(input.id.clone(), answer.clone());
-        Some(answer)
+        let mut answers = answers.lock();
+        answers.entry(input.id.clone()).or_insert_with(|| ask(input)).clone()
     };
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
     let config = if options.files.is_empty() { in_state_home(config) } else { config };
-    options.inputs.extend(answers.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let answers = answers.into_inner();
+    options.inputs.extend(answers.into_iter().filter_map(|(id, answer)| Some((id, answer?))));
     Ok((config, options))
 }
 
 /// Loads files without questions.
 pub(super) fn load_unasked(global: &Global, files: Vec<PathBuf>) -> Result<Config, ConfigError> {
     Config::load(&LoadOptions {
+        broken: BrokenEntries::Disable,
+        allows_missing_registry: true,
         format: global.config_format,
         inputs: global.inputs.iter().cloned().collect(),
         builtin: true,

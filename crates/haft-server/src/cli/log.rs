@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use haft::Status;
 use haft::record::{Filter, Follow, LoggedCall, read};
+use haft::{Code, Status};
 use jiff::Timestamp;
 
 use super::service::{self, Reply, Request};
@@ -42,7 +42,7 @@ enum LogCommand {
     Show {
         /// The execution id of one call
         id: Option<String>,
-        /// Print only what the tool answered, whole
+        /// Print only the tool's output, in full
         #[arg(long, requires = "id")]
         output: bool,
         #[command(flatten)]
@@ -55,7 +55,7 @@ struct FilterArgs {
     /// Only calls of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only calls that ended so
+    /// Only calls with this status
     #[arg(long)]
     status: Option<StatusArg>,
     /// Only calls of this session
@@ -67,6 +67,12 @@ struct FilterArgs {
     /// Only calls of this caller, such as `key:NAME`
     #[arg(long)]
     caller: Option<String>,
+    /// Only calls that failed with this error code, such as `Timeout`
+    #[arg(long, value_parser = code)]
+    code: Option<Code>,
+    /// Only calls whose entry contains this text, in any case
+    #[arg(long)]
+    text: Option<String>,
     /// Only calls since then: a duration such as 2h, a date, or a time such as 2026-01-31T09:00:00Z
     #[arg(long, value_parser = timestamp::parse)]
     since: Option<Timestamp>,
@@ -88,6 +94,11 @@ struct FilterArgs {
 enum StatusArg {
     Success,
     Error,
+}
+
+fn code(text: &str) -> Result<Code, String> {
+    let value = serde_json::Value::String(text.to_owned());
+    serde_json::from_value(value).map_err(|error| haft_bounds::parse_error::describe(&error))
 }
 
 pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
@@ -116,6 +127,8 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         session: args.session,
         server: args.server,
         caller: args.caller,
+        code: args.code,
+        text: args.text,
         since: args.since,
         until: args.until,
         limit: Some(args.limit),

@@ -22,6 +22,7 @@ mod load;
 mod log;
 mod log_output;
 mod login;
+mod man;
 mod mcp;
 mod profile;
 mod prompts;
@@ -117,7 +118,7 @@ struct Global {
     /// current folder.
     #[arg(short, long = "config", value_name = "PATH", global = true)]
     config: Vec<PathBuf>,
-    /// The files' format, instead of telling it from their content
+    /// Format of the files, instead of detecting it
     #[arg(long, value_name = "FORMAT", global = true, value_parser = load::parse_format)]
     config_format: Option<haft::config::Dialect>,
     /// The answer to ${input:ID} in VS Code's files
@@ -125,7 +126,7 @@ struct Global {
     inputs: Vec<(String, String)>,
     /// Trust the haft.yaml of this folder: start its programs, and do not ask again until they change
     ///
-    /// Files that -c or HAFT_CONFIG name are not asked about. HAFT_TRUST=1 does the same for scripts,
+    /// Files that -c or HAFT_CONFIG name are trusted. HAFT_TRUST=1 does the same for scripts,
     /// without remembering it.
     #[arg(long, global = true)]
     trust: bool,
@@ -135,7 +136,7 @@ struct Global {
     /// Print JSON for programs
     #[arg(long, global = true)]
     json: bool,
-    /// From which level on to log to stderr [default: info; warning for run and chat; at a terminal
+    /// Lowest level that is logged to stderr [default: info; warning for run and chat; at a terminal
     /// warning for call, tools, prompts, resources, servers, select, eval, learn and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
@@ -181,7 +182,7 @@ enum Command {
     /// List, show, ping, add and remove MCP servers
     #[command(subcommand)]
     Servers(servers::ServersCommand),
-    /// Sign in at a remote server that wants OAuth
+    /// Sign in at a remote server that requires OAuth
     Login(login::LoginArgs),
     /// Forget the sign-in at a server
     Logout(login::LogoutArgs),
@@ -221,6 +222,8 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the manual pages of all commands into a folder
+    Man(man::ManArgs),
 }
 
 impl Command {
@@ -256,7 +259,8 @@ impl Command {
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Log(_)
-            | Self::Completions { .. } => false,
+            | Self::Completions { .. }
+            | Self::Man(_) => false,
         }
     }
 }
@@ -323,6 +327,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
             terminal::line(String::from_utf8_lossy(&script).trim_end());
             Ok(ExitCode::SUCCESS)
         }
+        Command::Man(args) => man::run(&args),
     }
 }
 

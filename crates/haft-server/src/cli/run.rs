@@ -2,13 +2,13 @@
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use haft::Content;
 use haft_agent::model::ModelError;
 use haft_agent::{AgentEvent, Turn, TurnEnd, mentioned};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -234,7 +234,7 @@ impl Output {
                 "call_id": call_id, "tool": tool, "execution_id": execution_id, "is_error": is_error,
                 "duration_ms": duration_ms,
             });
-            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+            self.calls.lock().push(call);
         }
         if self.format == OutputFormat::StreamJson {
             let line = serde_json::to_string(event).unwrap_or_default();
@@ -260,10 +260,10 @@ impl Output {
                 terminal::whole(&format!("{}\n", turn.text.trim_end()));
             }
             (OutputFormat::Json, turn) => {
-                let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let calls = self.calls.lock().clone();
                 let mut object = json!({"session": session, "model": model, "tool_calls": calls});
                 match turn {
-                    Ok(Turn { text, end, steps, usage }) => {
+                    Ok(Turn { text, end, steps, usage, .. }) => {
                         object["text"] = json!(text);
                         object["end"] = json!(end);
                         object["steps"] = json!(steps);

@@ -21,7 +21,7 @@ pub(super) struct SelectArgs {
     /// Number of tools to show
     #[arg(short = 'k', long, value_name = "NUMBER", default_value_t = 8, value_parser = at_least_one)]
     count: usize,
-    /// Decide too: use a tool, use none, or ask for what is missing
+    /// Also decide: use a tool, use none, or ask for what is missing
     #[arg(long)]
     decide: bool,
 }

@@ -72,9 +72,18 @@ impl Toolbox {
         let progress = Progress::on_stderr();
         let cancel = CancellationToken::new();
         let watch = progress.clone();
+        let clients = match &purpose {
+            Purpose::Serve(hub) => Some(hub.clone()),
+            _ => None,
+        };
         let builder = Runtime::builder(config.into_config())
             .cancelled_by(cancel.clone())
-            .watch_servers(move |server, health| watch.note(server, health.state));
+            .watch_servers(move |server, health| {
+                watch.note(server, health.state);
+                if let Some(hub) = &clients {
+                    hub.note_health(server, health);
+                }
+            });
         let builder = match purpose {
             Purpose::Call(tool, None) => builder.for_tool(tool).inbox(HumanInbox::unseen()),
             Purpose::Call(tool, Some((hub, inbox))) => {
@@ -278,7 +287,8 @@ where
 pub(super) fn answers(server: &ServerInfo) -> bool {
     match server.state {
         ServerState::Ready | ServerState::Degraded => true,
-        ServerState::Disabled
+        ServerState::Misconfigured
+        | ServerState::Disabled
         | ServerState::Configured
         | ServerState::Connecting
         | ServerState::Unavailable
@@ -306,6 +316,7 @@ pub(super) fn remedy(server: &ServerInfo) -> String {
     let needs_login = reason.as_deref().is_some_and(|reason| reason.starts_with("auth_required"));
     match (*transport, *state) {
         (_, ServerState::Disabled) => format!("take `disabled: true` away from `{name}`"),
+        (_, ServerState::Misconfigured) => server.remedy.clone().unwrap_or_default(),
         _ if needs_login => match oauth {
             Some(OauthInfo { grant: OauthGrant::ClientCredentials, .. }) => {
                 format!("correct `oauth` of `{name}`, or the variable with its secret")

@@ -18,6 +18,7 @@ use axum::routing::get;
 use serde_json::json;
 
 use crate::serve::{Problem, Sessions};
+use crate::sign_ins::{CALLBACK_PATH, SignIns};
 use assets::Asset;
 
 /// The page may run its own files and talk to its own origin. Images and audio of tools are data URLs.
@@ -29,12 +30,15 @@ const FOREVER: &str = "public, max-age=31536000, immutable";
 const ALWAYS_ASK: &str = "no-cache";
 
 /// The routes of the console. They answer without a key, because a browser has none yet.
-pub(crate) fn routes(sessions: Arc<Sessions>, is_tls: bool) -> Router {
+pub(crate) fn routes(sessions: Arc<Sessions>, sign_ins: Arc<SignIns>, is_tls: bool) -> Router {
     let start = move |headers: HeaderMap, RawQuery(query): RawQuery| {
         ready(start(&sessions, is_tls, &headers, query.as_deref()))
     };
+    let came_back = move |RawQuery(query): RawQuery| ready(came_back(&sign_ins, query.as_deref()));
     Router::new()
         .route("/", get(start))
+        .route("/api/docs", get(|headers: HeaderMap| ready(docs(&headers))))
+        .route(CALLBACK_PATH, get(came_back))
         .route("/assets/{name}", get(|uri: Uri, headers: HeaderMap| ready(asset(&uri, &headers))))
 }
 
@@ -53,6 +57,39 @@ fn start(
         return Ok(page_response(page, headers));
     }
     Ok(([(VARY, "accept")], axum::Json(index())).into_response())
+}
+
+/// The API document as a page.
+fn docs(headers: &HeaderMap) -> Result<Response, Problem> {
+    let page = assets::find("docs.html").ok_or_else(Problem::internal)?;
+    Ok(page_response(page, headers))
+}
+
+/// The end of a sign-in at a remote server. The page says nothing of the request.
+fn came_back(sign_ins: &SignIns, query: Option<&str>) -> Response {
+    let (status, text) = if query.is_some_and(|query| sign_ins.returned(query)) {
+        (
+            StatusCode::OK,
+            "The answer arrived. You can close this page; the console shows the result.",
+        )
+    } else {
+        (
+            StatusCode::BAD_REQUEST,
+            "This sign-in is not known here, or it expired. Begin again in the console.",
+        )
+    };
+    let page = format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>Haft</title><p>{text}</p></html>\n"
+    );
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (status, headers, page).into_response()
 }
 
 /// The answer for a program that requests `/`.

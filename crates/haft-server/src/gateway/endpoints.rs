@@ -1,12 +1,13 @@
 //! The addresses of the gateway: one for the whole toolbox, one for each profile. Each has its own sessions.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use haft::mcp_server::{EndpointOptions, HeldBytes, HttpEndpoint, KeptBytes};
 use haft::memory::{MemoryBudget, Owner};
 use haft::{Config, Runtime};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -132,7 +133,7 @@ impl Endpoints {
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.changing.lock()
     }
 }
 

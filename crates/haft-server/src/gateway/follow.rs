@@ -10,6 +10,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Gateway;
 use super::hub::ServerNotification;
+use super::status::failure_message;
+use super::tools::unmarked;
 
 /// Follows the toolbox for as long as the gateway lives.
 pub(super) async fn follow(
@@ -55,7 +57,7 @@ struct Seen {
 impl Seen {
     fn of(gateway: &Gateway) -> Self {
         Self {
-            tools: digest(&gateway.listed_tools()),
+            tools: digest(&unmarked(gateway.listed_tools())),
             prompts: digest(&gateway.prompts().map(|it| it.listed).collect::<Vec<_>>()),
             servers_with_resources: gateway.servers_with("resources"),
         }
@@ -83,7 +85,12 @@ impl Gateway {
             ServerNotification::Resource { server, uri } if self.view.shows_server(&server) => {
                 self.tell(Change::Resource(uri.into()));
             }
-            ServerNotification::Resources { .. } | ServerNotification::Resource { .. } => {}
+            ServerNotification::Failed { server, reason } if self.view.shows_server(&server) => {
+                self.tell(Change::Log(failure_message(&server, &reason)));
+            }
+            ServerNotification::Resources { .. }
+            | ServerNotification::Resource { .. }
+            | ServerNotification::Failed { .. } => {}
         }
     }
 

@@ -38,7 +38,10 @@ impl Mount {
         Self { endpoints: Endpoints::new(runtime, hub) }
     }
 
-    /// The routes, for callers of tools.
+    /// The routes, for callers of tools. Each request needs the extension [`Caller`]; one without it is refused. In a
+    /// router of your own, authenticate the request first, then insert [`Caller::of_app`]; the example `axum_mcp` shows
+    /// it. The service's checks of keys, `Host` and `Origin`, its limits on connections and its memory budget for bodies
+    /// do not apply there.
     pub fn routes(&self) -> Router {
         // Asked for its head alone, a stream would be opened all the same, and end the one there is.
         let head = async || StatusCode::METHOD_NOT_ALLOWED;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use haft::extension::UI_EXTENSION;
 use haft::oauth::BoxFuture;
-use haft::{CallOrigin, HumanInbox, Refusal, ServerHandler};
+use haft::{CallOrigin, Health, HumanInbox, Refusal, ServerHandler, ServerState};
 use haft_agent::Sampler;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,6 +40,8 @@ pub(super) enum ServerNotification {
     Resources { server: String },
     /// One of its resources is another one.
     Resource { server: String, uri: String },
+    /// It does not work, or lacks something.
+    Failed { server: String, reason: String },
 }
 
 impl Default for Hub {
@@ -69,6 +71,25 @@ impl Hub {
     pub fn agreeing(mut self) -> Self {
         self.agrees = true;
         self
+    }
+
+    /// Notifies clients of a server that failed. Give it every change of a server's health.
+    pub fn note_health(&self, server: &str, health: &Health) {
+        let is_first_failure = match health.state {
+            ServerState::Connecting => health.retries == 1,
+            ServerState::Unavailable => health.retries == 0,
+            ServerState::Degraded => true,
+            ServerState::Misconfigured
+            | ServerState::Disabled
+            | ServerState::Configured
+            | ServerState::Ready
+            | ServerState::Stopped => false,
+        };
+        if let Some(reason) = health.reason.as_ref().filter(|_| is_first_failure) {
+            let (server, reason) = (server.to_owned(), reason.cause.clone());
+            // Without clients there is no receiver.
+            drop(self.notifications.send(ServerNotification::Failed { server, reason }));
+        }
     }
 
     /// Returns true if people can be asked beside the clients.

@@ -14,12 +14,13 @@ mod people;
 mod prompts;
 mod resources;
 mod search;
+mod status;
 mod template;
 mod tools;
 mod view;
 
 use haft_bounds::parse_error::describe;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use haft::config::choices::Surface;
@@ -30,6 +31,7 @@ use haft::mcp_server::{
 };
 use haft::oauth::BoxFuture;
 use haft::{INSTRUCTIONS_BYTES_MAX, NAME_BYTES_MAX, RpcError, Runtime};
+use parking_lot::Mutex;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize as _, Deserializer};
 use serde_json::json;
@@ -61,6 +63,8 @@ pub struct Gateway {
     changes: broadcast::Sender<Change>,
     /// The last query of servers for an unknown resource.
     asked_again: Mutex<Option<Instant>>,
+    /// The time of the first request for a list.
+    first_list: OnceLock<Instant>,
     _following: DropGuard,
 }
 
@@ -76,6 +80,7 @@ impl Gateway {
             asks_people: hub.asks_people(),
             changes,
             asked_again: Mutex::default(),
+            first_list: OnceLock::new(),
             _following: end.clone().drop_guard(),
         });
         let following = follow::follow(Arc::downgrade(&gateway), hub.listen());
@@ -85,7 +90,7 @@ impl Gateway {
         gateway
     }
 
-    /// Instructions of the toolbox: Haft's own for its surface, then those of the servers it shows.
+    /// Instructions of the toolbox: Haft's own for its surface, servers that failed, then those of the servers it shows.
     fn instructions(&self) -> Option<String> {
         let own = match self.view.surface() {
             Surface::All => None,
@@ -93,7 +98,8 @@ impl Gateway {
         };
         let shows = |server: &str| self.view.shows_server(server);
         let of_servers = self.runtime.server_instructions(INSTRUCTIONS_BYTES_MAX, shows);
-        let all: Vec<String> = own.into_iter().chain(of_servers).collect();
+        let all: Vec<String> =
+            own.into_iter().chain(self.failed_line()).chain(of_servers).collect();
         (!all.is_empty()).then(|| all.join("\n\n"))
     }
 

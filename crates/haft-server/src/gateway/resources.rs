@@ -1,7 +1,7 @@
 //! Resources of all servers in one list, each read from the server that has it.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft::mcp_server::{Peer, Subscription};
@@ -112,7 +112,7 @@ impl Gateway {
     /// Returns true if servers may be queried for an unknown resource: a client that requests many such must not keep
     /// them busy.
     fn may_ask_again(&self) -> bool {
-        let mut asked = self.asked_again.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked_again.lock();
         let may = asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN_AFTER);
         if may {
             *asked = Some(Instant::now());

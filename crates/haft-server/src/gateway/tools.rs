@@ -1,7 +1,7 @@
 //! Tools: listed in their fixed order, page by page, and called on the one path.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft::extension::UI_EXTENSION;
 use haft::mcp_server::{Peer, ToolRequest};
@@ -16,12 +16,13 @@ use tokio::time::timeout;
 use super::caller_handle::GatewayClient;
 use super::content::call_result;
 use super::page::{is_first, page};
+use super::status::{self, STATUS};
 use super::{Gateway, INVALID_PARAMS, result};
 use crate::serve::name_of;
 
 /// Key of a tool's `_meta` with its registration.
 const REGISTRATION: &str = "haft/registration";
-/// Time that a list waits for connecting servers. Later changes are announced.
+/// Time that a request waits for servers that are being connected, after the first list. Later changes are announced.
 pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// For tools with `approval: ask`, where the client is the only one there.
@@ -45,12 +46,19 @@ impl Callers {
 impl Gateway {
     /// The tools this endpoint shows, with those that only user interfaces call where these are meant.
     pub(super) fn tools(&self, callers: Callers) -> Vec<ToolDescription> {
+        let status = self.offers_status().then(status::tool);
         let offers = self.runtime.tool_offers().into_iter();
+        let is_cut = self.output_bytes_max().is_some();
         offers
             .filter(|it| callers == Callers::Apps || !it.app_only)
             .filter(|it| self.view.shows_tool(it.server(), &it.description.name))
-            .map(described)
+            .map(|offer| described(offer, is_cut))
+            .chain(status)
             .collect()
+    }
+
+    fn output_bytes_max(&self) -> Option<u64> {
+        self.runtime.config().gateway.output_bytes_max.value
     }
 
     /// Returns true if this endpoint shows models a tool of this name.
@@ -69,10 +77,16 @@ impl Gateway {
         offers.iter().find(has)?.server().map(ToOwned::to_owned)
     }
 
-    /// Waits for servers that are being connected, but not for ever: one that does not answer must not
-    /// keep back what the others offer.
+    /// Waits for servers whose tools no run has seen, until each was tried once: for the first list at most
+    /// `gateway.first_list_timeout`, because some clients list only once. Lists that are too old are read again.
     pub(super) async fn wait_for_late(&self) {
-        let _ = timeout(LATE_WAIT_MAX, self.runtime.discover()).await;
+        let limit = self.runtime.config().gateway.first_list_timeout.value;
+        let first = self.first_list.get_or_init(Instant::now);
+        let limit = limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX));
+        let _ = tokio::join!(
+            timeout(limit, self.runtime.wait_for_lists()),
+            timeout(LATE_WAIT_MAX, self.runtime.refresh_stale_lists())
+        );
     }
 
     pub(super) async fn list_tools(
@@ -82,6 +96,7 @@ impl Gateway {
     ) -> Result<Box<RawValue>, RpcError> {
         if is_first(params) {
             self.wait_for_late().await;
+            self.report_failed(peer);
         }
         page(params, "tools", &self.tools(Callers::of(peer)), |tool| &tool.name)
     }
@@ -92,6 +107,9 @@ impl Gateway {
         peer: Peer,
     ) -> Result<Box<RawValue>, RpcError> {
         let ToolRequest { name, arguments } = tool;
+        if name == STATUS && self.offers_status() {
+            return self.status();
+        }
         let callers = Callers::of(&peer);
         self.run(name, arguments, peer, callers).await
     }
@@ -111,6 +129,7 @@ impl Gateway {
         let mut call = call
             .caller(name_of(peer.principal()))
             .owner(peer.principal())
+            .output_limit(self.output_bytes_max(), peer.principal())
             .on_behalf_of(Arc::new(GatewayClient(peer.clone())));
         if callers == Callers::Models {
             call = call.by_model();
@@ -154,9 +173,24 @@ fn with_remedy(mut envelope: Envelope) -> Envelope {
     envelope
 }
 
+/// Removes the marks of tools that an earlier run saw: a tool that is confirmed is the same tool.
+pub(super) fn unmarked(mut tools: Vec<ToolDescription>) -> Vec<ToolDescription> {
+    for tool in &mut tools {
+        let meta = tool.rest.get_mut("_meta").and_then(|meta| meta.get_mut(REGISTRATION));
+        if let Some(Value::Object(registration)) = meta {
+            registration.remove("cached");
+        }
+    }
+    tools
+}
+
 /// A tool as clients see it: its server's definition, and its registration here.
-fn described(offer: ToolOffer) -> ToolDescription {
+fn described(offer: ToolOffer, is_cut: bool) -> ToolDescription {
     let ToolOffer { mut description, registration, app_only: _ } = offer;
+    // A client would refuse a result that was cut and has no structure any more.
+    if is_cut {
+        description.output_schema = None;
+    }
     // Haft follows tasks of servers itself: clients need not ask for one, and some refuse to call such a tool.
     if let Some(Value::Object(execution)) = description.rest.get_mut("execution") {
         execution.remove("taskSupport");

@@ -1,8 +1,12 @@
 //! Which part of the toolbox an endpoint shows, and how.
 
-use haft::Runtime;
 use haft::config::choices::Surface;
 use haft::config::gateway::Profile;
+use haft::record::RecordSource;
+use haft::{READ_OUTPUT, Runtime};
+
+/// The built-in tools.
+const BUILTINS: [&str; 3] = ["code_execution", "web_search", "request_human_input"];
 
 /// Which part of the toolbox an endpoint shows: everything, or what a profile selects. Asks the configuration
 /// in use each time, so that a change of it holds at once; a profile that is gone shows nothing.
@@ -27,17 +31,40 @@ impl View {
 
     /// Returns true if nothing is hidden.
     pub(super) fn is_whole(&self) -> bool {
-        self.profile.is_none()
+        self.profile.is_none() && !BUILTINS.iter().any(|name| self.hides_builtin(name))
     }
 
     /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
-        self.shows(|profile| profile.shows_tool(server, name))
+        self.shows(|profile| profile.shows_tool(server, name) || self.reads_on(server, name))
+            && !(server.is_none() && self.hides_builtin(name))
+    }
+
+    /// Returns true for the built-in tool that reads on in cut results: it belongs to every profile, and gives
+    /// a caller only the results of its own calls.
+    fn reads_on(&self, server: Option<&str>, name: &str) -> bool {
+        server.is_none()
+            && name == READ_OUTPUT
+            && self.runtime.tool(name).is_some_and(|tool| tool.kind == RecordSource::Builtin)
     }
 
     /// Returns true if prompts and resources of a server are shown.
     pub(super) fn shows_server(&self, server: &str) -> bool {
         self.shows(|profile| profile.shows_server(server))
+    }
+
+    /// Clients have tools of this kind themselves, so a built-in tool is shown only where a file or the profile names
+    /// it.
+    fn hides_builtin(&self, name: &str) -> bool {
+        if !BUILTINS.contains(&name) || !self.runtime.is_builtin(name) {
+            return false;
+        }
+        let config = self.runtime.config();
+        let profile = self.profile.as_ref().and_then(|profile| config.profile(profile));
+        let tools = profile.and_then(|profile| profile.tools.as_ref());
+        let is_named = tools.is_some_and(|it| it.value.iter().any(|it| it.to_string() == name));
+        let has_entry = config.tools.iter().any(|entry| entry.mcp.is_none() && entry.name == name);
+        !is_named && !has_entry && !config.builtin.configured.contains(&name)
     }
 
     /// Presentation of the tools.

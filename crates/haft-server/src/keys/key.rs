@@ -18,7 +18,7 @@ const SHORT_CHARS: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Everything: registering tools, changing the configuration, and what a call key may
+    /// Everything: registering tools, changing the configuration, and everything a call key may do
     Admin,
     /// Reading and calling tools
     Call,

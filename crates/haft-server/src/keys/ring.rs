@@ -1,11 +1,12 @@
 //! The keys of a running server: verified without a lock, read again when the file changes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -138,7 +139,7 @@ impl Keyring {
     /// The error of the last read, while the previous keys stay in use.
     pub fn last_error(&self) -> Option<String> {
         self.refresh();
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner).last_error.clone()
+        self.looked.lock().last_error.clone()
     }
 
     /// Returns the holder of a key. Takes as long for a wrong key as for a right one.
@@ -157,7 +158,7 @@ impl Keyring {
     /// As [`verify_known`](Self::verify_known), for a connection that may have presented the same key before. Does not
     /// look at the file; [`is_closed`](Self::is_closed) has.
     pub(crate) fn verify_on(&self, last: &PresentedKey, presented: &str) -> Option<Arc<Holder>> {
-        let mut last = last.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.0.lock();
         // Read before the keys are: a replacement in between is noticed by the next request.
         let replaced = self.replaced.load(Ordering::Acquire);
         if let Some(verified) = &*last
@@ -257,11 +258,7 @@ impl Keyring {
     }
 
     fn look_if_older_than(&self, age: Duration) {
-        let mut looked = match self.looked.try_lock() {
-            Ok(looked) => looked,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut looked) = self.looked.try_lock() else { return };
         if looked.at.elapsed() < age {
             return;
         }

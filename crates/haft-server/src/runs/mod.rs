@@ -5,7 +5,7 @@ mod run;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use haft::human_input::CloseReason;
@@ -16,6 +16,7 @@ use haft_agent::{
     mentioned,
 };
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -244,7 +245,7 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Run>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Events of a run's questions to people.
 
-use std::sync::{Mutex, PoisonError};
-
 use haft::HumanInbox;
 use haft::human_input::{InboxEvent, InboxItem};
+use parking_lot::Mutex;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
@@ -24,7 +23,7 @@ impl<'a> Questions<'a> {
 
     /// Emits the changes since the last check.
     pub(super) fn catch_up(&self) {
-        let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut updates = self.updates.lock();
         loop {
             match updates.try_recv() {
                 Ok(InboxEvent::Asked(item)) if self.is_ours(&item) => self.run.asked(&item),

@@ -1,11 +1,12 @@
 //! One run and its events, for current and later followers.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use haft::human_input::{CloseReason, InboxItem};
 use haft_agent::model::{ModelError, Usage};
 use haft_agent::{AgentEvent, Turn, TurnEnd};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -278,7 +279,7 @@ impl Run {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -21,12 +21,15 @@ use crate::keys::{Holder, Keyring, OWNER_MARK, Scope};
 
 /// Paths that answer without a key: neither whether the service is alive nor what it can do is a secret, and a
 /// browser that reads about it cannot send a key.
-const OPEN_PATHS: [&str; 4] = ["/", "/healthz", "/api/docs", "/api/openapi.json"];
+const OPEN_PATHS: [&str; 5] =
+    ["/", "/healthz", "/api/docs", "/api/openapi.json", "/oauth/callback"];
 /// The files of the web console.
 const OPEN_FOLDER: &str = "/assets/";
 /// Answers without a key as well, with more details for a caller that has one.
 const READINESS_PATH: &str = "/readyz";
 
+/// Paths that a key which is bound to a profile may use beside the gateway. Each shows that profile only.
+const PROFILE_PATHS: [&str; 3] = ["/api/v1/session", "/api/v1/session/link", "/api/v1/profiles"];
 /// The execution log.
 const LOG_PATH: &str = "/api/v1/log";
 
@@ -56,6 +59,20 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// A caller that another service has authenticated, for programs that mount the gateway in an axum router of their
+    /// own. The log shows it as `app:` and the name. Callers with one name share their sessions and calls.
+    pub fn of_app(name: &str) -> Self {
+        let name: Arc<str> = format!("app:{name}").into();
+        Self {
+            owner: Arc::clone(&name),
+            name,
+            since: Timestamp::UNIX_EPOCH,
+            ended: Arc::default(),
+            scope: Scope::Call,
+            profile: None,
+        }
+    }
+
     fn local(ended: Arc<CancellationToken>) -> Self {
         Self {
             name: LOCAL.into(),
@@ -111,12 +128,12 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway only, which
-    /// checks the profile itself.
+    /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
+    /// the profile itself, and for the console's view of that profile.
     pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
         let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
         match &self.profile {
-            Some(profile) if !is_gateway => {
+            Some(profile) if !is_gateway && !PROFILE_PATHS.contains(&path) => {
                 let detail = format!("`{}` is bound to the profile `{profile}`", self.name);
                 Err(Problem::forbidden(detail)
                     .remedy("use `/mcp`, or a key that was created without `--profile`"))

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request};
+use axum::http::header::LINK;
+use axum::http::{HeaderValue, Method, Request, StatusCode};
 use axum::response::IntoResponse as _;
 use futures_util::FutureExt as _;
 use haft::NAME_BYTES_MAX;
@@ -20,7 +21,7 @@ use super::direct::{DirectEndpoints, DirectRequest, RouterOnly};
 use super::guard::Guard;
 use super::listener::{Connection, end_stream};
 use super::memory::{RequestMemory, ResponseMemory};
-use super::problem::{Problem, long_name};
+use super::problem::{DOCS_LINK, Problem, long_name};
 use super::request_id::RequestId;
 
 /// The whole service, for [`Listener::serve`](super::Listener::serve): the checks, and the endpoints behind them.
@@ -54,7 +55,8 @@ impl<D: DirectEndpoints> CheckedService<D> {
             return id.finish(permission);
         }
         let answer = id.scope(self.pass(connection, request, &id)).await;
-        let answer = id.finish(answer.unwrap_or_else(|problem| routed(problem.into_response())));
+        let answer = answer.unwrap_or_else(|problem| routed(problem.into_response()));
+        let answer = id.finish(with_docs(answer));
         match page {
             Some(page) => page.permit(answer),
             None => answer,
@@ -128,6 +130,14 @@ impl<D: DirectEndpoints> CheckedService<D> {
             Err(never) => match never {},
         })
     }
+}
+
+/// Names the documentation in the answer for something that does not exist.
+fn with_docs(mut answer: Response) -> Response {
+    if answer.status() == StatusCode::NOT_FOUND {
+        answer.headers_mut().insert(LINK, HeaderValue::from_static(DOCS_LINK));
+    }
+    answer
 }
 
 async fn caught<T>(answer: impl Future<Output = T>) -> Result<T, Problem> {

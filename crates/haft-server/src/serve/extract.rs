@@ -207,7 +207,7 @@ where
     let reading = async {
         match problem {
             Some(problem) => Err(Stopped::Refused(problem)),
-            None => receive(&mut body, memory, copies).await,
+            None => receive(&mut body, announced, memory, copies).await,
         }
     };
     let received = within(BODY_TIMEOUT, reading).await.unwrap_or_else(|| {
@@ -235,8 +235,10 @@ enum Stopped {
     Refused(Problem),
 }
 
+/// Collects a body of which `announced` bytes are expected.
 async fn receive<B>(
     body: &mut B,
+    announced: usize,
     memory: Option<&RequestMemory>,
     copies: usize,
 ) -> Result<Bytes, Stopped>
@@ -259,6 +261,9 @@ where
         if first.is_empty() && whole.is_empty() {
             first = chunk;
         } else {
+            // In one block: one that grows leaves freed blocks of every size behind, which the allocator keeps for
+            // the thread.
+            whole.reserve_exact(announced.saturating_sub(whole.len()));
             whole.extend_from_slice(&first);
             first.clear();
             whole.extend_from_slice(&chunk);

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Wrong keys that an address may present within [`WINDOW`] before it has to wait.
@@ -28,7 +28,7 @@ impl Failures {
     /// Counts a failure. `Err`: there were too many, and when to come again.
     pub(super) fn count(&self, peer: IpAddr) -> Result<(), Duration> {
         let now = Instant::now();
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         let peer = network(peer);
         if !counts.contains_key(&peer) && counts.len() >= ADDRESSES_MAX {
             make_room(&mut counts, now);
@@ -48,7 +48,7 @@ impl Failures {
 impl Failures {
     /// Takes one counted failure back: the key turned out to be right.
     pub(super) fn forgive(&self, peer: IpAddr) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         if let Some(count) = counts.get_mut(&network(peer)) {
             count.failures = count.failures.saturating_sub(1);
         }

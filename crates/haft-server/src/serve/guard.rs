@@ -61,9 +61,9 @@ impl Guard {
                 axum::http::StatusCode::FORBIDDEN,
                 "ForeignHost",
                 "The host is not allowed",
-                "`Host` is neither an IP address nor `localhost` nor one of the allowed hosts",
+                "`Host` is neither an IP address nor `localhost` nor in `api.allowed_hosts`",
             )
-            .remedy("use the server's IP address, or add the name to the allowed hosts"));
+            .remedy("use the server's IP address, or add the name to `api.allowed_hosts` of the configuration"));
         }
         let Some(origin) = single(request.headers(), &ORIGIN)? else {
             return Ok(None);

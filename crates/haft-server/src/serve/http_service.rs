@@ -14,7 +14,7 @@ use super::checked_service::{CheckedService, Checks};
 use super::direct::{DirectEndpoints, RouterOnly};
 use super::extract::BODY_BYTES_MAX;
 use super::guard::{Guard, GuardSettings};
-use super::problem::Problem;
+use super::problem::{DOCS, Problem};
 use super::sessions::Sessions;
 use crate::keys::Keyring;
 
@@ -119,6 +119,6 @@ fn unknown_path(paths: &[String], uri: &Uri) -> Result<Infallible, Problem> {
     Err(match haft_text::nearest(uri.path(), paths.iter().map(String::as_str)) {
         Some(nearest) => problem.remedy(format!("did you mean `{nearest}`?")),
         None if paths.is_empty() => problem,
-        None => problem.remedy("the documentation lists every path"),
+        None => problem.remedy(format!("`{DOCS}` lists every path")),
     })
 }

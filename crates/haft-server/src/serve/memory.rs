@@ -1,12 +1,13 @@
 //! The memory that requests and responses take, until the last byte of a response has left.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{Method, Request};
 use haft::memory::{Held, MemoryBudget, OverBudget, Owner, Reservation};
 use http_body_util::BodyExt as _;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::body::{Response, ResponseBody};
 use super::problem::Problem;
@@ -76,7 +77,7 @@ impl RequestMemory {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Reservation>> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 }
 

@@ -37,7 +37,7 @@ pub use guard::GuardSettings;
 pub use http_service::HttpService;
 pub use listener::{Connection, Ended, EndsByItself, ListenError, Listener, ListenerSettings};
 pub(crate) use memory::RequestMemory;
-pub(crate) use problem::long_name;
+pub(crate) use problem::{DOCS, long_name};
 pub use problem::{FieldProblem, Problem, ProblemDocument};
 pub use request_id::RequestId;
 pub(crate) use request_id::with_current as with_current_request;

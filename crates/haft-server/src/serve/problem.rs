@@ -15,6 +15,11 @@ use super::body;
 /// When to come again where there is too much to do.
 const BUSY_SECS: u64 = 1;
 
+/// The address of the API's documentation.
+pub(crate) const DOCS: &str = "/api/docs";
+/// The same as a `Link` header.
+pub(super) const DOCS_LINK: &str = "</api/docs>; rel=\"help\"";
+
 /// An error response. Boxed, so that a `Result` with it stays small.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -43,6 +48,10 @@ pub struct ProblemDocument {
     /// The next step for the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The address of the documentation, where something does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, example = "/api/docs")]
+    pub docs: Option<&'static str>,
     /// Every single thing that is wrong, where there may be several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -79,6 +88,7 @@ impl Problem {
             detail: detail.into(),
             code,
             remedy: None,
+            docs: (status == StatusCode::NOT_FOUND).then_some(DOCS),
             errors: Vec::new(),
             request_id: None,
         };

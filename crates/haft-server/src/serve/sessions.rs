@@ -4,13 +4,13 @@
 //! out. Only a hash of each cookie is stored, so the table cannot be used to sign in.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
@@ -55,7 +55,7 @@ impl Sessions {
     /// Opens a session for the holder of a key and returns its cookie.
     pub fn open(&self, caller: Caller, is_tls: bool) -> Result<HeaderValue, Problem> {
         let token = random()?;
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         open.retain(|_, session| session.is_open());
         if open.len() >= SESSIONS_MAX
             && let Some(oldest) = open.iter().min_by_key(|(_, it)| it.used).map(|(id, _)| *id)
@@ -69,7 +69,7 @@ impl Sessions {
     /// Closes the session of a request and returns the cookie that removes it.
     pub fn close(&self, headers: &HeaderMap, is_tls: bool) -> Result<HeaderValue, Problem> {
         if let Some(token) = token(headers) {
-            lock(&self.open).remove(&digest(token));
+            self.open.lock().remove(&digest(token));
         }
         cookie("", is_tls, Duration::ZERO)
     }
@@ -77,7 +77,7 @@ impl Sessions {
     /// Makes a token that opens one session for the same key, once and soon.
     pub fn link(&self, caller: Caller) -> Result<String, Problem> {
         let token = random()?;
-        let mut links = lock(&self.links);
+        let mut links = self.links.lock();
         links.retain(|_, link| link.made.elapsed() < LINK_AGE_MAX);
         if links.len() >= LINKS_MAX {
             return Err(Problem::too_many_requests("too many sign-in links wait", LINK_AGE_MAX)
@@ -89,7 +89,7 @@ impl Sessions {
 
     /// Returns the caller of a link, which cannot be used again.
     pub fn follow_link(&self, token: &str) -> Option<Caller> {
-        let link = lock(&self.links).remove(&digest(token))?;
+        let link = self.links.lock().remove(&digest(token))?;
         let is_valid = link.made.elapsed() < LINK_AGE_MAX && !link.caller.ended.is_cancelled();
         is_valid.then_some(link.caller)
     }
@@ -103,7 +103,7 @@ impl Sessions {
     ) -> Result<Option<Caller>, Problem> {
         let Some(token) = token(headers) else { return Ok(None) };
         let id = digest(token);
-        let mut open = lock(&self.open);
+        let mut open = self.open.lock();
         let Some(session) = open.get_mut(&id) else { return Ok(None) };
         if !session.is_open() {
             open.remove(&id);
@@ -125,10 +125,6 @@ impl Session {
     fn is_open(&self) -> bool {
         self.used.elapsed() < IDLE_MAX && !self.caller.ended.is_cancelled()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn random() -> Result<String, Problem> {

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -93,7 +94,7 @@ impl Tls {
     /// For the next handshake. Takes over newer files; where they cannot be used, perhaps because only one
     /// of them is there yet, what was good stays.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.looked.elapsed() >= LOOK_EVERY {
             state.looked = Instant::now();
             self.refresh(&mut state);

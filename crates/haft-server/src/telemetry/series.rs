@@ -1,13 +1,12 @@
 //! The last hour in steps of five seconds: calls, errors, durations, load. Kept in memory, for charts.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use haft::Runtime;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +68,7 @@ impl Series {
 
     /// The steps so far, the oldest first.
     pub(crate) fn points(&self) -> Vec<Point> {
-        let points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        let points = self.points.lock();
         points.iter().copied().collect()
     }
 
@@ -101,7 +100,7 @@ impl Series {
             in_flight,
             waiting,
         };
-        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut points = self.points.lock();
         if points.len() == POINTS_MAX {
             points.pop_front();
         }

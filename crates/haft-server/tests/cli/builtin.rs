@@ -284,3 +284,16 @@ fn built_in_tools_declare_their_behaviour() {
     workspace.write("haft.yaml", "builtin: {code_execution: {sandbox: bubblewrap, network: true}}");
     assert_eq!(hints("code_execution"), code(false, true));
 }
+
+/// A boolean switches one built-in tool off, for the command line too.
+#[test]
+fn one_built_in_tool_can_be_switched_off() {
+    let workspace = Workspace::with(&[("haft.yaml", "builtin: {web_search: false}\n")]);
+    let listed = crate::haft(&workspace, &["tools", "list", "--json"]).with_builtins().run();
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(
+        listed.stdout.contains("code_execution") && !listed.stdout.contains("web_search"),
+        "{}",
+        listed.stdout
+    );
+}

@@ -8,7 +8,7 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 50] = [
+    let commands: [(&str, &[&str]); 56] = [
         ("haft", &[]),
         ("init", &["init"]),
         ("doctor", &["doctor"]),
@@ -59,6 +59,12 @@ fn every_command_has_help() {
         ("log", &["log"]),
         ("log_show", &["log", "show"]),
         ("completions", &["completions"]),
+        ("console", &["console"]),
+        ("login", &["login"]),
+        ("logout", &["logout"]),
+        ("man", &["man"]),
+        ("resources", &["resources"]),
+        ("serve", &["serve"]),
     ];
     for (name, command) in commands {
         let finished = run(&workspace, &[command, &["--help"]].concat());
@@ -105,4 +111,25 @@ fn completions_are_printed_for_the_common_shells() {
             assert!(finished.stdout.contains(word), "{shell} has no {word}");
         }
     }
+}
+
+/// Manual pages: one for each command, readable by `man`.
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let workspace = Workspace::new();
+    let finished = run(&workspace, &["man", "pages/man1"]);
+    assert_eq!((finished.code, finished.stderr.as_str()), (0, ""));
+    for (name, text) in [
+        ("haft", "haft\\-serve(1)"),
+        ("haft-serve", "Serve the toolbox over HTTP"),
+        ("haft-keys-create", "\\-\\-scope"),
+    ] {
+        let page = workspace.read(&format!("pages/man1/{name}.1")).unwrap();
+        assert!(page.contains(".TH ") && page.contains(text), "{name}: {page}");
+    }
+    workspace.write("file", "");
+    let refused = run(&workspace, &["man", "file/pages"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("the pages cannot be written to `file/pages`"));
+    assert!(refused.stderr.contains("help: name a folder that you may write to"));
 }

@@ -160,3 +160,61 @@ fn clients_with_servers_are_found() {
     let rows: Vec<Value> = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(rows.len(), 6);
 }
+
+/// Cline's and Roo Code's `timeout` is seconds, Gemini's milliseconds; lists of tools become settings of servers and
+/// tools; what the server loses of the client's environment is said.
+#[test]
+fn settings_of_cline_and_gemini_are_taken_over() {
+    let cline = r#"{"mcpServers": {"files": {"command": "npx", "args": ["files"], "timeout": 60,
+        "autoApprove": ["read_file"], "disabled": false, "env": {}}}}"#;
+    let roo = r#"{"mcpServers": {"far": {"type": "streamable-http", "url": "https://h/mcp", "timeout": 90,
+        "alwaysAllow": ["look_up", "find"]}}}"#;
+    let gemini = r#"{"theme": "dark", "mcpServers": {
+        "near": {"command": "x", "timeout": 30000, "includeTools": ["a", "b", "c"], "excludeTools": ["b"]},
+        "web": {"httpUrl": "https://h/mcp", "excludeTools": ["delete"]}}}"#;
+    let workspace = Workspace::with(&[
+        ("cline_mcp_settings.json", cline),
+        (".roo/mcp.json", roo),
+        (".gemini/settings.json", gemini),
+    ]);
+    let files = ["cline_mcp_settings.json", ".roo/mcp.json", ".gemini/settings.json"];
+    let text: String = files.iter().map(|file| told(&workspace, &["import", file])).collect();
+    insta::assert_snapshot!(text);
+}
+
+/// `--move` takes the entries out of the client's file, keeps a copy, and leaves the rest as it was.
+#[test]
+fn moved_entries_leave_the_clients_file() {
+    let client = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"files\": {\"command\": \"x\"},\n    \"haft\": {\"command\": \"haft\", \"args\": [\"mcp\"]}\n  }\n}\n";
+    let workspace = Workspace::with(&[("mcp.json", client)]);
+    let moved = run(&workspace, &["import", "mcp.json", "--write", "--move", "--json"]);
+    assert_eq!(moved.code, 0, "{}", moved.stderr);
+    let report: Value = serde_json::from_str(&moved.stdout).unwrap();
+    let copy = std::fs::read_to_string(report["original"].as_str().unwrap()).unwrap();
+    assert_eq!((report["moved"].as_bool(), copy.as_str()), (Some(true), client));
+    let rest = workspace.read("mcp.json").unwrap();
+    assert!(
+        rest.contains("// mine") && rest.contains("\"haft\"") && !rest.contains("files"),
+        "{rest}"
+    );
+    assert!(workspace.read("haft.yaml").unwrap().contains("files"));
+    // A file that is not a client's keeps its entries, and nothing is written at all.
+    workspace.write("agent.yaml", "tools: [{type: mcp, name: a, command: x}]\n");
+    let refused =
+        run(&workspace, &["import", "agent.yaml", "--write", "--move", "--into", "new.yaml"]);
+    assert_eq!((refused.code, workspace.read("new.yaml")), (2, None), "{refused:?}");
+}
+
+/// An entry of haft.yaml that is broken already is not a reason to refuse others.
+#[test]
+fn a_broken_entry_does_not_prevent_an_import() {
+    let broken = "servers:\n  bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}\n";
+    let workspace = Workspace::with(&[
+        ("haft.yaml", broken),
+        ("mcp.json", r#"{"mcpServers": {"far": {"url": "https://h/mcp"}}}"#),
+    ]);
+    let imported = run(&workspace, &["import", "mcp.json", "--write"]);
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    assert!(workspace.read("haft.yaml").unwrap().contains("https://h/mcp"));
+    assert_eq!(run(&workspace, &["check"]).code, 2);
+}

@@ -300,3 +300,38 @@ fn a_folder_or_a_dead_link_in_place_of_a_file_is_reported() {
     insta::assert_snapshot!(text);
     assert!(workspace.path().join(".cursor/mcp.json").is_symlink());
 }
+
+/// A broken entry does not prevent an installation, and the variables that the client must provide are named.
+#[test]
+fn variables_that_the_client_must_provide_are_named() {
+    let config = "servers:\n  bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}\n  far: {url: 'https://${FAR_HOST:-h}/mcp'}\n";
+    let workspace = Workspace::with(&[("haft.yaml", config)]);
+    let printed = at_home(&workspace, &["install", "claude"]).env("FAR_HOST", "f").run();
+    assert_eq!(printed.code, 0, "{}", printed.stderr);
+    let named = "these variables, for instance in `env` of the entry: FAR_HOST, NOT_SET_ANYWHERE (not set here)";
+    assert!(printed.stderr.contains(named), "{}", printed.stderr);
+    let json = succeed(&workspace, &["--json", "install", "claude"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["variables"], json!(["FAR_HOST", "NOT_SET_ANYWHERE"]));
+}
+
+/// Files that a project shares name the program on the path and the configuration relative to the project.
+#[test]
+fn the_file_of_a_project_has_portable_paths() {
+    let workspace = toolbox();
+    succeed(&workspace, &["install", "claude", "--write"]);
+    let written: Value = serde_json::from_str(&workspace.read(".mcp.json").unwrap()).unwrap();
+    let entry = &written["mcpServers"]["haft"];
+    assert_eq!(entry["command"], "haft");
+    let args: Vec<&str> =
+        entry["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let [.., option, file] = args[..] else { panic!("{args:?}") };
+    assert!(
+        option == "-c" && workspace.path().join(file).exists() && !file.starts_with('/'),
+        "{args:?}"
+    );
+    // The path of this user's own file is its own affair.
+    succeed(&workspace, &["install", "claude", "--scope", "user", "--write"]);
+    let own = workspace.read("home/.claude.json").unwrap();
+    assert!(own.contains(env!("CARGO_BIN_EXE_haft")), "{own}");
+}

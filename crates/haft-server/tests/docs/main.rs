@@ -2,6 +2,7 @@
 //! pages equal what the program generates.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
+mod examples;
 mod markdown;
 mod pages;
 mod reference;

@@ -1,6 +1,7 @@
 //! The pages, each with what its commands need.
 
 use haft::Code;
+use serde_json::json;
 use testkit::{ModelServer, Step};
 
 use crate::session::Session;
@@ -48,7 +49,11 @@ fn operating() {
 
 #[test]
 fn quick_start() {
-    Session::new("docs/quick-start.md").run();
+    let call = Step::call("get_current_time", json!({"timezone": "Asia/Seoul"})).not_streamed();
+    let model = ModelServer::openai([call, Step::text("It is noon in Seoul.").not_streamed()]);
+    Session::new("docs/quick-start.md").env("OPENAI_BASE_URL", &model.url()).run();
+    let results = model.last_request().results();
+    assert!(results[0].text.contains("Asia/Seoul"), "{results:?}");
 }
 
 #[test]
@@ -77,12 +82,14 @@ fn the_readme_has_at_most_150_lines() {
     assert!(document("README.md").lines().count() <= 150);
 }
 
-/// Every error code has a section.
+/// Every error code has a section, and errors name it.
 #[test]
 fn every_error_code_is_explained() {
-    let page = document("docs/troubleshooting.md");
     for code in Code::ALL {
-        assert!(page.contains(&format!("\n## {}\n", code.as_str())), "{code:?}");
+        let docs = code.docs();
+        let (page, anchor) = docs.split_once('#').unwrap();
+        assert!(document(page).contains(&format!("\n## {}\n", code.as_str())), "{code:?}");
+        assert_eq!(anchor, code.as_str().to_lowercase());
     }
 }
 

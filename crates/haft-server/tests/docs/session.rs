@@ -97,7 +97,7 @@ fn add(script: &mut String, at: usize, step: &Step, port: &str) {
 }
 
 /// `haft` first, then stand-ins for `npx` and `uvx` that start the installed servers without a network.
-fn path(private: &Workspace) -> String {
+pub(crate) fn path(private: &Workspace) -> String {
     let haft = Path::new(env!("CARGO_BIN_EXE_haft")).parent().unwrap();
     let peers = root().join("target/peers");
     let (npm, python) = (peers.join("npm/node_modules"), peers.join("py1/bin"));

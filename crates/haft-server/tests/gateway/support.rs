@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
-use testkit::{TRUSTED, WITHOUT_BUILTINS, Workspace};
+use testkit::{TRUSTED, WITHOUT_BUILTINS, WITHOUT_STATUS, Workspace};
 
 /// Time limit of a message on a busy machine.
 const WAIT_MAX: Duration = testkit::DEADLINE;
@@ -28,12 +28,23 @@ impl Client {
 
     /// Starts `haft mcp` with these arguments.
     pub(crate) fn start_with(workspace: &Workspace, args: &[&str]) -> Self {
+        Self::spawn(workspace, args, &[WITHOUT_BUILTINS, WITHOUT_STATUS])
+    }
+
+    /// Starts `haft mcp` as it is out of the box, with everything that Haft brings itself.
+    pub(crate) fn start_unchanged(workspace: &Workspace) -> Self {
+        Self::spawn(workspace, &[], &[])
+    }
+
+    fn spawn(workspace: &Workspace, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let variables = variables.iter().copied();
         let mut child = Command::new(env!("CARGO_BIN_EXE_haft"))
             .arg("mcp")
             .args(args)
             .current_dir(workspace.path())
             .env_remove("HAFT_CONFIG")
-            .envs([WITHOUT_BUILTINS, TRUSTED])
+            .envs(variables)
+            .envs([TRUSTED])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -83,6 +83,8 @@ async fn every_call_has_its_status_and_its_entry() {
         let (seen, envelope) = call(&served, tool, body).await;
         assert_eq!(seen, status, "{tool} {body} {envelope}");
         assert_eq!(envelope["error"]["code"].as_str(), code, "{tool} {body}");
+        let docs = code.map(|code| format!("docs/troubleshooting.md#{}", code.to_lowercase()));
+        assert_eq!(envelope["error"]["docs"].as_str(), docs.as_deref(), "{tool} {body}");
         if status == 403 {
             let remedy = envelope["error"]["remedy"].as_str();
             let expected = "ask a person and send `\"approved\": true` beside the arguments, or set \

@@ -40,7 +40,7 @@ async fn the_page_is_for_browsers_and_the_index_for_programs() {
     assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
     assert!(!policy.contains("unsafe"), "{policy}");
     assert!(page.text.contains("<div id=\"root\">"), "{}", page.text);
-    let script = page.text.split("src=\"./").nth(1).unwrap().split('"').next().unwrap();
+    let script = page.text.split("src=\"/").nth(1).unwrap().split('"').next().unwrap();
     let script = answer(client.get(format!("{}/{script}", served.url))).await;
     assert_eq!(script.status, 200);
     assert!(script.header("cache-control").contains("immutable"));

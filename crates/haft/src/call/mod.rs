@@ -2,6 +2,7 @@
 //! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
+mod cut;
 mod inline_tool;
 mod observe;
 mod record;
@@ -32,6 +33,7 @@ use crate::error::{CallError, ToolFailure, Violation};
 use crate::human_input::HumanInbox;
 use crate::json::Arguments;
 use crate::memory::{self, MemoryBudget, OverBudget, Reservation, parsed_bytes};
+use crate::outputs::OutputStore;
 use crate::policy::{Admitted, Permission, Policy};
 use crate::record::Clock;
 use crate::registry::ActiveTool;
@@ -66,6 +68,7 @@ pub(crate) struct Calls {
     pub(crate) running: RunningCalls,
     pub(crate) memory: MemoryBudget,
     pub(crate) inbox: HumanInbox,
+    outputs: OutputStore,
     sessions: Sessions,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
@@ -81,6 +84,9 @@ pub(crate) trait ToolboxSource: Send + Sync {
     /// Connects the servers whose tools are not known yet.
     fn discover(&self) -> BoxFuture<'_, ()>;
 
+    /// Waits for the server of a tool that only an earlier run saw. `None` for other tools.
+    fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>>;
+
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure>;
 }
@@ -89,6 +95,7 @@ impl Calls {
     pub(crate) fn new(
         memory: MemoryBudget,
         inbox: HumanInbox,
+        outputs: OutputStore,
         clock: Arc<dyn Clock>,
         observer: Option<Observer>,
     ) -> Self {
@@ -98,6 +105,7 @@ impl Calls {
             running: RunningCalls::default(),
             memory,
             inbox,
+            outputs,
             sessions: Sessions::default(),
             clock,
             observer,
@@ -129,7 +137,7 @@ impl Calls {
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
             },
         };
-        record.close(outcome, toolbox.output_bytes_max).await
+        record.close(outcome, toolbox.output_bytes_max, &self.outputs).await
     }
 
     async fn path(
@@ -149,16 +157,19 @@ impl Calls {
         let permission =
             Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
         let arguments = read_arguments(call, toolbox.nodes_max).await?;
-        check_input(tool, &arguments).await?;
+        let complete = tool.registered.arguments.complete(&arguments);
+        let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
+        check_input(tool, &complete).await?;
         let context = record.context();
         if permission == Permission::AskPeople {
-            // Rare, and large: other calls need not carry it.
+            // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
+            // may be secrets, so people see the caller's.
             let approving =
                 self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
             Box::pin(approving).await?;
         }
         record.waiting();
-        let admitted = toolbox.policy.admit(tool.limits(), &arguments, &context).await?;
+        let admitted = toolbox.policy.admit(tool.limits(), &complete, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
         let output = invoke(tool, &admitted, deadline).await?;
@@ -217,7 +228,11 @@ async fn resolve(
         return Ok((Arc::clone(toolbox), tool));
     }
     if let Some(tool) = toolbox.resolve(&call.tool) {
-        return Ok((Arc::clone(toolbox), call.tool_filter.check(tool)?));
+        let tool = call.tool_filter.check(tool)?;
+        return match source.confirm(&tool) {
+            Some(confirming) => confirmed(source, &tool, confirming, call).await,
+            None => Ok((Arc::clone(toolbox), tool)),
+        };
     }
     let mut changes = source.changes();
     let mut discovering = source.discover();
@@ -235,6 +250,28 @@ async fn resolve(
             None if is_done => return Err(missing(source, &toolbox, call)),
             None => {}
         }
+    }
+}
+
+/// Finds a tool again once its server was tried: its definition may have changed since the run that saw it, and a tool
+/// that is gone is unknown.
+async fn confirmed(
+    source: &dyn ToolboxSource,
+    tool: &ActiveTool,
+    confirming: BoxFuture<'_, ()>,
+    call: &ToolCall,
+) -> Result<(Arc<Toolbox>, Arc<ActiveTool>), CallError> {
+    let deadline = Deadline::new(tool);
+    if tokio::time::timeout_at(deadline.at, confirming).await.is_err() {
+        return Err(timed_out(tool, deadline));
+    }
+    let toolbox = source.current();
+    match toolbox.resolve(&call.tool) {
+        Some(tool) => {
+            let tool = call.tool_filter.check(tool)?;
+            Ok((toolbox, tool))
+        }
+        None => Err(missing(source, &toolbox, call)),
     }
 }
 
@@ -293,7 +330,11 @@ async fn read_arguments(call: &Arc<ToolCall>, nodes_max: usize) -> Result<Argume
 async fn check_input(tool: &ActiveTool, arguments: &Arguments) -> Result<(), CallError> {
     let schema = &tool.registered.input;
     let check = schema.check_bounded(arguments.value(), arguments.raw().get().len()).await;
-    check.map_err(|violations| CallError::InvalidInput { tool: tool.name().to_owned(), violations })
+    check.map_err(|violations| invalid_input(tool, violations))
+}
+
+fn invalid_input(tool: &ActiveTool, violations: Vec<Violation>) -> CallError {
+    CallError::InvalidInput { tool: tool.name().to_owned(), violations }
 }
 
 /// The deadline of a call: its timeout, counted from the time it got its slot.

@@ -11,13 +11,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::cut::Cut;
 use super::observe::{CallSummary, Observer};
 use super::running::RunningCallGuard;
 use super::{Calls, ToolCall, Toolbox};
 use crate::content::{Content, ToolOutput};
-use crate::context::CallContext;
+use crate::context::{CallContext, PrintedText};
 use crate::envelope::{Envelope, ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, mask, millis};
+use crate::outputs::OutputStore;
 use crate::progress::told;
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, RecordSource};
 use crate::registry::{self, ActiveTool};
@@ -50,6 +52,8 @@ pub(crate) struct CallRecord<'a> {
     /// True if the tool was started.
     is_started: bool,
     output: Option<ToolOutput>,
+    /// The text that the tool printed.
+    stdout: Option<String>,
     is_closed: bool,
 }
 
@@ -67,6 +71,8 @@ impl<'a> CallRecord<'a> {
             trace: call.trace.clone(),
             reporter: call.listeners.reporter(),
             caller_handle: call.caller_handle.clone(),
+            printed: PrintedText::default(),
+            reader: call.reader.clone(),
         };
         Self {
             log: toolbox.log.as_ref(),
@@ -86,6 +92,7 @@ impl<'a> CallRecord<'a> {
             waiting_since: None,
             is_started: false,
             output: None,
+            stdout: None,
             is_closed: false,
         }
     }
@@ -135,8 +142,10 @@ impl<'a> CallRecord<'a> {
         mut self,
         outcome: Result<(), CallError>,
         output_bytes_max: usize,
+        outputs: &OutputStore,
     ) -> (Envelope, Option<Box<RawValue>>) {
         self.leave();
+        self.stdout = self.context.printed.take();
         let failed = self.output.as_ref().filter(|output| output.is_error);
         let error = match &outcome {
             Ok(()) => failed.map(said_error),
@@ -157,29 +166,48 @@ impl<'a> CallRecord<'a> {
             None => None,
         };
         // An answer that was refused stays in the log.
-        let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
+        let mut output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
         let execution_id = match Arc::get_mut(&mut self.context) {
             Some(context) => std::mem::take(&mut context.execution_id),
             None => self.context.execution_id.clone(),
         };
+        let cut = Cut {
+            bytes_max: self
+                .call
+                .output_bytes_max
+                .map_or(output_bytes_max, |it| it.min(output_bytes_max)),
+            execution_id: &execution_id,
+            reads_on: self.call.output_bytes_max.is_some() || self.call.tool_filter.is_model,
+        };
         let error = error.map(|mut error| {
-            shorten(&mut error.message, output_bytes_max, &execution_id);
+            let reader = self.context.reader();
+            cut.text(&mut error.message, outputs, reader);
             error
         });
+        if self.call.output_bytes_max.is_some() {
+            cut.whole(&mut output);
+        }
+        let content = cut.content(output.content, outputs, self.context.reader());
         let mut envelope = Envelope {
             tool: self.tool.clone().into_owned(),
             status: status(error.as_ref()),
             data: output.data,
-            content: cut(output.content, output_bytes_max, &execution_id),
+            content,
             execution_id,
             message: None,
             error,
             queued_ms: millis(self.queued),
             duration_ms: millis(duration),
+            stdout: self.stdout.take().map(|text| self.masked(&text).into_owned()),
             memory: output.memory,
         };
         envelope.set_message(unlogged);
         (envelope, output.raw)
+    }
+
+    /// A text without known secrets.
+    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.log.map_or(Cow::Borrowed(text), |log| log.redactor().text(text))
     }
 
     /// About how much the log entry holds.
@@ -278,6 +306,7 @@ impl<'a> CallRecord<'a> {
             data: output.and_then(|output| output.data.as_deref()),
             content: output.map_or(&[], |output| &output.content),
             raw: output.filter(|output| output.is_partial).and_then(|it| it.raw.as_deref()),
+            stdout: self.stdout.as_deref(),
             error,
             status: status(error),
             outcome: outcomes(error, self.source, output.is_some()),
@@ -347,37 +376,4 @@ fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> 
             Outcomes::default()
         }
     }
-}
-
-/// Truncates the text for a model, with a note on how to get the whole, which the log keeps.
-fn cut(mut content: Vec<Content>, bytes_max: usize, execution_id: &str) -> Vec<Content> {
-    let mut left = bytes_max;
-    for block in &mut content {
-        let text = match block {
-            Content::Text { text } | Content::Resource { text: Some(text), .. } => text,
-            Content::Image { .. }
-            | Content::Audio { .. }
-            | Content::Resource { text: None, .. } => {
-                continue;
-            }
-        };
-        let whole = text.len();
-        shorten(text, left, execution_id);
-        left = left.saturating_sub(whole);
-    }
-    content
-}
-
-fn shorten(text: &mut String, bytes_max: usize, execution_id: &str) {
-    if text.len() <= bytes_max {
-        return;
-    }
-    let total = text.len();
-    text.truncate(text.floor_char_boundary(bytes_max));
-    let gone = total - text.len();
-    let marker = format!(
-        "\n[{gone} of {total} bytes cut here; `haft log show {execution_id} --output` prints the whole\
-         \x20answer]"
-    );
-    text.push_str(&marker);
 }

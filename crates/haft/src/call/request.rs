@@ -46,6 +46,10 @@ pub struct ToolCall {
     pub(crate) listeners: Listeners,
     pub(crate) caller_handle: CallerRef,
     pub(crate) tool_filter: ToolFilter,
+    /// Text of the result beyond this size is kept back.
+    pub(crate) output_bytes_max: Option<usize>,
+    /// The caller that may read the rest.
+    pub(crate) reader: Option<String>,
     /// The memory of the arguments, if it was reserved when they were read.
     pub(crate) memory: Held,
     /// A tool that comes with the call.
@@ -90,6 +94,8 @@ impl ToolCall {
             listeners: Listeners::default(),
             caller_handle: CallerRef::default(),
             tool_filter: ToolFilter::default(),
+            output_bytes_max: None,
+            reader: None,
             memory: Held::default(),
             inline_tool: None,
         }
@@ -99,6 +105,14 @@ impl ToolCall {
     #[must_use]
     pub fn caller(mut self, caller: impl Into<String>) -> Self {
         self.caller = Some(caller.into());
+        self
+    }
+
+    /// Limits the text of the result. The tool `read_output` gives the rest to calls of the same `reader`.
+    #[must_use]
+    pub fn output_limit(mut self, bytes_max: Option<u64>, reader: impl Into<String>) -> Self {
+        self.output_bytes_max = bytes_max.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        self.reader = Some(reader.into());
         self
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use super::ToolCall;
 
 /// One call in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunningCall {
     /// The id that its answer and its log entry will carry.
     pub execution_id: String,
@@ -105,7 +107,7 @@ impl RunningCalls {
     }
 
     fn calls(&self) -> MutexGuard<'_, CallsById> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

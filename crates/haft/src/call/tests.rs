@@ -36,6 +36,10 @@ impl ToolboxSource for ReplacedToolbox {
         Box::pin(async { self.is_replaced.store(true, Ordering::SeqCst) })
     }
 
+    fn confirm(&self, _: &ActiveTool) -> Option<BoxFuture<'_, ()>> {
+        None
+    }
+
     fn unavailable(&self, _: &str, _: &ToolFilter) -> Option<ToolFailure> {
         None
     }
@@ -74,7 +78,13 @@ async fn the_toolbox_that_has_the_tool_admits_its_call() {
         is_replaced: AtomicBool::new(false),
         changes: watch::Sender::new(0),
     };
-    let calls = Calls::new(MemoryBudget::new(1 << 20), HumanInbox::default(), clock, None);
+    let calls = Calls::new(
+        MemoryBudget::new(1 << 20),
+        HumanInbox::default(),
+        crate::outputs::OutputStore::default(),
+        clock,
+        None,
+    );
     let (envelope, _) = calls.run(&source, ToolCall::new("late", &json!({}))).await;
     assert_eq!(envelope.error.map(|error| error.code), Some(Code::Busy));
 }

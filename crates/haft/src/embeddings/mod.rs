@@ -6,9 +6,10 @@ mod service;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use crate::config::select::EmbeddingsConfig;
@@ -205,7 +206,7 @@ impl Embeddings {
     }
 
     fn failed(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failed.lock()
     }
 
     fn file(&self) -> std::path::PathBuf {

@@ -1,8 +1,8 @@
 //! Approval by a person for one call, or for all later calls of its kind.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -64,6 +64,7 @@ impl HumanInbox {
                 .options([ALLOW, ALWAYS, DENY])
                 .tool(&tool.name)
                 .arguments(arguments.raw())
+                .rule(format!("approval: ask, set by {}", tool.effective.approval.origin))
                 .context(context);
         ask.agreed = Some(agreed.clone());
         if let Some(server) = &agreed.server {
@@ -128,11 +129,11 @@ impl GrantKey {
 
 impl StandingApprovals {
     fn holds(&self, agreed: &GrantKey) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).agreed.contains(agreed)
+        self.0.lock().agreed.contains(agreed)
     }
 
     fn keep(&self, agreed: GrantKey) {
-        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut grants = self.0.lock();
         if !grants.agreed.insert(agreed.clone()) {
             return;
         }

@@ -28,6 +28,7 @@ pub enum ItemKind {
 
 /// An open question.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct InboxItem {
     /// Sorts by the time of asking.
     pub id: String,
@@ -45,6 +46,8 @@ pub struct InboxItem {
     pub arguments: Option<Arc<RawValue>>,
     /// The MCP server that sent the question.
     pub server: Option<String>,
+    /// The setting that requires the question, with its origin, such as `approval: ask, set by haft.yaml:4:12`.
+    pub rule: Option<String>,
     /// The call that waits for the answer.
     pub execution_id: Option<String>,
     /// The caller of that call.
@@ -69,6 +72,7 @@ pub struct HumanQuestion {
     pub(super) tool: Option<String>,
     pub(super) arguments: Option<Arc<RawValue>>,
     pub(super) server: Option<String>,
+    pub(super) rule: Option<String>,
     pub(super) execution_id: Option<String>,
     pub(super) caller: Option<String>,
     pub(super) session: Option<String>,
@@ -88,6 +92,7 @@ impl HumanQuestion {
             tool: None,
             arguments: None,
             server: None,
+            rule: None,
             execution_id: None,
             caller: None,
             session: None,
@@ -128,6 +133,13 @@ impl HumanQuestion {
     #[must_use]
     pub fn server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
+        self
+    }
+
+    /// Sets the setting that requires the question, with its origin.
+    #[must_use]
+    pub fn rule(mut self, rule: impl Into<String>) -> Self {
+        self.rule = Some(rule.into());
         self
     }
 

@@ -10,12 +10,13 @@ mod webhook;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -322,7 +323,7 @@ impl HumanInbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, OpenItem>> {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.open.lock()
     }
 }
 
@@ -367,6 +368,7 @@ fn item(ask: HumanQuestion, after: Duration) -> InboxItem {
         tool,
         arguments,
         server,
+        rule,
         execution_id,
         caller,
         session,
@@ -385,6 +387,7 @@ fn item(ask: HumanQuestion, after: Duration) -> InboxItem {
         tool,
         arguments,
         server,
+        rule,
         execution_id,
         caller,
         session,

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::document::{Entries, RegistryDocument, entry_tag, with_disabled};
 use super::store::{Documents, Revision, StoreError};
+use super::upload::{UploadedScript, split};
 use crate::config::ConfigError;
 use crate::runtime::StartError;
 use haft_text::nearest;
@@ -189,11 +190,19 @@ impl Edit {
                 return Err(RegistryEditError::Changed { name: self.name.clone() });
             }
         }
+        let mut script = None;
         let new = match &self.action {
             Action::Add(_) if tag.is_some() => {
                 return Err(RegistryEditError::Exists { name: self.name.clone() });
             }
-            Action::Add(entry) | Action::Put(entry) => Some(entry.clone()),
+            Action::Add(entry) | Action::Put(entry) => {
+                let (entry, uploaded) = match self.document {
+                    RegistryDocument::Tools => split(&self.name, entry.clone())?,
+                    RegistryDocument::Servers => (entry.clone(), None),
+                };
+                script = uploaded;
+                Some(entry)
+            }
             Action::Remove if tag.is_none() => return Err(self.missing(&entries)),
             Action::Remove => None,
             Action::SetDisabled(is_disabled) => {
@@ -225,7 +234,7 @@ impl Edit {
             None => drop(entries.remove(&self.name)),
         }
         *text = entries.render();
-        Ok(AppliedEdit { what, tag })
+        Ok(AppliedEdit { what, tag, script })
     }
 
     fn missing(&self, entries: &Entries) -> RegistryEditError {
@@ -245,4 +254,6 @@ impl Edit {
 pub(super) struct AppliedEdit {
     pub(super) what: EditEffect,
     pub(super) tag: Option<String>,
+    /// The script that the entry brought along.
+    pub(super) script: Option<UploadedScript>,
 }

@@ -9,9 +9,11 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::fingerprint::{POLL_INTERVAL, WatchedFiles};
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
@@ -72,7 +74,7 @@ impl FolderStore {
     }
 
     fn revision_of(&self, documents: &Documents) -> Revision {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match &*last {
             Some(last) if last.documents == *documents => last.revision.clone(),
             _ => {
@@ -245,7 +247,7 @@ impl RegistryStore for FolderStore {
     /// with the state in use.
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            while !self.watched.lock().unwrap_or_else(PoisonError::into_inner).may_have_changed() {
+            while !self.watched.lock().may_have_changed() {
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         })

@@ -10,13 +10,15 @@ mod fingerprint;
 mod folder;
 mod permit;
 mod store;
+mod upload;
 mod watch;
 mod worker;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use haft_bounds::heavy;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -212,7 +214,7 @@ impl Live {
 
 impl Shared {
     fn status(&self) -> MutexGuard<'_, LiveStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock()
     }
 
     /// Records that a state is in use, so the files have no problem.

@@ -10,9 +10,10 @@ use std::path::{Component, Path};
 use super::document::RegistryDocument;
 use super::edit::{Action, Edit, RegistryEditError};
 use super::store::Documents;
-use crate::config::choices::InheritEnv;
+use super::upload::UploadedScript;
+use crate::config::choices::{AllowedScripts, InheritEnv};
 use crate::config::model::{Endpoint, LocalProgram, LocalTool, ServerConfig, StdioEndpoint};
-use crate::config::{Config, LoadOptions, Masked, Place, RegistryTexts};
+use crate::config::{Config, LoadOptions, Masked, Place, RegistryTexts, Secret};
 use haft_bounds::json::NODES_MAX;
 
 /// Folders with code that the operator did not write as tools.
@@ -70,18 +71,34 @@ pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, 
         tools: "{\"tools\": []}".to_owned(),
         servers: "{\"mcp_servers\": {}}".to_owned(),
     };
-    edit.make(&mut new, None, NODES_MAX)?;
+    let applied = edit.make(&mut new, None, NODES_MAX)?;
     let Documents { tools, servers } = new;
     let dir = options.files.first().cloned().unwrap_or_default();
     let registry = Some(RegistryTexts { dir, tools, servers });
     let options = LoadOptions { registry, ..options.clone() };
     let config = Config::load(&options).map_err(RegistryEditError::Invalid)?;
+    permit_scripts(applied.script.as_slice(), &config)?;
     permit(edit, &config).map(|()| config)
 }
 
+/// Decides if scripts may be uploaded.
+pub(super) fn permit_scripts(
+    scripts: &[UploadedScript],
+    config: &Config,
+) -> Result<(), RegistryEditError> {
+    scripts.iter().try_for_each(|script| permit_upload(&script.tool, "a script", config))
+}
+
 fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), RegistryEditError> {
+    permit_env(name, &tool.env, config)?;
     match &tool.program {
-        LocalProgram::Python { script_path, .. } => permit_script(name, script_path),
+        LocalProgram::Python { script_path, requirements, .. } => {
+            // An installation runs code of the package.
+            if !requirements.is_empty() {
+                permit_upload(name, "`requirements`", config)?;
+            }
+            permit_script(name, script_path)
+        }
         LocalProgram::Command { command, script_path, args } => {
             if let Some(script_path) = script_path {
                 permit_script(name, script_path)?;
@@ -150,9 +167,30 @@ fn permit_process(
             remedy: "leave it out, or let the operator configure the server in a file".to_owned(),
         });
     }
+    permit_env(name, &stdio.env, config)
+}
+
+/// Refuses what runs code that is not the operator's, unless the operator allows exactly that.
+fn permit_upload(name: &str, what: &str, config: &Config) -> Result<(), RegistryEditError> {
+    match config.policy.allowed_scripts.value {
+        AllowedScripts::Upload => Ok(()),
+        AllowedScripts::Existing => Err(RegistryEditError::NotAllowed {
+            problem: format!("`{name}` may not bring {what} along"),
+            remedy: "use a script of the registry's folder, or let the operator set \
+                     `policy.allowed_scripts: upload` in the configuration"
+                .to_owned(),
+        }),
+    }
+}
+
+fn permit_env(
+    name: &str,
+    env: &[(String, Option<Secret>)],
+    config: &Config,
+) -> Result<(), RegistryEditError> {
     let allowed = &config.policy.allowed_env.value;
     let is_allowed = |variable: &str| allowed.iter().any(|pattern| pattern.fits(variable));
-    match stdio.env.iter().find(|(variable, _)| !is_allowed(variable)) {
+    match env.iter().find(|(variable, _)| !is_allowed(variable)) {
         None => Ok(()),
         Some((variable, _)) => Err(RegistryEditError::NotAllowed {
             problem: format!("`{name}` may not set the environment variable `{variable}`"),

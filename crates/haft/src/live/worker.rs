@@ -1,16 +1,20 @@
 //! Processes the queue of changes in order. Edits that wait together are checked and written
 //! together.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_bounds::heavy;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::edit::{AppliedEdit, Edit, EditOutcome, RegistryEditError};
-use super::permit::permit;
+use super::edit::{Action, AppliedEdit, Edit, EditOutcome, RegistryEditError};
+use super::permit::{permit, permit_scripts};
 use super::store::{Documents, RegistryStore, Revision, StoreError, Stored};
+use super::upload::{UploadedScript, WrittenScripts, invalid_at, remove_unused};
 use super::{ReloadError, Shared};
+use crate::backend::script_path;
+use crate::config::model::{LocalProgram, LocalTool};
 use crate::config::show;
 use crate::config::{Config, ConfigError, Problem, Severity};
 
@@ -122,9 +126,11 @@ impl Shared {
                 return Ok(());
             }
             let edits: Vec<&Edit> = made.iter().map(|(pending, _)| &pending.edit).collect();
-            match self.keep(store, &revision, &old, new, &edits).await {
+            let scripts: Vec<UploadedScript> =
+                made.iter().filter_map(|(_, applied)| applied.script.clone()).collect();
+            match self.keep(store, (&revision, &old), new, &edits, &scripts).await {
                 Ok(revision) => {
-                    for (PendingEdit { answer, .. }, AppliedEdit { what, tag }) in made {
+                    for (PendingEdit { answer, .. }, AppliedEdit { what, tag, .. }) in made {
                         let _ =
                             answer.send(Ok(EditOutcome { what, revision: revision.clone(), tag }));
                     }
@@ -163,7 +169,11 @@ impl Shared {
                 .servers
                 .iter()
                 .find(|server| server.name == edit.name)
-                .map(|server| &server.place),
+                .map(|server| &server.place)
+                .or_else(|| {
+                    let mut broken = config.misconfigured.iter();
+                    broken.find(|server| server.name == edit.name).map(|server| &server.place)
+                }),
         };
         match place.filter(|place| !config.is_registry_file(&place.file)) {
             None => Ok(()),
@@ -179,19 +189,33 @@ impl Shared {
     async fn keep(
         &self,
         store: &dyn RegistryStore,
-        revision: &Revision,
-        old: &Documents,
+        (revision, old): (&Revision, &Documents),
         new: Documents,
         edits: &[&Edit],
+        scripts: &[UploadedScript],
     ) -> Result<Revision, RegistryEditError> {
         let config = self.load(Some(new.clone())).await.map_err(|error| self.refusal(error))?;
+        permit_scripts(scripts, &config)?;
         for edit in edits {
             permit(edit, &config)?;
         }
+        let dir = config.registry_dir.as_ref().map(|dir| dir.value.clone()).unwrap_or_default();
+        let written = WrittenScripts::write(&dir, scripts)
+            .map_err(|error| RegistryEditError::Store(unwritten(&dir, &error)))?;
+        for tool in edited_tools(edits, &config) {
+            check_script(tool)?;
+        }
+        let before = self.runtime.config();
         let change = Box::pin(self.runtime.prepare(config)).await?;
+        for tool in edited_tools(edits, change.config()) {
+            check_prepared(tool)?;
+        }
+        let after = Arc::clone(change.config());
         let revision =
             if new == *old { revision.clone() } else { store.commit(revision, &new).await? };
+        written.keep();
         change.publish().await;
+        remove_unused(&dir, &before, &after);
         self.in_use(Some(revision.clone()));
         Ok(revision)
     }
@@ -270,6 +294,53 @@ impl Shared {
         self.note_waiting(waiting);
         Ok(())
     }
+}
+
+/// The local tools that edits add or replace.
+fn edited_tools<'c>(edits: &[&Edit], config: &'c Config) -> Vec<&'c LocalTool> {
+    let is_edited = |tool: &&LocalTool| {
+        let is_of = |edit: &&&Edit| {
+            matches!(edit.action, Action::Add(_) | Action::Put(_))
+                && edit.document == super::RegistryDocument::Tools
+                && edit.name == tool.definition.name
+        };
+        edits.iter().any(|edit| is_of(&edit))
+    };
+    let tools = config.local.iter().filter(is_edited);
+    tools.filter(|tool| config.is_registry_file(&tool.place.file)).collect()
+}
+
+/// Refuses a tool whose script is missing: every call of it would fail.
+fn check_script(tool: &LocalTool) -> Result<(), RegistryEditError> {
+    let script = match &tool.program {
+        LocalProgram::Python { script_path, .. } => Some(script_path),
+        LocalProgram::Command { script_path, .. } => script_path.as_ref(),
+    };
+    let Some(script) = script else { return Ok(()) };
+    match script_path::resolve(&tool.tools_dir, script) {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(invalid_at(
+            tool.place.below("config").below("script_path"),
+            failure.to_string(),
+            "put the script into the registry's folder first, or send its text in `config.source`",
+        )),
+    }
+}
+
+/// Refuses a tool whose signature or packages are not usable.
+fn check_prepared(tool: &LocalTool) -> Result<(), RegistryEditError> {
+    match &tool.prepared.problem {
+        None => Ok(()),
+        Some(problem) => Err(invalid_at(
+            tool.place.below("config"),
+            problem.clone(),
+            "fix the script or its requirements, or write `input_schema` as a JSON Schema",
+        )),
+    }
+}
+
+fn unwritten(dir: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Write { what: dir.display().to_string(), cause: error.to_string() }
 }
 
 /// Changed settings that are read only at the start.

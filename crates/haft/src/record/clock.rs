@@ -1,8 +1,7 @@
 //! The clock of the log, replaceable so that a test can change the day.
 
-use std::sync::Mutex;
-
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 
 /// A source of the current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
@@ -32,12 +31,12 @@ impl ManualClock {
 
     /// Sets the time, forward or backward.
     pub fn set(&self, time: Timestamp) {
-        *super::lock(&self.0) = time;
+        *self.0.lock() = time;
     }
 
     /// Moves by `step`, forward or backward, and stops at the ends of time.
     pub fn advance(&self, step: SignedDuration) {
-        let mut now = super::lock(&self.0);
+        let mut now = self.0.lock();
         let end = if step.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
         *now = now.checked_add(step).unwrap_or(end);
     }
@@ -45,6 +44,6 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *super::lock(&self.0)
+        *self.0.lock()
     }
 }

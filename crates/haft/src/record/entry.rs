@@ -40,6 +40,8 @@ pub struct Entry<'a> {
     pub content: &'a [Content],
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     pub raw: Option<&'a RawValue>,
+    /// The text that the tool printed.
+    pub stdout: Option<&'a str>,
     /// The error, if the call failed. A rejected output is recorded beside it.
     pub error: Option<&'a ErrorBody>,
     /// Success or error.
@@ -97,6 +99,7 @@ pub enum Outcome {
 
 /// One call, read back from the log. Serializes to the same fields as its line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LoggedCall {
     /// The id the caller was answered with.
     pub execution_id: String,
@@ -130,6 +133,9 @@ pub struct LoggedCall {
     /// The whole answer as the server wrote it, where the blocks do not hold all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<RawValue>>,
+    /// The text that a Python tool printed, redacted; the last 64 KiB of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
     /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
@@ -141,4 +147,20 @@ pub struct LoggedCall {
     pub queued_ms: u64,
     /// Duration, without the wait for a slot.
     pub duration_ms: u64,
+}
+
+impl LoggedCall {
+    /// Returns true if its names, its texts or its JSON contain `text`, in any case.
+    pub fn contains(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let holds = |it: &str| it.to_lowercase().contains(&text);
+        let names = [&self.server, &self.caller, &self.session, &self.request, &self.trace_id];
+        let json = [Some(&self.input), self.output.as_ref(), self.content.as_ref()];
+        let error = self.error.as_ref();
+        holds(&self.execution_id)
+            || holds(&self.tool)
+            || names.into_iter().flatten().any(|it| holds(it))
+            || json.into_iter().flatten().any(|it| holds(it.get()))
+            || error.is_some_and(|it| holds(&it.message) || holds(&format!("{:?}", it.code)))
+    }
 }

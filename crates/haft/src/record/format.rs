@@ -43,6 +43,7 @@ pub(super) fn push_entry(
         line.push_str(r#","raw":"#);
         line.push_str(raw.get());
     }
+    push_optional(line, r#","stdout":"#, entry.stdout);
     if let Some(error) = entry.error {
         line.push_str(r#","error":"#);
         line.push_str(&serde_json::to_string(error)?);

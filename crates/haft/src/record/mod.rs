@@ -53,7 +53,7 @@ mod writer;
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -318,10 +318,4 @@ async fn settled(
         // Only a panic inside the writer can lose an answer.
         Err(_) => Err(handle.0.gone()),
     }
-}
-
-/// Locks, whatever happened to an earlier holder: the state is changed in single steps that leave
-/// nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,6 +14,7 @@ use super::error::LogError;
 use super::files::{list, open_to_read, utc_date};
 use super::lines::{NextLine, next_line};
 use crate::envelope::Status;
+use crate::error::Code;
 
 /// Selects calls. An empty filter selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub struct Filter {
     pub server: Option<String>,
     /// Only calls of this caller.
     pub caller: Option<String>,
+    /// Only calls that failed with this error code.
+    pub code: Option<Code>,
+    /// Only calls whose entry contains this text, in any case.
+    pub text: Option<String>,
     /// Maximum number of calls; the newest ones are kept.
     pub limit: Option<usize>,
 }
@@ -173,6 +178,8 @@ impl Filter {
             && self.status.is_none_or(|status| status == call.status)
             && self.since.is_none_or(|since| call.timestamp >= since)
             && self.until.is_none_or(|until| call.timestamp < until)
+            && self.code.is_none_or(|code| call.error.as_ref().is_some_and(|it| it.code == code))
+            && self.text.as_deref().is_none_or(|text| call.contains(text))
     }
 
     /// Returns true if the file of `date` can hold such calls.

@@ -1,10 +1,11 @@
 //! Scheduling of writes. See the [module](super) for why a worker of the runtime writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
@@ -19,7 +20,7 @@ use super::line::Line;
 use super::notice::report;
 use super::queue::{Answers, Flusher, Queue, Thread, Turn};
 use super::sink::{Sink, Written};
-use super::{Durability, Limits, LogFailurePolicy, LogOptions, lock};
+use super::{Durability, Limits, LogFailurePolicy, LogOptions};
 
 /// Number of batches that the flusher writes before the writer thread takes over.
 const ROUNDS_OF_A_TASK_MAX: u32 = 4;
@@ -92,9 +93,9 @@ impl Writer {
 
     /// Opens the file, in the turn that the queue was made with.
     fn open_sink(&self) -> Result<(), LogError> {
-        let mut sink = lock(&self.sink);
+        let mut sink = self.sink.lock();
         let opened = sink.open();
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.low_space = sink.low_space();
         drop(sink);
         let problem = opened.as_ref().err().cloned();
@@ -119,7 +120,7 @@ impl Writer {
     ) -> oneshot::Receiver<Result<(), LogError>> {
         let (waiter, answer) = oneshot::channel();
         let may_write_here = self.may_write_here();
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.push(line, Some(waiter));
         if queue.turn != Turn::Free {
             // The thread that has the turn looks at the queue again before it stops.
@@ -153,7 +154,7 @@ impl Writer {
 
     /// Queues `line` for the writer thread.
     pub(super) fn submit_detached(&self, line: &mut Line) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.push(line, None);
         self.call_writer(queue);
     }
@@ -168,7 +169,7 @@ impl Writer {
             LogFailurePolicy::Refuse => {}
         }
         let (waiter, answer) = oneshot::channel();
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.retry(waiter);
         self.call_writer(queue);
         Some(answer)
@@ -179,13 +180,13 @@ impl Writer {
     }
 
     pub(super) fn health(&self) -> LogHealth {
-        lock(&self.queue).health()
+        self.queue.lock().health()
     }
 
     /// Asks for everything to be written; the answer comes when it is, or when it cannot be.
     pub(super) fn flush(&self) -> oneshot::Receiver<Result<(), LogError>> {
         let (waiter, answer) = oneshot::channel();
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         if queue.is_idle() {
             let _ = waiter.send(Ok(()));
         } else {
@@ -202,7 +203,7 @@ impl Writer {
 
     /// Lets the threads end once the queue is written.
     pub(super) fn stop(&self) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.stopped = true;
         let flusher = queue.flusher.as_mut().and_then(|it| it.waker.take());
         drop(queue);
@@ -213,7 +214,7 @@ impl Writer {
 
     /// Writes what is queued if the flusher still has the turn: the watch takes it from one that is late.
     pub(super) fn write_claimed(&self) {
-        let queue = lock(&self.queue);
+        let queue = self.queue.lock();
         if matches!(queue.turn, Turn::Claimed { .. }) {
             self.lead(queue, ROUNDS_OF_A_TASK_MAX, Thread::Worker);
         }
@@ -221,14 +222,14 @@ impl Writer {
 
     /// The queue, for the flusher.
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        lock(&self.queue)
+        self.queue.lock()
     }
 
     /// Writes what is queued, for at most `rounds_max` batches. The caller has made sure, under
     /// this very lock, that the turn is its own.
     fn lead<'a>(&'a self, mut queue: MutexGuard<'a, Queue>, rounds_max: u32, by: Thread) {
         self.wake_watch(&mut queue);
-        let mut sink = lock(&self.sink);
+        let mut sink = self.sink.lock();
         let mut failed = None;
         for round in 0..rounds_max {
             let must_probe = round == 0 && queue.problem().is_some();
@@ -244,7 +245,7 @@ impl Writer {
             } else {
                 sink.write(&batch, now)
             };
-            queue = lock(&self.queue);
+            queue = self.queue.lock();
             queue.low_space = sink.low_space();
             let answers = queue.settle(batch, written, &*self.clock);
             if queue.problem().is_some() {
@@ -253,7 +254,7 @@ impl Writer {
             }
             drop(queue);
             let waiters = answers.send();
-            queue = lock(&self.queue);
+            queue = self.queue.lock();
             queue.keep(waiters);
         }
         drop(sink);
@@ -305,30 +306,22 @@ impl Writer {
 
     /// The writer thread: writes what callers leave to it, and tries again while the log fails.
     fn write_when_wanted(&self) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         loop {
             if queue.wanted && queue.turn == Turn::Free {
                 queue.wanted = false;
                 self.lead(queue, u32::MAX, Thread::Own);
-                queue = lock(&self.queue);
+                queue = self.queue.lock();
             } else if queue.stopped && (queue.is_idle() || queue.problem().is_some()) {
                 return;
             } else if queue.problem().is_some() {
-                let (woken, wait) = self
-                    .work
-                    .wait_timeout(queue, self.limits.retry_every)
-                    .unwrap_or_else(PoisonError::into_inner);
-                queue = woken;
+                let wait = self.work.wait_for(&mut queue, self.limits.retry_every);
                 queue.wanted |= wait.timed_out();
             } else {
-                let (woken, wait) = self
-                    .work
-                    .wait_timeout(queue, self.limits.space_check_every)
-                    .unwrap_or_else(PoisonError::into_inner);
-                queue = woken;
+                let wait = self.work.wait_for(&mut queue, self.limits.space_check_every);
                 if wait.timed_out() && queue.turn == Turn::Free && queue.problem().is_none() {
                     self.inspect_space(queue);
-                    queue = lock(&self.queue);
+                    queue = self.queue.lock();
                 }
             }
         }
@@ -339,9 +332,9 @@ impl Writer {
         queue.turn = Turn::Writing { since: Instant::now(), by: Thread::Own };
         self.wake_watch(&mut queue);
         drop(queue);
-        let mut sink = lock(&self.sink);
+        let mut sink = self.sink.lock();
         let problem = sink.inspect_space().err();
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.low_space = sink.low_space();
         drop(sink);
         let written = Written { problem, ..Written::default() };
@@ -357,15 +350,14 @@ impl Writer {
     fn watch_for_stalls(&self) {
         let Limits { stall_after, watch_every, .. } = self.limits;
         let mut idle = Duration::ZERO;
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         while !(queue.stopped && queue.turn == Turn::Free) {
             if !queue.watched {
-                queue = self.watch.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.watch.wait(&mut queue);
                 idle = Duration::ZERO;
                 continue;
             }
-            let woken = self.watch.wait_timeout(queue, watch_every);
-            queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+            self.watch.wait_for(&mut queue, watch_every);
             match queue.turn {
                 Turn::Free => {
                     idle += watch_every;
@@ -382,7 +374,7 @@ impl Writer {
                     let notices = queue.take_notices();
                     drop(queue);
                     report(notices);
-                    queue = lock(&self.queue);
+                    queue = self.queue.lock();
                 }
                 Turn::Writing { since, by: Thread::Worker } if since.elapsed() >= watch_every => {
                     // Once is enough.
@@ -390,7 +382,7 @@ impl Writer {
                     if let Some(runtime) = queue.flusher.as_ref().map(|it| it.runtime.clone()) {
                         drop(queue);
                         self.replace_worker(&runtime);
-                        queue = lock(&self.queue);
+                        queue = self.queue.lock();
                     }
                 }
                 Turn::Claimed { .. } | Turn::Writing { .. } => {}

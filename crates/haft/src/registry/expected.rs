@@ -13,23 +13,36 @@ pub fn would_offer(config: &Config, server: &ServerConfig, known: &KnownTools, n
         return false;
     }
     let tools = known.of(&server.name).into_iter().flatten();
-    tools.filter(|tool| server.filter.value.passes(tool)).any(|tool| {
+    tools.filter(|tool| server.filter.value.passes(&server.name, tool)).any(|tool| {
         let plain = match server.tool_prefix.value {
             ToolPrefix::None => offered(tool),
             ToolPrefix::Server => prefixed(&server.name, tool),
         };
+        let entry = entry(config, server, tool, &plain);
+        let renamed = entry.and_then(|entry| entry.overrides.rename.as_ref());
         // The collision rule may have added the server's name as a prefix.
-        let is_named = plain == name || prefixed(&server.name, tool) == name;
-        is_named && is_registered(config, server, tool, &plain)
+        let is_named = renamed.map_or(&plain, |rename| &rename.value) == name
+            || prefixed(&server.name, tool) == name;
+        is_named && is_registered(server, entry)
     })
 }
 
-/// Returns true if registration accepts the tool, given its entry and the server's mode.
-fn is_registered(config: &Config, server: &ServerConfig, tool: &str, offered: &str) -> bool {
+/// Returns the entry that applies to a tool of a server.
+fn entry<'c>(
+    config: &'c Config,
+    server: &ServerConfig,
+    tool: &str,
+    offered: &str,
+) -> Option<&'c ToolEntry> {
     let speaks = |entry: &&ToolEntry| speaks_of(entry, Some(&server.name), tool, offered);
     let entries: Vec<&ToolEntry> = config.tools.iter().filter(speaks).collect();
     let exact = entries.iter().rev().find(|entry| entry.mcp.is_some());
-    match (server.mode.value, exact.or(entries.last())) {
+    exact.or(entries.last()).copied()
+}
+
+/// Returns true if registration accepts the tool, given its entry and the server's mode.
+fn is_registered(server: &ServerConfig, entry: Option<&ToolEntry>) -> bool {
+    match (server.mode.value, entry) {
         (Mode::Strict, None) => false,
         (Mode::Dynamic, None) | (Mode::Strict, Some(_)) => true,
         (Mode::Dynamic, Some(entry)) => {

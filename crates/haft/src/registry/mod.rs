@@ -8,6 +8,7 @@ mod collide;
 mod effective;
 mod expected;
 mod known;
+mod overrides;
 mod register;
 mod texts;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::choices::Mode;
 use crate::config::model::ToolSettings;
+use crate::config::tool_overrides::ToolOverrides;
 use haft_config::ToolDefinition;
 use haft_config::schema::Schema;
 
@@ -24,6 +26,7 @@ pub(crate) use active::ActiveTool;
 pub use effective::{Effective, SettingsOrigin};
 pub use expected::would_offer;
 pub use known::KnownTools;
+pub use overrides::ArgumentOverrides;
 pub(crate) use register::inline_tool;
 pub use register::register;
 pub(crate) use texts::skipped;
@@ -40,7 +43,11 @@ pub struct RegisteredTool {
     pub source: ToolSource,
     /// Its settings.
     pub effective: Effective,
-    /// Validates the arguments.
+    /// Arguments that callers neither see nor pass.
+    pub arguments: ArgumentOverrides,
+    /// The overrides of its entry, for display.
+    pub overrides: Option<Arc<ToolOverrides>>,
+    /// Validates the arguments, fixed ones included.
     pub input: Arc<Schema>,
     /// Validates the structured output.
     pub output: Option<Arc<Schema>>,

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
-    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
-    ToolSource, texts,
+    ArgumentOverrides, Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool,
+    Registration, ToolSource, texts,
 };
 use crate::config::Dialect;
 use crate::config::choices::{Mode, NameCollision, ToolPrefix};
 use crate::config::model::Defaults;
 use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
+use crate::config::tool_overrides::ToolOverrides;
 use crate::tool::ToolDefinition;
 use haft_config::redact::Redactor;
 use haft_config::schema::Schema;
@@ -66,6 +67,8 @@ pub(crate) fn inline_tool(
         definition: Arc::new(definition),
         source: ToolSource::Local,
         effective: effective(None, None, fallback, SettingsOrigin::Default),
+        arguments: ArgumentOverrides::default(),
+        overrides: None,
         name_warning: None,
     })
 }
@@ -107,6 +110,7 @@ impl<'a> Run<'a> {
         self.add(
             offered(&definition.name),
             self.declared(definition, entry),
+            entry,
             ToolSource::Local,
             settings,
             vec![(Level::Debug, text)],
@@ -118,7 +122,8 @@ impl<'a> Run<'a> {
         if tools.is_empty() {
             self.say(Level::Warning, texts::no_tools(&server.name, &server.endpoint));
         }
-        let passing = tools.iter().filter(|tool| server.filter.value.passes(&tool.name));
+        let passing =
+            tools.iter().filter(|tool| server.filter.value.passes(&server.name, &tool.name));
         self.schemas = SchemaBudget::of_server(
             passing
                 .flat_map(|tool| [Some(&tool.input_schema), tool.output_schema.as_ref()])
@@ -130,7 +135,7 @@ impl<'a> Run<'a> {
                 ToolPrefix::Server => prefixed(&server.name, &tool.name),
             };
             let entry = self.entry(Some(&server.name), &tool.name, &name);
-            if server.filter.value.passes(&tool.name) {
+            if server.filter.value.passes(&server.name, &tool.name) {
                 self.mcp(server, tool, name, entry);
             } else {
                 self.say(
@@ -199,7 +204,7 @@ impl<'a> Run<'a> {
         let source = ToolSource::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
         let rule = self.collision_rule(server);
         let definition = self.declared(&Arc::new(tool.clone()), entry);
-        self.add(name, definition, source, settings, lines, rule);
+        self.add(name, definition, entry, source, settings, lines, rule);
     }
 
     /// Returns a tool's definition with the metadata that its entry declares. A file may contain a
@@ -209,11 +214,16 @@ impl<'a> Run<'a> {
         definition: &Arc<ToolDefinition>,
         entry: Option<&ToolEntry>,
     ) -> Arc<ToolDefinition> {
-        let Some(entry) = entry.filter(|entry| !entry.metadata.is_empty()) else {
+        let is_changed =
+            |entry: &&ToolEntry| !(entry.metadata.is_empty() && entry.overrides.is_empty());
+        let Some(entry) = entry.filter(is_changed) else {
             return Arc::clone(definition);
         };
         let mut declared = ToolDefinition::clone(definition);
         entry.metadata.apply(&mut declared);
+        if let Some(description) = &entry.overrides.description {
+            declared.description.clone_from(&description.value);
+        }
         let redactor = || Redactor::of_known(self.config.described_secrets());
         Arc::new(declared.masked(self.redactor.get_or_init(redactor)))
     }
@@ -229,10 +239,12 @@ impl<'a> Run<'a> {
     }
 
     /// Adds a tool whose schemas compile. Its registration records are emitted only then.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one registration")]
     fn add(
         &mut self,
         name: String,
         definition: Arc<ToolDefinition>,
+        entry: Option<&ToolEntry>,
         source: ToolSource,
         effective: super::Effective,
         lines: Vec<(Level, String)>,
@@ -263,13 +275,66 @@ impl<'a> Run<'a> {
                 return;
             }
         };
+        let mut tool = RegisteredTool {
+            name,
+            definition,
+            source,
+            effective,
+            arguments: ArgumentOverrides::default(),
+            overrides: None,
+            input,
+            output,
+            name_warning: None,
+        };
+        if let Some(entry) = entry.filter(|entry| !entry.overrides.is_empty())
+            && let Err(problem) = self.override_tool(&mut tool, &entry.overrides)
+        {
+            let text = format!(
+                "Tool '{}'{} is not registered: {}",
+                printable(&tool.definition.name),
+                tool.source.phrase(),
+                printable(&problem)
+            );
+            self.say(Level::Error, text);
+            return;
+        }
         for (level, text) in lines {
             self.say(level, text);
         }
-        let name_warning = None;
-        let tool =
-            RegisteredTool { name, definition, source, effective, input, output, name_warning };
         self.names.add(tool, rule, &mut self.log);
+    }
+
+    /// Applies the overrides of an entry. The tool's own schema still validates what it receives; the shown
+    /// one lacks the hidden arguments.
+    fn override_tool(
+        &mut self,
+        tool: &mut RegisteredTool,
+        overrides: &ToolOverrides,
+    ) -> Result<(), String> {
+        let arguments = ArgumentOverrides::new(overrides);
+        let own = &tool.definition.input_schema;
+        if let Some(conflict) = arguments.conflict(own) {
+            return Err(conflict);
+        }
+        for name in arguments.unknown(own) {
+            let text = format!(
+                "Tool '{}'{} has no argument `{name}`, which its entry hides or fixes",
+                printable(&tool.definition.name),
+                tool.source.phrase()
+            );
+            self.say(Level::Warning, text);
+        }
+        if !arguments.is_empty() {
+            let input_schema = arguments.hide(own);
+            let definition = ToolDefinition::clone(&tool.definition);
+            tool.definition = Arc::new(ToolDefinition { input_schema, ..definition });
+        }
+        if let Some(rename) = &overrides.rename {
+            tool.name.clone_from(&rename.value);
+        }
+        tool.arguments = arguments;
+        tool.overrides = Some(Arc::new(overrides.clone()));
+        Ok(())
     }
 
     /// Returns the entry for a tool. An entry that names the server has precedence.

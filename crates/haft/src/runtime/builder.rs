@@ -16,6 +16,7 @@ use crate::call::{CallSummary, Observer};
 use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
+use crate::outputs::OutputStore;
 use crate::record::{Clock, SystemClock};
 use crate::tool::Tool;
 
@@ -121,7 +122,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Caches the lists of lazy servers for the next run, also when the runtime only inspects.
+    /// Caches the lists of servers for the next run, also when the runtime only inspects.
     #[must_use]
     pub fn keep_lists(mut self) -> Self {
         self.list_cache = ListCache::Write;
@@ -157,7 +158,8 @@ impl RuntimeBuilder {
     }
 
     /// Waits at the start only for servers that can prevent it: required servers, and strict ones,
-    /// whose tools may be unconfigured. The others connect in the background.
+    /// whose tools may be unconfigured. The others connect in the background; until then the tools that an earlier run
+    /// saw are offered, and a call waits for its server.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.waits_for_all = false;
@@ -197,6 +199,7 @@ impl RuntimeBuilder {
             warm: WarmWorkers::new(),
             clock: self.clock,
             inbox: self.inbox,
+            outputs: OutputStore::default(),
             observer: self.observer,
             purpose: self.purpose,
             list_cache: match self.purpose {

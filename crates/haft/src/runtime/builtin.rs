@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Parts;
 use super::snapshot::Snapshot;
+use super::{Parts, Runtime};
 use crate::backend::builtin::code::{CodeSettings, CodeTool, Confinement};
 use crate::backend::builtin::human::HumanInput;
+use crate::backend::builtin::output::ReadOutput;
 use crate::backend::builtin::search::SearchTool;
+use crate::call::InlineTool;
 use crate::config::Config;
 use crate::config::agent::CodeExecutionConfig;
 use crate::config::choices::{Approval, Sandbox};
@@ -18,6 +20,7 @@ use crate::tool::Tool;
 const CODE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Above the default of `request_timeout`, whose error is more specific.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const INSTANCES_MAX: u32 = 4;
 /// Maximum number of open questions of the tool. Equal to the capacity of the inbox, which also
 /// limits each caller.
@@ -42,7 +45,11 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
     }
     let same = old.filter(|old| {
         let python = &config.defaults.python.value;
-        old.config().builtin == config.builtin && old.config().defaults.python.value == *python
+        old.config().builtin == config.builtin
+            && old.config().gateway.output_bytes_max.value == config.gateway.output_bytes_max.value
+            && old.config().defaults.output_bytes_max.value
+                == config.defaults.output_bytes_max.value
+            && old.config().defaults.python.value == *python
     });
     let is_own = |name: &str| {
         config.local.iter().any(|tool| tool.definition.name == name)
@@ -62,7 +69,12 @@ pub(super) fn builtins(config: &Config, parts: &Parts, old: Option<&Snapshot>) -
 
 /// Creates the tools. They start no process before the first call.
 fn made(config: &Config, parts: &Parts) -> Vec<Builtin> {
-    let tools = [code_execution(config, parts), web_search(config), human_input(config, parts)];
+    let tools = [
+        code_execution(config, parts),
+        web_search(config),
+        human_input(config, parts),
+        read_output(config, parts),
+    ];
     tools.into_iter().flatten().collect()
 }
 
@@ -108,6 +120,24 @@ fn several_at_once(timeout: Duration) -> ToolSettings {
         timeout: Some(Setting::default(timeout)),
         parallel_capable: Some(Setting::default(true)),
         ..ToolSettings::default()
+    }
+}
+
+/// Offered where results are cut for clients.
+fn read_output(config: &Config, parts: &Parts) -> Option<Builtin> {
+    let bytes_max = config.gateway.output_bytes_max.value?;
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    let bytes_max = bytes_max.min(config.defaults.output_bytes_max.value as usize);
+    let tool = ReadOutput::new(parts.outputs.clone(), bytes_max);
+    let settings = several_at_once(READ_TIMEOUT);
+    Some(Builtin { tool: Arc::new(tool), settings })
+}
+
+impl Runtime {
+    /// The tool `read_output`, for callers that bring it along with their calls.
+    pub fn read_output_tool(&self) -> InlineTool {
+        let bytes_max = self.config().defaults.output_bytes_max.value as usize;
+        InlineTool::new(Arc::new(ReadOutput::new(self.inner.parts.outputs.clone(), bytes_max)))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
 
+use super::local_setup;
 use super::snapshot::Snapshot;
 use super::start;
 use super::{Inner, Runtime, ServerInfo, StartError};
@@ -21,8 +22,10 @@ pub(crate) struct Change {
 
 impl Runtime {
     /// Builds the state of a configuration beside the current one. Connects and starts nothing.
-    pub(crate) async fn prepare(&self, config: Config) -> Result<Change, StartError> {
+    pub(crate) async fn prepare(&self, mut config: Config) -> Result<Change, StartError> {
         let inner = Arc::clone(&self.inner);
+        // Before the lock: packages may take minutes to install, and servers change meanwhile.
+        local_setup::prepare(&mut config, &inner.parts).await;
         let one_at_a_time = Arc::clone(&inner.applying).lock_owned().await;
         let old = inner.snapshot.load_full();
         // Boxed because it is rare and large.
@@ -49,6 +52,11 @@ impl Runtime {
 }
 
 impl Change {
+    /// The configuration of the new state.
+    pub(crate) fn config(&self) -> &Arc<Config> {
+        self.new.as_ref().map_or_else(|| self.old.config(), Snapshot::config)
+    }
+
     /// Replaces the old state in one step, then connects new servers.
     pub(crate) async fn publish(mut self) {
         let Some(new) = self.new.take() else { return };

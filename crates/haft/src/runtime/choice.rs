@@ -2,9 +2,10 @@
 //! previous one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 
 use super::Runtime;
 use super::snapshot::Snapshot;
@@ -131,7 +132,7 @@ async fn part(snapshot: &Arc<Snapshot>, positions: &[usize]) -> Arc<Selector> {
     if positions.len() == snapshot.toolbox.tools().count() {
         return whole;
     }
-    let known = || snapshot.choice.parts.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || snapshot.choice.parts.lock();
     if let Some(part) = known().get(positions) {
         return Arc::clone(part);
     }

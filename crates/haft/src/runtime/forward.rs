@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::Runtime;
 use crate::backend::mcp::{Connection, ResourceSubscription, Resources};
 use crate::caller_handle::CallerHandle;
+use crate::record::RecordSource;
 use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, ToolSource};
 use crate::tool::ToolDefinition;
@@ -35,6 +36,7 @@ pub struct Offer<T> {
 
 /// A summary of a tool's registration.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct RegistrationInfo {
     /// `source`, and for an MCP tool `mcp_name` and `mcp_mode`.
     #[serde(flatten)]
@@ -45,6 +47,9 @@ pub struct RegistrationInfo {
     pub max_instances: Value,
     /// Time limit of one call.
     pub timeout: String,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
 }
 
 /// A tool with its registration.
@@ -111,6 +116,7 @@ impl Runtime {
                 config_origin: effective.origin,
                 max_instances: json!(effective.max_instances.value),
                 timeout: human(effective.timeout.value),
+                cached: snapshot.is_cached(tool),
             };
             ToolOffer { description, registration, app_only: tool.backend.is_app_only() }
         };
@@ -121,6 +127,12 @@ impl Runtime {
     pub fn is_app_only(&self, name: &str) -> bool {
         let snapshot = self.inner.snapshot.load();
         snapshot.toolbox.resolve(name).is_some_and(|tool| tool.backend.is_app_only())
+    }
+
+    /// Returns true if Haft brings the tool of this name itself.
+    pub fn is_builtin(&self, name: &str) -> bool {
+        let snapshot = self.inner.snapshot.load();
+        snapshot.toolbox.resolve(name).is_some_and(|tool| tool.kind == RecordSource::Builtin)
     }
 
     /// Passes a tool's server and input schema to `read`, if the tool exists. Copies nothing,

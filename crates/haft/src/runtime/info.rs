@@ -4,15 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
+use crate::config::tool_overrides::ToolOverrides;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
-use crate::registry::{SettingsOrigin, ToolSource};
+use crate::registry::{Effective, SettingsOrigin, ToolSource};
 use crate::words::{Word, origin_word, setting_word};
 use haft_config::tool_metadata::{Icon, ToolAnnotations};
 use haft_text::human;
 
 /// A tool, its settings and the origin of each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolInfo {
     /// The name under which it is called.
     pub name: String,
@@ -50,6 +52,9 @@ pub struct ToolInfo {
     /// True if only user interfaces call it; models do not see it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
@@ -57,6 +62,7 @@ pub struct ToolInfo {
 
 /// One setting and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EffectiveValue {
     /// The setting.
     #[serde(deserialize_with = "setting_word")]
@@ -71,10 +77,14 @@ pub struct EffectiveValue {
 }
 
 impl ToolInfo {
-    pub(super) fn new(tool: &ActiveTool, program: Option<Value>) -> Self {
+    pub(super) fn new(tool: &ActiveTool, program: Option<Value>, cached: bool) -> Self {
         let registered = &tool.registered;
         let definition = &registered.definition;
         let effective = &registered.effective;
+        let mut config = settings(effective);
+        if let Some(overrides) = &registered.overrides {
+            config.extend(overridden(overrides));
+        }
         Self {
             name: registered.name.clone(),
             original_name: (definition.name != registered.name).then(|| definition.name.clone()),
@@ -88,22 +98,9 @@ impl ToolInfo {
             input_schema: definition.input_schema.clone(),
             output_schema: definition.output_schema.clone(),
             config_origin: effective.origin,
-            config: vec![
-                value(
-                    "max_instances",
-                    json!(effective.max_instances.value),
-                    &effective.max_instances,
-                ),
-                value("timeout", json!(human(effective.timeout.value)), &effective.timeout),
-                value(
-                    "parallel_capable",
-                    json!(effective.parallel_capable.value),
-                    &effective.parallel_capable,
-                ),
-                value("approval", json!(effective.approval.value), &effective.approval),
-                value("on_limit", json!(effective.on_limit.value), &effective.on_limit),
-            ],
+            config,
             app_only: tool.backend.is_app_only(),
+            cached,
             program,
         }
     }
@@ -112,6 +109,32 @@ impl ToolInfo {
     pub fn setting(&self, key: &str) -> Option<&Value> {
         self.config.iter().find(|setting| setting.key == key).map(|setting| &setting.value)
     }
+}
+
+fn settings(effective: &Effective) -> Vec<EffectiveValue> {
+    let Effective { max_instances, timeout, parallel_capable, approval, on_limit, .. } = effective;
+    vec![
+        value("max_instances", json!(max_instances.value), max_instances),
+        value("timeout", json!(human(timeout.value)), timeout),
+        value("parallel_capable", json!(parallel_capable.value), parallel_capable),
+        value("approval", json!(approval.value), approval),
+        value("on_limit", json!(on_limit.value), on_limit),
+    ]
+}
+
+fn overridden(overrides: &ToolOverrides) -> Vec<EffectiveValue> {
+    let ToolOverrides { rename, description, hide_arguments, fixed_arguments } = overrides;
+    let text =
+        |key, it: &Option<Setting<String>>| it.as_ref().map(|it| value(key, json!(it.value), it));
+    let hidden = hide_arguments.as_ref().map(|it| value("hide_arguments", json!(it.value), it));
+    // Their origin is shown together: the first one's.
+    let fixed = fixed_arguments
+        .first()
+        .map(|(_, first)| value("fixed_arguments", overrides.shown_arguments(), first));
+    [text("rename", rename), text("description", description), hidden, fixed]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn value<T>(key: &'static str, value: Value, setting: &Setting<T>) -> EffectiveValue {

@@ -12,7 +12,8 @@ pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 const CUT: &str = "[cut]";
 
 impl Runtime {
-    /// Returns the instructions of the connected servers for which `shows` holds, in the order of the configuration, each
+    /// Returns the instructions of the servers for which `shows` holds, as they are connected or, until then, as an
+    /// earlier run saw them, in the order of the configuration, each
     /// under its server's name with every line quoted. Known secrets are masked. A server has at most 4 KiB, all together
     /// at most `bytes_max` and never more than [`INSTRUCTIONS_BYTES_MAX`].
     pub fn server_instructions(
@@ -22,10 +23,15 @@ impl Runtime {
     ) -> Option<String> {
         let bytes_max = bytes_max.min(INSTRUCTIONS_BYTES_MAX);
         let mut all = String::new();
-        for info in self.servers() {
-            let text =
-                info.server.and_then(|server| server.instructions).filter(|_| shows(&info.name));
-            let Some(section) = text.and_then(|text| section(&info.name, &text)) else { continue };
+        let snapshot = self.inner.snapshot.load_full();
+        for connection in snapshot.server_pool.all().iter().filter(|it| shows(it.name())) {
+            let text = match connection.lists().filter(|_| connection.has_cached_lists()) {
+                Some(cached) => cached.instructions.clone(),
+                None => connection.identity().and_then(|identity| identity.instructions),
+            };
+            let Some(section) = text.and_then(|text| section(connection.name(), &text)) else {
+                continue;
+            };
             if all.len() + section.len() > bytes_max {
                 all.push_str(CUT);
                 all.push('\n');
@@ -36,10 +42,12 @@ impl Runtime {
         (!all.is_empty()).then_some(all)
     }
 
-    /// Waits until each eager server was tried once, so that its instructions are known.
+    /// Waits until each eager server was tried once, so that its instructions are known. Those of a server with known
+    /// lists are known already.
     pub async fn wait_for_servers(&self) {
         let snapshot = self.inner.snapshot.load_full();
-        let names = snapshot.config().servers.iter().map(|server| server.name.as_str());
+        let unknown = snapshot.server_pool.all().iter().filter(|it| it.lists().is_none());
+        let names: Vec<&str> = unknown.map(|connection| connection.name()).collect();
         // All servers are connecting already, so waiting for them in sequence takes as long as the
         // slowest.
         for name in names {

@@ -34,17 +34,20 @@ impl Script {
         let (tools_dir, background) = (tool.tools_dir.clone(), tool.background.value);
         let exposed =
             |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
+        let own_python = tool.prepared.python.as_ref().and_then(|path| path.to_str());
         let runner = match &tool.program {
-            LocalProgram::Python { script_path, entrypoint } => {
+            LocalProgram::Python { script_path, entrypoint, requirements: _ } => {
                 let settings = PythonSettings {
                     name,
                     tools_dir,
                     script_path: script_path.clone(),
                     entrypoint: entrypoint.clone(),
-                    python: python.to_owned(),
+                    python: own_python.unwrap_or(python).to_owned(),
                     args: Vec::new(),
                     instances: instances as usize,
                     background,
+                    env: tool.env.clone(),
+                    is_by_name: tool.prepared.is_by_name,
                 };
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
@@ -56,6 +59,7 @@ impl Script {
                     command: exposed(command),
                     args: exposed(args),
                     background,
+                    env: tool.env.clone(),
                 };
                 Runner::Command(CommandTool::new(settings, warm.scope()))
             }

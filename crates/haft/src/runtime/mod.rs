@@ -9,6 +9,7 @@ mod info;
 mod instructions;
 mod load_stats;
 mod local;
+mod local_setup;
 mod reconnect;
 mod remote;
 mod server_pool;
@@ -36,8 +37,9 @@ use crate::envelope::Envelope;
 use crate::error::ToolFailure;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
+use crate::outputs::OutputStore;
 use crate::record::{Clock, ExecutionLog, LogHealth};
-use crate::registry::Record;
+use crate::registry::{ActiveTool, Record};
 use crate::tool::{BoxFuture, Tool};
 use crate::tool_filter::ToolFilter;
 use haft_text::human;
@@ -49,7 +51,7 @@ pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
-pub use servers::{ServerIdentity, ServerInfo};
+pub use servers::{ServerIdentity, ServerInfo, StateChange};
 pub(crate) use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
@@ -102,8 +104,13 @@ impl Inner {
         parts.inbox.configure(&config.inbox, config.secrets());
         parts.limit_memory(config);
         let clock = Arc::clone(&parts.clock);
-        let calls =
-            Calls::new(parts.memory.clone(), parts.inbox.clone(), clock, parts.observer.clone());
+        let calls = Calls::new(
+            parts.memory.clone(),
+            parts.inbox.clone(),
+            parts.outputs.clone(),
+            clock,
+            parts.observer.clone(),
+        );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
             calls: Arc::new(calls),
@@ -178,6 +185,16 @@ impl ToolboxSource for Inner {
         })
     }
 
+    fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>> {
+        let server = tool.registered.source.server()?;
+        let connection = self.snapshot.load().server_pool.unconfirmed(server)?;
+        Some(Box::pin(async move {
+            // If it fails, the call itself reports the reason.
+            let _ = connection.first_attempt().await;
+            self.refresh().await;
+        }))
+    }
+
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {
         self.snapshot.load().unavailable(tool, tool_filter)
     }
@@ -211,6 +228,8 @@ pub(crate) struct Parts {
     clock: Arc<dyn Clock>,
     /// Questions to people.
     inbox: HumanInbox,
+    /// Results that were too long for their caller.
+    outputs: OutputStore,
     /// Receives every finished call.
     observer: Option<Observer>,
     purpose: Purpose,
@@ -438,6 +457,13 @@ impl Runtime {
     /// so that [`tools`](Self::tools) is complete. A call of an unknown tool does the same.
     pub async fn discover(&self) {
         self.inner.discover_unlisted().await;
+    }
+
+    /// Waits until every server without a known list was tried once, and registers the tools of those that answered.
+    /// Failed attempts are repeated in the background.
+    pub async fn wait_for_lists(&self) {
+        self.inner.snapshot.load_full().server_pool.try_unlisted().await;
+        self.inner.take_over(false).await;
     }
 
     /// Refreshes lists that are older than their servers allow (`ttlMs`), or older than a day.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// A prompt and its server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PromptInfo {
     /// The server.
     pub server: String,

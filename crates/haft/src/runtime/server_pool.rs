@@ -197,14 +197,11 @@ impl ServerPool {
 
     /// The state of every server.
     pub(super) fn infos(&self, config: &Config) -> Vec<ServerInfo> {
-        config
-            .servers
-            .iter()
-            .map(|server| match self.find(&server.name) {
-                Some(connection) => ServerInfo::connected(connection),
-                None => ServerInfo::configured(server),
-            })
-            .collect()
+        let usable = config.servers.iter().map(|server| match self.find(&server.name) {
+            Some(connection) => ServerInfo::connected(connection),
+            None => ServerInfo::configured(server),
+        });
+        usable.chain(config.misconfigured.iter().map(ServerInfo::misconfigured)).collect()
     }
 
     /// The connection to a server.
@@ -219,6 +216,31 @@ impl ServerPool {
             // The server's state holds the result.
             let _ = connection.first_attempt().await;
         }
+    }
+
+    /// The connection of an eager server whose lists no attempt of this run has confirmed yet.
+    pub(super) fn unconfirmed(&self, name: &str) -> Option<Arc<Connection>> {
+        let is_unconfirmed = |it: &&Arc<Connection>| {
+            it.config().start.value == Start::Eager && it.has_cached_lists()
+        };
+        self.find(name).filter(is_unconfirmed).cloned()
+    }
+
+    /// Tries every server without lists once, concurrently: lazy ones and those being connected.
+    pub(super) async fn try_unlisted(&self) {
+        let mut trying = JoinSet::new();
+        for connection in self.unlisted() {
+            let connection = Arc::clone(connection);
+            trying.spawn(async move {
+                let is_news = connection.config().start.value == Start::Lazy;
+                if let Err(reason) = connection.first_attempt().await
+                    && is_news
+                {
+                    skipped(connection.name(), &reason.to_string()).emit();
+                }
+            });
+        }
+        trying.join_all().await;
     }
 
     /// All connections, in the order of the configuration.
@@ -352,6 +374,7 @@ fn context(config: &Config, parts: &Parts) -> ConnectionContext {
         cache: Some(state_dir.join("servers")),
         may_write: parts.list_cache == ListCache::Write,
         announces: parts.purpose == Purpose::Call,
+        offers_cached: !parts.waits_for_all,
         redactor: Redactor::new(config.secrets()),
         descriptions: Redactor::of_known(config.described_secrets()),
         tokens: config.tokens_dir(),

@@ -62,6 +62,15 @@ impl Snapshot {
         let own_name = &tool.registered.definition.name;
         let script = self.config().local.iter().find(|local| local.definition.name == *own_name);
         let program = script.filter(|_| tool.kind == RecordSource::Local);
-        ToolInfo::new(tool, program.map(|local| show::program(&local.program)))
+        let cached = self.is_cached(tool);
+        ToolInfo::new(tool, program.map(|local| show::program(&local.program)), cached)
+    }
+
+    /// True if an earlier run saw the tool, and its server is not connected yet.
+    pub(super) fn is_cached(&self, tool: &ActiveTool) -> bool {
+        let server = tool.registered.source.server();
+        server
+            .and_then(|server| self.server_pool.find(server))
+            .is_some_and(|it| it.has_cached_lists())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::builtin::{Builtin, builtins};
 use super::choice::Choice;
 use super::local::Script;
+use super::local_setup;
 use super::server_pool::ServerPool;
 use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
@@ -20,8 +21,8 @@ use crate::record::{
 };
 use crate::registry::ActiveTool;
 use crate::registry::{
-    Discovered, KnownTools, LocalDiscovery, Record, RegisteredTool, Registration, ToolSource,
-    register,
+    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
+    ToolSource, register,
 };
 use crate::tool::Tool;
 use tokio::task::spawn_blocking;
@@ -81,7 +82,7 @@ impl StartError {
 type Backends = HashMap<String, (Arc<dyn Tool>, RecordSource)>;
 
 pub(super) async fn build(
-    config: Config,
+    mut config: Config,
     parts: &Parts,
     old: Option<&Snapshot>,
 ) -> Result<Snapshot, StartError> {
@@ -102,6 +103,7 @@ pub(super) async fn build(
     if parts.purpose == Purpose::Call && old.is_none() && has_python {
         parts.warm.prepare(config.defaults.python.value.expose());
     }
+    local_setup::prepare(&mut config, parts).await;
     let lists = server_pool.with_current_lists();
     let snapshot = assemble(Arc::new(config), parts, log, lists, known.as_ref(), old).await;
     if parts.purpose == Purpose::Inspect {
@@ -163,8 +165,9 @@ async fn assemble(
 ) -> Snapshot {
     let builtins = builtins(&config, parts, old);
     let found = discover(&config, parts, &builtins, &server_pool);
-    let Registration { tools, records, violations, known } =
+    let Registration { tools, mut records, violations, known } =
         register_aside(&config, found, known.cloned()).await;
+    records.extend(config.local.iter().filter_map(unprepared));
     let backends = backends(&config, parts, builtins, &tools, old);
     let offered = offer(tools, &backends, &server_pool, old);
     let toolbox =
@@ -261,7 +264,8 @@ fn discover(
         settings: tool.settings(),
     });
     let redactor = Redactor::of_known(config.described_secrets());
-    let scripts = config.local.iter().map(|tool| LocalDiscovery {
+    let prepared = config.local.iter().filter(|tool| tool.prepared.problem.is_none());
+    let scripts = prepared.map(|tool| LocalDiscovery {
         definition: Arc::new(tool.definition.masked(&redactor)),
         settings: Some(tool.settings.clone()),
     });
@@ -269,6 +273,13 @@ fn discover(
         local: functions.chain(scripts).chain(builtins).collect(),
         servers: server_pool.discovered(),
     }
+}
+
+/// The log record about a tool that could not be prepared.
+fn unprepared(tool: &LocalTool) -> Option<Record> {
+    let problem = tool.prepared.problem.as_ref()?;
+    let text = format!("Tool '{}' (local tool) is not registered: {problem}", tool.definition.name);
+    Some(Record { level: Level::Error, text })
 }
 
 /// Creates the backend of each tool. A script with an unchanged entry keeps its warm workers.
@@ -310,6 +321,8 @@ fn backends(
                 before.program == local.program
                     && before.tools_dir == local.tools_dir
                     && before.background.value == local.background.value
+                    && before.env == local.env
+                    && before.prepared == local.prepared
             });
             same_program && old.config().defaults.python.value.expose() == python
         });

@@ -204,3 +204,33 @@ async fn long_answers_reach_the_model_with_a_mark() {
     );
     assert_eq!(stage.logged()[0].session.as_ref().map(String::len), Some(36));
 }
+
+/// The note of a cut result names a tool that the model has from then on, and that gives the rest.
+#[tokio::test]
+async fn a_model_reads_on_in_a_cut_result() {
+    let stage = Stage::new();
+    let model = ModelServer::openai([
+        Step::call("long", json!({})),
+        Step::by(|asked| {
+            let seen = asked.last_result();
+            let arguments = seen.split("`read_output` with ").nth(1).unwrap();
+            Step::call_raw("read_output", arguments.split_once(" to read on").unwrap().0)
+        }),
+        Step::text("seen"),
+    ]);
+    let rest = json!({
+        "tools": [{"name": "long"}], "defaults": {"output_bytes_max": 1000},
+        "agent": section(&stage, &model, json!({})),
+    });
+    let long = FunctionTool::new("long", "d", json!({"type": "object"}), |_, _| async {
+        Ok(ToolOutput::from_text((0..300).map(|n| format!("word{n} ")).collect::<String>()))
+    });
+    let agent = agent_of(stage.builder([], rest).tool(long).start().await.unwrap());
+    ask(&agent, "go").await;
+    let requests = model.requests();
+    let has_tool = |at: usize| requests[at].tool_names().contains(&"read_output".to_owned());
+    assert_eq!((has_tool(0), has_tool(1), has_tool(2)), (false, true, true));
+    let whole: String = (0..300).map(|n| format!("word{n} ")).collect();
+    let part = requests[2].last_result();
+    assert!(part.starts_with(&whole[1000..1500]), "{part}");
+}

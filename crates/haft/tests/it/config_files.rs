@@ -100,8 +100,11 @@ fn tools_json_is_read_from_the_path_the_seed_names() {
     assert_eq!(tool.definition.description, "Counts words.");
     assert_eq!(tool.definition.input_schema["properties"]["text"]["type"], "string");
     assert_eq!(tool.definition.output_schema, Some(json!({"type": "object"})));
-    let program =
-        LocalProgram::Python { script_path: "words.py".into(), entrypoint: "count".into() };
+    let program = LocalProgram::Python {
+        script_path: "words.py".into(),
+        entrypoint: "count".into(),
+        requirements: Vec::new(),
+    };
     assert_eq!(tool.program, program);
     assert_eq!(value(&config, "local.word_count.timeout"), json!("12s"));
     assert_eq!(value(&config, "local.word_count.parallel_capable"), json!(true));

@@ -173,7 +173,6 @@ fn entries_are_added_to_a_native_file() {
 #[test]
 fn a_wrong_file_is_refused() {
     let cases = [
-        ("mcp.json", r#"{"mcpServers": {"a": {"url": "http://h"}}}"#),
         ("both.json", r#"{"servers": {"a": {"command": "x", "url": "http://h/mcp"}}}"#),
         ("haft.yaml", "servers: {a: {command: x}}"),
         ("half.json", r#"{"mcpServers": {"#),

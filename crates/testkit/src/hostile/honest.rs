@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -89,7 +90,7 @@ async fn call_all(address: &Address, calls_per_second: u32, is_over: &AtomicBool
         while calls.try_join_next().is_some() {}
     }
     while calls.join_next().await.is_some() {}
-    let mut honest = std::mem::take(&mut *lock(&clients.results));
+    let mut honest = std::mem::take(&mut *clients.results.lock());
     honest.latencies.values_mut().for_each(|latencies| latencies.sort_unstable());
     honest
 }
@@ -111,7 +112,7 @@ async fn call(clients: Arc<Clients>, number: u64, due: Instant) {
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(answer)) => judge(&answer, &marker),
     };
-    let mut results = lock(&clients.results);
+    let mut results = clients.results.lock();
     results.calls += 1;
     match result {
         Ok(()) => results.latencies.entry(lane.name).or_default().push(due.elapsed()),
@@ -140,14 +141,14 @@ impl Clients {
         };
         let answer = connection.exchange(&request).await?;
         if !answer.is_last {
-            lock(&self.idle).push((connection, Instant::now()));
+            self.idle.lock().push((connection, Instant::now()));
         }
         Ok(answer)
     }
 
     /// An open connection. As in any client, one that was idle for long or that the service closed is not used again.
     fn take_idle(&self) -> Option<Connection> {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         while let Some((connection, since)) = idle.pop() {
             if since.elapsed() < IDLE_MAX && connection.is_open() {
                 return Some(connection);
@@ -168,8 +169,4 @@ fn judge(answer: &Answer, marker: &str) -> Result<(), String> {
     }
     let code = text.split("\"code\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
     Err(format!("status {}, code {}", answer.status, code.unwrap_or("none")))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

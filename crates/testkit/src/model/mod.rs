@@ -13,7 +13,7 @@
 //! assert_eq!(server.requests()[0].tool_names(), ["add"]);
 //! ```
 //!
-//! Each request takes the next step. When the script is over, the service answers 500 and says so.
+//! Each request takes the next step. When the script is over, the service answers 500 with that reason.
 //! The server has a thread of its own, so it serves tests without a runtime, with paused time, and
 //! those that start the program.
 
@@ -26,13 +26,14 @@ mod step;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use request::{AskedModel, OfferedTool, ToldResult};
@@ -146,17 +147,17 @@ impl ModelServer {
 
     /// Appends steps to the script.
     pub fn then(&self, steps: impl IntoIterator<Item = Step>) {
-        lock(&self.shared.script).extend(steps);
+        self.shared.script.lock().extend(steps);
     }
 
     /// Number of steps that are left.
     pub fn left(&self) -> usize {
-        lock(&self.shared.script).len()
+        self.shared.script.lock().len()
     }
 
     /// All requests so far, in order.
     pub fn requests(&self) -> Vec<AskedModel> {
-        lock(&self.shared.asked).clone()
+        self.shared.asked.lock().clone()
     }
 
     /// The last request. Panics where there was none.
@@ -177,8 +178,8 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         headers: parts.headers.iter().map(header).collect(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
-    lock(&shared.asked).push(asked.clone());
-    let mut step = lock(&shared.script).pop_front().unwrap_or_else(|| {
+    shared.asked.lock().push(asked.clone());
+    let mut step = shared.script.lock().pop_front().unwrap_or_else(|| {
         Step::status(500).with_body(shared.error(500, "the script of the test is over"))
     });
     while let Kind::By(decide) = &step.0 {
@@ -214,7 +215,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 impl Shared {
     fn say(&self, asked: &AskedModel, answer: &Answer) -> Response<Body> {
         let first_call = {
-            let mut calls = lock(&self.calls);
+            let mut calls = self.calls.lock();
             let first = *calls;
             *calls += answer.calls.len();
             first
@@ -270,8 +271,4 @@ impl Shared {
 fn respond(kind: &str, body: Body) -> Response<Body> {
     let response = Response::builder().status(StatusCode::OK).header("content-type", kind);
     response.body(body).expect("a response")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

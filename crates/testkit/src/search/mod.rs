@@ -1,12 +1,13 @@
 //! The four search services on loopback, with answers in the shape that each of them has.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use tokio_util::task::TaskTracker;
 
 /// An answer of a `SearXNG` instance.
@@ -83,7 +84,7 @@ impl SearchServer {
 
     /// Sets the answer to later requests.
     pub fn answers(&self, answer: SearchAnswer) {
-        *self.shared.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+        *self.shared.answer.lock() = answer;
     }
 
     /// Answers from now on with this status and body.
@@ -93,7 +94,7 @@ impl SearchServer {
 
     /// Returns the requests since the last call of this function.
     pub fn asked(&self) -> Vec<Searched> {
-        std::mem::take(&mut *self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.shared.asked.lock())
     }
 }
 
@@ -101,14 +102,14 @@ async fn search(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, BODY_BYTES_MAX).await.expect("a body");
     let (method, path) = (parts.method, parts.uri.path().to_owned());
-    shared.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Searched {
+    shared.asked.lock().push(Searched {
         method: method.clone(),
         path: path.clone(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
         headers: parts.headers,
         body: String::from_utf8_lossy(&body).into_owned(),
     });
-    let answer = shared.answer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let answer = shared.answer.lock().clone();
     match answer {
         SearchAnswer::Results => {
             let page = match (method, path.as_str()) {

@@ -32,7 +32,7 @@ const ENTRIES: [Entry; 17] = [
     (r"picture|pictures|sound|sounds", ""),
     (
         r"a text|texts",
-        r"a text (block|content|document|editor|embedding|field|file|frame|message|part)",
+        r"a text (block|content|document|editor|embedding|field|file|frame|message|part|resource)",
     ),
     // Notifications.
     (r"news", ""),

@@ -34,7 +34,9 @@ impl Source {
             source.read_rust(text);
         } else {
             source.comment_lines = text.lines().count();
-            source.passages.push(Passage { line: 1, text: text.to_owned() });
+            let is_markdown = path.extension().is_some_and(|it| it == "md");
+            let text = if is_markdown { without_code(text) } else { text.to_owned() };
+            source.passages.push(Passage { line: 1, text });
             source.split_lines();
         }
         source
@@ -94,6 +96,18 @@ impl Source {
             self.passages.push(Passage { line, text: token.to_owned() });
         }
     }
+}
+
+/// Markdown without its code spans, which quote names and output. Line by line, because blocks have fences.
+fn without_code(text: &str) -> String {
+    let prose = |line: &str| {
+        let parts: Vec<&str> = line.split('`').collect();
+        // Without a closing mark the line has no span.
+        let is_closed = parts.len() % 2 == 1;
+        let spans = parts.iter().enumerate().filter(|(at, _)| !is_closed || at % 2 == 0);
+        spans.map(|(_, part)| *part).collect::<Vec<_>>().join("`")
+    };
+    text.lines().map(prose).collect::<Vec<_>>().join("\n")
 }
 
 /// Bytes of the comment, the string literal or the character at the start of `text`.

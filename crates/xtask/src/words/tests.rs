@@ -57,6 +57,13 @@ fn ordinary_english_passes() {
 }
 
 #[test]
+fn code_spans_of_markdown_are_not_prose() {
+    let text = "| `nobody`, `news` | the caller |\n```sh\nThe latest `news` and a picture.\nA tick ` and news.\n";
+    let found = report(&[("README.md", text)]);
+    assert_eq!(found.words, ["README.md:3: `picture`", "README.md:4: `news`"]);
+}
+
+#[test]
 fn messages_of_tests_are_not_checked() {
     let text = "// Nobody.\nfn f() { panic!(\"nobody came\") }\n";
     assert_eq!(report(&[("tests/main.rs", text)]).words, ["tests/main.rs:1: `Nobody`"]);

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -13,6 +13,7 @@ use genai::chat::{
     ChatFrameSink, ChatStream, ChatStreamEvent, FrameCtx, RawFrameRef, StreamEnd, ToolCall, Usage,
 };
 use haft_bounds::json::Budget;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -99,12 +100,12 @@ impl Frames {
 
     /// The calls of an answer in OpenAI's format.
     pub(super) fn take_calls(&self) -> Vec<ToolCall> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).accumulator.take()
+        self.seen.lock().accumulator.take()
     }
 
     /// The end of an answer in OpenAI's format that ended without its mark; nothing where the rest is missing.
     pub(super) fn take_end(&self) -> Option<StreamEnd> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let Ending { reason, usage } = std::mem::take(&mut seen.ending);
         Some(StreamEnd {
             captured_stop_reason: Some(reason?.into()),
@@ -114,11 +115,11 @@ impl Frames {
     }
 
     fn count(&self) -> u64 {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).frames
+        self.seen.lock().frames
     }
 
     fn check(&self, data: &str) -> Result<(), String> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         seen.frames += 1;
         if data.len() > FRAME_BYTES_MAX {
             return Err(format!("a piece of it has more than {FRAME_BYTES_MAX} bytes"));

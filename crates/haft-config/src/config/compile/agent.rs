@@ -16,6 +16,7 @@ use crate::config::quantity::CountOrZero;
 use crate::config::raw_agent::{
     RawAgent, RawBuiltin, RawCodeExecution, RawHumanInput, RawInbox, RawSearchService, RawWebSearch,
 };
+use crate::config::read::Switch;
 use crate::config::secret::{Secret, ServerUrl};
 use crate::config::text_file::read_plain_file;
 
@@ -43,8 +44,19 @@ pub(super) fn builtin(
         }
         None => (is_default.clone(), is_default.clone(), RawBuiltin::empty(Place::whole(""))),
     };
-    let RawBuiltin { code_execution, web_search, request_human_input, .. } = raw;
+    let RawBuiltin { enabled, code_execution, web_search, request_human_input, .. } = raw;
+    let (code_execution, web_search, request_human_input) =
+        (code_execution.map(switch), web_search.map(switch), request_human_input.map(switch));
+    let are_all = enabled.is_some_and(|enabled| enabled.value);
+    let configured = [
+        ("code_execution", code_execution.is_some()),
+        ("web_search", web_search.is_some()),
+        ("request_human_input", request_human_input.is_some()),
+    ];
+    let is_configured =
+        |(name, has_section): (&'static str, bool)| (has_section || are_all).then_some(name);
     BuiltinConfig {
+        configured: configured.into_iter().filter_map(is_configured).collect(),
         code_execution: code_tool(code_execution, code, problems),
         web_search: search(web_search, &all, problems),
         request_human_input: match request_human_input {
@@ -54,6 +66,10 @@ pub(super) fn builtin(
             None => all,
         },
     }
+}
+
+fn switch<T>(at: At<Switch<T>>) -> At<T> {
+    at.map(|Switch(section)| section)
 }
 
 /// The written value, or the value that writing the section at `place` implies.

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{count, explicit, pick, span};
+use crate::config::bytes::ByteCount;
 use crate::config::choices::Surface;
 use crate::config::gateway::{GatewayConfig, LOCAL, Profile};
-use crate::config::model::{ServerConfig, Setting};
+use crate::config::model::Setting;
 use crate::config::pattern::NamePattern;
 use crate::config::place::{At, Place, Problems};
 use crate::config::raw_gateway::{RawGateway, RawProfile};
@@ -14,22 +15,49 @@ use haft_text::nearest;
 
 /// Default maximum number of sessions of an endpoint.
 const SESSIONS_MAX: u32 = 1000;
+/// The least text of a result: less would hold little more than the note on how to read on.
+const OUTPUT_BYTES_MIN: u64 = 1024;
 /// Default idle time of a session.
 const SESSION_IDLE: Duration = Duration::from_mins(30);
+/// Default time that the first list of tools waits for servers that no run has listed.
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) fn gateway(raw: Option<RawGateway>) -> GatewayConfig {
-    let RawGateway { surface, sessions_max, session_idle, .. } =
-        raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
+pub(super) fn gateway(raw: Option<RawGateway>, problems: &mut Problems) -> GatewayConfig {
+    let RawGateway {
+        surface,
+        output_bytes_max,
+        sessions_max,
+        session_idle,
+        first_list_timeout,
+        status_tool,
+        ..
+    } = raw.unwrap_or_else(|| RawGateway::empty(Place::whole("")));
     GatewayConfig {
         surface: pick(surface, Surface::All),
+        output_bytes_max: output_bytes(output_bytes_max, problems),
         sessions_max: pick(sessions_max.map(count), SESSIONS_MAX),
         session_idle: pick(session_idle.map(span), SESSION_IDLE),
+        first_list_timeout: pick(first_list_timeout.map(span), FIRST_LIST_TIMEOUT),
+        status_tool: pick(status_tool, true),
     }
+}
+
+fn output_bytes(raw: Option<At<ByteCount>>, problems: &mut Problems) -> Setting<Option<u64>> {
+    let Some(at) = raw else { return Setting::default(None) };
+    let ByteCount(bytes) = at.value;
+    if (1..OUTPUT_BYTES_MIN).contains(&bytes) {
+        problems.error(
+            &at.place,
+            format!("`gateway.output_bytes_max` is {bytes}, less than {OUTPUT_BYTES_MIN}"),
+            "write 1KiB or more, or 0 to send results whole",
+        );
+    }
+    explicit(at, |ByteCount(bytes)| (bytes > 0).then_some(bytes))
 }
 
 pub(super) fn profiles(
     raw: Option<At<Named<RawProfile>>>,
-    configured: &[ServerConfig],
+    configured: &[&str],
     problems: &mut Problems,
 ) -> Vec<Profile> {
     let raw = raw.map(|at| at.value.0).unwrap_or_default();
@@ -39,7 +67,7 @@ pub(super) fn profiles(
 fn profile(
     name: At<String>,
     raw: RawProfile,
-    configured: &[ServerConfig],
+    configured: &[&str],
     problems: &mut Problems,
 ) -> Option<Profile> {
     let At { value: name, place } = name;
@@ -70,7 +98,7 @@ fn profile(
     Some(Profile { name, place, servers, tools, exclude_tools, surface })
 }
 
-fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
+pub(super) fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
     let place = raw.place.clone();
     explicit(raw, |texts| {
         let mut patterns = Vec::with_capacity(texts.len());
@@ -89,12 +117,8 @@ fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePa
 }
 
 /// A pattern that matches no server may be meant for one that comes later; mostly it is a slip.
-fn warn_of_strangers(
-    servers: &At<Vec<String>>,
-    configured: &[ServerConfig],
-    problems: &mut Problems,
-) {
-    let names = || configured.iter().map(|server| server.name.as_str()).chain([LOCAL]);
+fn warn_of_strangers(servers: &At<Vec<String>>, configured: &[&str], problems: &mut Problems) {
+    let names = || configured.iter().copied().chain([LOCAL]);
     for text in &servers.value {
         let is_known =
             NamePattern::parse(text).is_none_or(|pattern| names().any(|name| pattern.fits(name)));

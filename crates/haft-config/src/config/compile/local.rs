@@ -6,18 +6,22 @@ use serde_json::{Value, json};
 
 use super::merge::LocalSource;
 use super::{explicit, metadata, tool};
+use crate::config::Dialect;
 use crate::config::choices::{Background, LocalRuntime};
-use crate::config::dialect::{RawLocalConfig, RawLocalTool};
-use crate::config::model::{LocalProgram, LocalTool, Setting, ToolSettings};
+use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
+use crate::config::model::{
+    LocalProgram, LocalTool, PreparedTool, SchemaSource, Setting, ToolSettings,
+};
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
+use crate::config::quantity::EnvValue;
 use crate::config::script_path;
-use crate::config::secret::Masked;
+use crate::config::secret::{Masked, Secret};
 use crate::definition::ToolDefinition;
 use crate::schema::Schema;
 
 pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
-    let LocalSource { mut raw, folder } = source;
+    let LocalSource { mut raw, dialect, folder } = source;
     let place = raw.place.clone();
     let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
     if name.is_none() && !raw.broken.contains(&"name") {
@@ -33,14 +37,17 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
             "add \"type\": \"local\"",
         );
     }
-    if raw.description.is_none() && !raw.broken.contains(&"description") {
+    let schema = schema_source(shown, &mut raw, dialect, problems);
+    let has_docstring = schema == SchemaSource::Signature;
+    if raw.description.is_none() && !has_docstring && !raw.broken.contains(&"description") {
         problems.warn(
             &place,
             format!("tool `{shown}` has no `description`"),
             "say what it does and when to use it: the choice of tools rests on it",
         );
     }
-    if raw.input_schema.is_none() && !raw.broken.contains(&"input_schema") {
+    let is_missing = raw.input_schema.is_none() && schema == SchemaSource::Entry;
+    if is_missing && !raw.broken.contains(&"input_schema") {
         problems.error(
             &place.below("input_schema"),
             format!("tool `{shown}` has no `input_schema`"),
@@ -52,6 +59,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     let mut definition = definition(shown, &mut raw, problems);
     metadata.apply(&mut definition);
     let program = program(shown, &raw, problems);
+    let env = environment(&raw, problems);
     let background = raw
         .background
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
@@ -72,9 +80,89 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         settings,
         program: program?,
         background,
+        schema,
+        env,
+        prepared: PreparedTool::default(),
         tools_dir: folder,
         place,
     })
+}
+
+/// Takes `input_schema: signature` out of the entry. In the native format a Python tool without a schema
+/// means the same; `tools.json` requires a schema.
+fn schema_source(
+    name: &str,
+    raw: &mut RawLocalTool,
+    dialect: Dialect,
+    problems: &mut Problems,
+) -> SchemaSource {
+    let is_signature = |at: &At<RawSchema>| at.value.0 == SIGNATURE;
+    let is_python =
+        raw.config.as_ref().is_some_and(|at| matches!(runtime(&at.value), LocalRuntime::Python));
+    if let Some(at) = raw.output_schema.take_if(|at| is_signature(at)) {
+        problems.error(
+            &at.place,
+            format!("tool `{name}`: the `output_schema` cannot be read from the signature"),
+            "write a JSON Schema, or delete `output_schema`",
+        );
+    }
+    match raw.input_schema.take_if(|at| is_signature(at)) {
+        Some(_) if is_python => SchemaSource::Signature,
+        Some(at) => {
+            problems.error(
+                &at.place,
+                format!("tool `{name}` is not a Python tool, so it has no signature"),
+                "write its `input_schema` as a JSON Schema",
+            );
+            SchemaSource::Signature
+        }
+        None if raw.input_schema.is_none()
+            && !raw.broken.contains(&"input_schema")
+            && dialect == Dialect::Native
+            && is_python =>
+        {
+            SchemaSource::Signature
+        }
+        None => SchemaSource::Entry,
+    }
+}
+
+fn environment(raw: &RawLocalTool, problems: &mut Problems) -> Vec<(String, Option<Secret>)> {
+    let env = raw.config.iter().filter_map(|config| config.value.env.as_ref());
+    let mut variables = Vec::new();
+    for (name, EnvValue(value)) in env.flat_map(|env| &env.value.0) {
+        if name.value.is_empty() || name.value.contains(['=', '\0']) {
+            problems.error(
+                &name.place,
+                format!("`{}` cannot be the name of a variable", name.value.escape_debug()),
+                "use letters, digits and `_`",
+            );
+            continue;
+        }
+        let value = value.as_ref().map(|text| Secret::new(text.text.clone()));
+        variables.push((name.value.clone(), value));
+    }
+    variables
+}
+
+/// The packages of a Python tool. An option of the installer is not a package.
+fn requirements(tool: &str, config: &RawLocalConfig, problems: &mut Problems) -> Vec<String> {
+    let Some(At { value: lines, place }) = &config.requirements else { return Vec::new() };
+    let is_bad = |line: &&String| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with(['-', '#']) || line.contains(char::is_control)
+    };
+    if let Some(bad) = lines.iter().find(is_bad) {
+        problems.error(
+            place,
+            format!("tool `{tool}`: `{}` is not a package", bad.escape_debug()),
+            "name packages, such as `requests==2.34.2`; options of the installer are not allowed",
+        );
+    }
+    let mut packages: Vec<String> = lines.iter().map(|line| line.trim().to_owned()).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
 }
 
 fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> ToolDefinition {
@@ -146,13 +234,18 @@ fn program(tool: &str, raw: &RawLocalTool, problems: &mut Problems) -> Option<Lo
             Some(LocalProgram::Python {
                 script_path: script.value.text.clone(),
                 entrypoint: entrypoint.to_owned(),
+                requirements: requirements(tool, config, problems),
             })
         }
         (LocalRuntime::Command, script) if script.is_some() || has_command(config) => {
-            if let Some(entrypoint) = &config.entrypoint {
+            let ignored = [
+                ("entrypoint", config.entrypoint.as_ref().map(|at| &at.place)),
+                ("requirements", config.requirements.as_ref().map(|at| &at.place)),
+            ];
+            for (key, place) in ignored.into_iter().filter_map(|(key, at)| Some((key, at?))) {
                 problems.warn(
-                    &entrypoint.place,
-                    "`entrypoint` has no effect on a command",
+                    place,
+                    format!("`{key}` has no effect on a command"),
                     "delete it, or set \"runtime\": \"python\"",
                 );
             }

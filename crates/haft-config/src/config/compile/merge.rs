@@ -36,6 +36,7 @@ pub(in crate::config) struct ServerSource {
 /// A local tool and the folder of its file.
 pub(in crate::config) struct LocalSource {
     pub(in crate::config) raw: RawLocalTool,
+    pub(in crate::config) dialect: Dialect,
     pub(in crate::config) folder: PathBuf,
 }
 
@@ -67,7 +68,7 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
             add_local(
                 &mut merged.local,
                 &mut local_index,
-                LocalSource { raw, folder: folder.clone() },
+                LocalSource { raw, dialect, folder: folder.clone() },
                 problems,
             );
         }

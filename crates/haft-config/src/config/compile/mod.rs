@@ -11,11 +11,13 @@ mod select;
 mod server;
 mod service;
 mod tool;
+mod tool_overrides;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::broken::MisconfiguredServer;
 use super::bytes::{ByteCount, FreeSpace, LOG_BYTES_DEFAULT, LOG_BYTES_MIN};
 use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
@@ -36,6 +38,11 @@ const LOG_DIR: &str = "logs";
 /// Folder of what Haft remembers, beside the configuration.
 const STATE_DIR: &str = ".haft";
 
+/// Default number of concurrent calls over all tools.
+const CONCURRENT_MAX: u32 = 100;
+/// The same in files of the toolbox format.
+const TOOLBOX_CONCURRENT_MAX: u32 = 10;
+
 /// Builds the configuration; collects problems and omits invalid parts. `has_builtin` is true if
 /// the built-in tools are available without any mention in a file.
 pub(super) fn compile(
@@ -43,6 +50,7 @@ pub(super) fn compile(
     files: Vec<ConfigFile>,
     base: &Path,
     has_builtin: &Setting<bool>,
+    misconfigured: Vec<MisconfiguredServer>,
     problems: &mut Problems,
 ) -> Config {
     let Merged { config, servers, local, variables } = merged;
@@ -50,7 +58,12 @@ pub(super) fn compile(
     let servers: Vec<_> =
         servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
-    let tools = tool::compile(tools, &servers, problems);
+    let names: Vec<&str> = servers
+        .iter()
+        .map(|server| server.name.as_str())
+        .chain(misconfigured.iter().map(|server| server.name.as_str()))
+        .collect();
+    let tools = tool::compile(tools, &names, problems);
     let local: Vec<_> =
         local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
@@ -59,7 +72,7 @@ pub(super) fn compile(
         .and_then(|registry| registry.value.dir)
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
     let state_dir = path(config.state_dir, base, STATE_DIR);
-    let profiles = gateway::profiles(config.profiles, &servers, problems);
+    let profiles = gateway::profiles(config.profiles, &names, problems);
     let limits = limits::limits(config.limits.map(|at| at.value), problems);
     Config {
         files,
@@ -73,7 +86,7 @@ pub(super) fn compile(
         policy: service::policy(config.policy.map(|at| at.value), problems),
         select: select::select(config.select.map(|at| at.value), problems),
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
-        gateway: gateway::gateway(config.gateway.map(|at| at.value)),
+        gateway: gateway::gateway(config.gateway.map(|at| at.value), problems),
         profiles,
         builtin: Box::new(agent::builtin(config.builtin, has_builtin, problems)),
         inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
@@ -86,6 +99,7 @@ pub(super) fn compile(
         limits,
         state_dir,
         variables,
+        misconfigured,
         warnings: Vec::new(),
         left_out: LeftOut::default(),
     }
@@ -95,7 +109,7 @@ fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
     let raw = raw.unwrap_or_else(|| RawDefaults::empty(Place::whole("")));
     Defaults {
         tool_timeout: pick(raw.tool_timeout.map(span), Duration::from_secs(30)),
-        max_concurrent: pick(raw.max_concurrent.map(count), 10),
+        max_concurrent: pick_or(raw.max_concurrent.map(count), || max_concurrent(files)),
         on_limit: pick(raw.on_limit, OnLimit::Wait),
         queue_max: pick(raw.queue_max.map(count), 1000),
         queue_timeout: pick(raw.queue_timeout.map(span), Duration::from_mins(5)),
@@ -131,6 +145,15 @@ fn warn_if_unlisted(
             format!("add `- name: {name}` to `toolbox.tools`, or delete the tool"),
         );
     }
+}
+
+/// The toolbox format states its own default.
+fn max_concurrent(files: &[ConfigFile]) -> Setting<u32> {
+    if files.iter().any(|file| file.dialect == Dialect::Toolbox) {
+        let origin = Origin::Format(Dialect::Toolbox);
+        return Setting { value: TOOLBOX_CONCURRENT_MAX, origin };
+    }
+    Setting::default(CONCURRENT_MAX)
 }
 
 /// The toolbox format lets the last tool of a name win. In every other format a tool is replaced

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::gateway::patterns;
 use super::merge::ServerSource;
 use super::{explicit, pick, pick_or, span, tool};
 use crate::config::choices::{
@@ -12,6 +13,7 @@ use crate::config::gateway::RESERVED;
 use crate::config::model::{
     Origin, Reconnect, ServerConfig, ServerToolFilter, Setting, ToolSettings,
 };
+use crate::config::pattern::NamePattern;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
@@ -44,7 +46,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     let written = written(&source.raw);
     let ServerSource { raw, dialect, .. } = source;
     let on_connect_failure = connect_failure(&raw, dialect, problems);
-    let filter = filter(&raw, problems);
+    let filter = filter(&raw, &name, problems);
     let default_tool_config = default_tools(raw.default_tool_config, problems);
     let mode = pick(raw.mode, Mode::Dynamic);
     let start =
@@ -140,7 +142,7 @@ fn connect_failure(
     }
 }
 
-fn filter(raw: &RawServer, problems: &mut Problems) -> Setting<ServerToolFilter> {
+fn filter(raw: &RawServer, server: &str, problems: &mut Problems) -> Setting<ServerToolFilter> {
     let listed = |names: &Option<At<Vec<String>>>| names.clone().filter(|at| !at.value.is_empty());
     match (listed(&raw.tool_allowlist), listed(&raw.tool_denylist)) {
         (Some(_), Some(deny)) => {
@@ -151,10 +153,33 @@ fn filter(raw: &RawServer, problems: &mut Problems) -> Setting<ServerToolFilter>
             );
             Setting::default(ServerToolFilter::All)
         }
-        (Some(allow), None) => explicit(allow, ServerToolFilter::Allow),
-        (None, Some(deny)) => explicit(deny, ServerToolFilter::Deny),
+        (Some(allow), None) => patterns_of(server, allow, problems, ServerToolFilter::Allow),
+        (None, Some(deny)) => patterns_of(server, deny, problems, ServerToolFilter::Deny),
         (None, None) => Setting::default(ServerToolFilter::All),
     }
+}
+
+/// Reads a list of patterns. Warns about one that seems to name another server: it matches nothing here.
+fn patterns_of(
+    server: &str,
+    raw: At<Vec<String>>,
+    problems: &mut Problems,
+    list: impl FnOnce(Vec<NamePattern>) -> ServerToolFilter,
+) -> Setting<ServerToolFilter> {
+    let place = raw.place.clone();
+    let patterns = patterns(raw, problems);
+    for pattern in &patterns.value {
+        let text = pattern.to_string();
+        let other = text.split_once('/').map(|(before, _)| before);
+        if other.is_some_and(|other| NamePattern::parse(other).is_some_and(|it| !it.fits(server))) {
+            problems.warn(
+                &place,
+                format!("`{text}` is not about the server `{server}`"),
+                format!("write the tool's name alone, or `{server}/...`"),
+            );
+        }
+    }
+    Setting { value: list(patterns.value), origin: patterns.origin }
 }
 
 fn default_tools(

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{explicit, pick, span};
+use crate::config::choices::AllowedScripts;
 use crate::config::model::{Origin, Setting};
 use crate::config::node::Text;
 use crate::config::pattern::WordPattern;
@@ -88,8 +89,14 @@ fn is_origin(text: &str) -> bool {
 }
 
 pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyConfig {
-    let RawPolicy { allowed_commands, allowed_variables, allowed_env, approvals, .. } =
-        raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
+    let RawPolicy {
+        allowed_commands,
+        allowed_variables,
+        allowed_env,
+        allowed_scripts,
+        approvals,
+        ..
+    } = raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
     PolicyConfig {
         allowed_commands: pick(
             allowed_commands.map(|at| command_patterns(at, problems)),
@@ -97,6 +104,7 @@ pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyC
         ),
         allowed_variables: pick(allowed_variables, Vec::new()),
         allowed_env: pick(allowed_env.map(|at| env_patterns(at, problems)), Vec::new()),
+        allowed_scripts: pick(allowed_scripts, AllowedScripts::Existing),
         approvals: approvals.map(|at| explicit(at, |value| value)),
     }
 }

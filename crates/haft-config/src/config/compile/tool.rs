@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{count, explicit, metadata, span};
+use super::{count, explicit, metadata, span, tool_overrides};
 use crate::config::choices::{Approval, OnLimit};
-use crate::config::model::{ServerConfig, Setting, ToolEntry, ToolSettings};
+use crate::config::model::{Setting, ToolEntry, ToolSettings};
 use crate::config::place::{At, Problems};
 use crate::config::quantity::{Count, Span};
 use crate::config::raw::RawTool;
@@ -12,19 +12,19 @@ use haft_text::nearest;
 
 pub(super) fn compile(
     raw: Vec<RawTool>,
-    servers: &[ServerConfig],
+    servers: &[&str],
     problems: &mut Problems,
 ) -> Vec<ToolEntry> {
     raw.into_iter().filter_map(|tool| entry(tool, servers, problems)).collect()
 }
 
-fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Option<ToolEntry> {
+fn entry(raw: RawTool, servers: &[&str], problems: &mut Problems) -> Option<ToolEntry> {
     let name = raw.name.filter(|name| !name.value.is_empty());
     if name.is_none() && !raw.broken.contains(&"name") {
         problems.error(&raw.place, "an entry of `tools` has no `name`", "add `name: ...`");
     }
     if let Some(mcp) = &raw.mcp {
-        let known = || servers.iter().map(|server| server.name.as_str());
+        let known = || servers.iter().copied();
         if !known().any(|server| server == mcp.value) {
             let remedy = nearest(&mcp.value, known()).map_or_else(
                 || "name a server of `servers`, or delete `mcp`".to_owned(),
@@ -33,6 +33,13 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
             problems.error(&mcp.place, format!("no server is named `{}`", mcp.value), remedy);
         }
     }
+    let overrides = tool_overrides::compile(
+        raw.rename,
+        raw.description,
+        raw.hide_arguments,
+        raw.fixed_arguments,
+        problems,
+    );
     Some(ToolEntry {
         name: name?.value,
         mcp: raw.mcp.map(|mcp| mcp.value),
@@ -48,6 +55,7 @@ fn entry(raw: RawTool, servers: &[ServerConfig], problems: &mut Problems) -> Opt
             )
         },
         metadata: metadata::compile(raw.title, raw.annotations, raw.icons, problems),
+        overrides,
         place: raw.place,
     })
 }

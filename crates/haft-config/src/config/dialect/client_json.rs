@@ -1,15 +1,16 @@
 //! The clients that share the key `mcpServers`: Claude, Cursor, mcphost, Inspector.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::tools_json::Argv;
 use super::{Dialect, FileContext, Layer, set_servers};
-use crate::config::choices::{Protocol, Transport};
+use crate::config::choices::{Approval, Protocol, Transport};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{EnvValue, Milliseconds, Span};
-use crate::config::raw::RawServer;
+use crate::config::raw::{RawServer, RawTool};
 use crate::config::read::{FromNode, Named, Reader, choice, record};
 use crate::config::{At, Place};
 
@@ -43,11 +44,11 @@ record! {
         /// A file with variables.
         env_file("envFile"): Text,
         /// The address of a remote server.
-        url("url" | "serverUrl"): Text,
+        url("url" | "serverUrl" | "httpUrl"): Text,
         /// HTTP headers.
         headers("headers"): Headers,
-        /// Time limit of one call, in milliseconds.
-        timeout("timeout"): Milliseconds,
+        /// Time limit of one call, in milliseconds; in the files of Cline and Roo Code in seconds.
+        timeout("timeout"): Timeout,
         /// Time limit for connecting, in milliseconds.
         connection_timeout("connectionTimeout"): Milliseconds,
         /// Time limit of one request, in milliseconds.
@@ -55,9 +56,11 @@ record! {
         /// The protocol era.
         protocol("protocolEra"): Protocol,
         /// Only these tools.
-        allowed("allowedTools"): Vec<String>,
+        allowed("allowedTools" | "includeTools"): Vec<String>,
         /// All but these tools.
-        excluded("excludedTools"): Vec<String>,
+        excluded("excludedTools" | "excludeTools"): Vec<String>,
+        /// Tools that the client calls without asking.
+        approved("autoApprove" | "alwaysAllow"): Vec<String>,
         /// Leaves the server out.
         disabled("disabled"): bool,
         /// The purpose of the server.
@@ -120,10 +123,18 @@ pub(super) fn read(
         }
     }
     let place = reader.place(root);
+    let (servers, tools): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
+    let tools: Vec<RawTool> = tools.into_iter().flatten().collect();
+    if !tools.is_empty() {
+        layer.config.tools = Some(At { value: tools, place: place.clone() });
+    }
     set_servers(layer, servers, place);
 }
 
-fn section(node: &Node, dialect: Dialect, reader: &mut Reader<'_>) -> Vec<(At<String>, RawServer)> {
+/// A server, and the settings of its tools.
+type Read = ((At<String>, RawServer), Vec<RawTool>);
+
+fn section(node: &Node, dialect: Dialect, reader: &mut Reader<'_>) -> Vec<Read> {
     reader.inside("mcpServers", |reader| {
         let entries = Named::<RawEntry>::read(node, reader).unwrap_or_default();
         let servers = entries.0.into_iter().filter_map(|(name, entry)| {
@@ -139,7 +150,7 @@ fn native(
     dialect: Dialect,
     node: &Node,
     reader: &mut Reader<'_>,
-) -> Option<(At<String>, RawServer)> {
+) -> Option<Read> {
     let kind = entry.kind.as_ref().map(|kind| kind.value);
     if kind == Some(Kind::Builtin) {
         let problem =
@@ -158,14 +169,6 @@ fn native(
         );
         return None;
     }
-    if dialect == Dialect::Claude && entry.url.is_some() && kind.is_none() {
-        reader.error(
-            node,
-            format!("server `{}` has a `url` but no `type`", name.value),
-            "add \"type\": \"http\" (or \"sse\", \"ws\"), as Claude demands",
-        );
-        return None;
-    }
     let transport = entry.kind.map(|kind| {
         kind.map(|kind| match kind {
             Kind::Stdio | Kind::Builtin => Transport::Stdio,
@@ -175,6 +178,10 @@ fn native(
         })
     });
     let (command, args) = argv(entry.command, entry.args);
+    let is_in_seconds = entry.approved.is_some() || is_cline(reader.file());
+    let timeout = entry.timeout.map(|at| at.map(|timeout| timeout.span(is_in_seconds)));
+    let tools = approved(&name, entry.approved);
+    let (allowed, excluded) = filters(entry.allowed, entry.excluded);
     let server = RawServer {
         transport,
         command,
@@ -185,16 +192,77 @@ fn native(
         url: entry.url,
         headers: entry.headers.map(|headers| headers.map(|it| Named(it.headers))),
         connect_timeout: millis(entry.connection_timeout),
-        request_timeout: millis(entry.request_timeout.or(entry.timeout)),
+        request_timeout: millis(entry.request_timeout).or(timeout),
         protocol: entry.protocol,
-        tool_allowlist: entry.allowed,
-        tool_denylist: entry.excluded,
+        tool_allowlist: allowed,
+        tool_denylist: excluded,
         disabled: entry.disabled,
         description: entry.description,
         broken: entry.broken,
         ..RawServer::empty(entry.place)
     };
-    Some((name, server))
+    Some(((name, server), tools))
+}
+
+/// The largest number of seconds that Cline and Roo Code take. A larger number is one of milliseconds.
+const SECONDS_MAX: u64 = 3600;
+
+/// A time limit whose unit depends on the client.
+#[derive(Debug, Clone, Copy)]
+struct Timeout(Milliseconds);
+
+impl Timeout {
+    fn span(self, is_in_seconds: bool) -> Span {
+        let Self(Milliseconds(duration)) = self;
+        match u64::try_from(duration.as_millis()) {
+            Ok(number) if is_in_seconds && number <= SECONDS_MAX => {
+                Span(Duration::from_secs(number))
+            }
+            _ => Span(duration),
+        }
+    }
+}
+
+impl FromNode for Timeout {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        Milliseconds::read(node, reader).map(Self)
+    }
+
+    fn schema() -> Value {
+        Milliseconds::schema()
+    }
+}
+
+/// The files of Cline and of Roo Code.
+fn is_cline(file: &str) -> bool {
+    file.ends_with("cline_mcp_settings.json") || file.contains(".roo/")
+}
+
+/// Entries for the tools that the client calls without asking, so that they stay so if the operator has Haft ask for
+/// the others.
+fn approved(server: &At<String>, names: Option<At<Vec<String>>>) -> Vec<RawTool> {
+    let Some(At { value: names, place }) = names else { return Vec::new() };
+    let at = |value: String| Some(At { value, place: place.clone() });
+    let tools = names.into_iter().map(|name| RawTool {
+        name: at(name),
+        mcp: at(server.value.clone()),
+        approval: Some(At { value: Approval::Auto, place: place.clone() }),
+        ..RawTool::empty(place.clone())
+    });
+    tools.collect()
+}
+
+type Names = Option<At<Vec<String>>>;
+
+/// Gemini takes both lists, and an excluded tool is excluded.
+fn filters(allowed: Names, excluded: Names) -> (Names, Names) {
+    match (allowed, excluded) {
+        (Some(mut allowed), Some(excluded)) if !allowed.value.is_empty() => {
+            allowed.value.retain(|name| !excluded.value.contains(name));
+            (Some(allowed), None)
+        }
+        lists => lists,
+    }
 }
 
 fn millis(span: Option<At<Milliseconds>>) -> Option<At<Span>> {

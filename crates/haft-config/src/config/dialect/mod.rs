@@ -14,7 +14,7 @@ mod vscode;
 use std::path::{Path, PathBuf};
 
 pub use detect::detect;
-pub use tools_json::{RawLocalConfig, RawLocalTool, RawSchema};
+pub use tools_json::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
 
 use super::choices::{ConnectFailure, Start, UnresolvedEnv};
 use super::expand::{References, VariableUse, Variables};

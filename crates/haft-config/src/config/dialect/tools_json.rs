@@ -6,10 +6,10 @@ use super::Layer;
 use crate::config::At;
 use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
-use crate::config::quantity::{Count, Span};
+use crate::config::quantity::{Count, EnvValue, Span};
 use crate::config::raw::RawTool;
 use crate::config::raw_metadata::{RawAnnotations, RawIcon};
-use crate::config::read::{FromNode, Reader, choice, record};
+use crate::config::read::{FromNode, Named, Reader, choice, record};
 
 record! {
     struct RawRoot("the file", Reject) {
@@ -37,7 +37,8 @@ record! {
         description("description"): String,
         /// `local` or `mcp`.
         kind("type"): EntryKind,
-        /// JSON Schema of the arguments.
+        /// JSON Schema of the arguments, or `signature`: read it from the signature and the docstring of a
+        /// Python tool's function.
         input_schema("input_schema" | "inputs" | "parameters"): RawSchema,
         /// JSON Schema of the answer.
         output_schema("output_schema" | "outputs"): RawSchema,
@@ -81,6 +82,11 @@ record! {
         args("args"): Vec<Text>,
         /// The program that runs the script, or that is the tool itself.
         command("command"): Argv,
+        /// Variables for its environment; `null` removes one.
+        env("env"): Named<EnvValue>,
+        /// Packages that a Python tool needs, such as `requests==2.34.2`, installed into an environment of
+        /// their own.
+        requirements("requirements"): Vec<String>,
         /// The server of an entry of `type: mcp`.
         server("server"): String,
     }
@@ -102,12 +108,18 @@ impl FromNode for Argv {
     }
 }
 
-/// A JSON Schema, or the short form `{"city": "string"}` of one.
+/// A JSON Schema, the short form `{"city": "string"}` of one, or [`SIGNATURE`].
 #[derive(Debug, Clone)]
 pub struct RawSchema(pub Value);
 
+/// In place of a schema: it is read from the signature of the tool's function.
+pub const SIGNATURE: &str = "signature";
+
 impl FromNode for RawSchema {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        if node.as_text() == Some(SIGNATURE) {
+            return Some(Self(SIGNATURE.into()));
+        }
         if !node.is_map() {
             reader.expected(node, "a JSON Schema object", "{\"type\": \"object\", ...}");
             return None;
@@ -118,7 +130,7 @@ impl FromNode for RawSchema {
         }))
     }
     fn schema() -> Value {
-        json!({ "type": "object" })
+        json!({ "type": ["object", "string"] })
     }
 }
 

@@ -1,11 +1,12 @@
 //! One session of the legacy era.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -67,12 +68,12 @@ impl Session {
 
     /// Start of the idle time; none while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        (self.uses.load(Ordering::Relaxed) == 0).then(|| *lock(&self.last_use))
+        (self.uses.load(Ordering::Relaxed) == 0).then(|| *self.last_use.lock())
     }
 
     /// The last start or end of a use.
     pub(super) fn last_use(&self) -> Instant {
-        *lock(&self.last_use)
+        *self.last_use.lock()
     }
 
     pub(super) fn in_use(self: &Arc<Self>) -> InUse {
@@ -82,7 +83,7 @@ impl Session {
 
     /// Registers a request in flight.
     pub(super) fn begin(self: &Arc<Self>, id: &RawValue) -> Result<InFlightRequest, RpcError> {
-        let mut running = lock(&self.running);
+        let mut running = self.running.lock();
         if running.contains_key(id.get()) {
             let text = format!("a request with the id {id} is already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
@@ -103,7 +104,7 @@ impl Session {
 
     /// The client wants no answer any more.
     pub(super) fn cancel(&self, id: &str) {
-        if let Some(request) = lock(&self.running).get(id) {
+        if let Some(request) = self.running.lock().get(id) {
             request.set();
         }
     }
@@ -112,14 +113,14 @@ impl Session {
     pub(super) fn open_stream(&self) -> Arc<ReplayBuffer> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
         let buffer = ReplayBuffer::new(number, self.kept_bytes.clone());
-        lock(&self.streams).push_back(Arc::clone(&buffer));
+        self.streams.lock().push_back(Arc::clone(&buffer));
         self.tidy();
         buffer
     }
 
     /// Forgets streams that ended long ago.
     pub(super) fn tidy(&self) {
-        let mut streams = lock(&self.streams);
+        let mut streams = self.streams.lock();
         let (mut ended, mut bytes) = (0, 0);
         let mut kept = VecDeque::with_capacity(streams.len());
         // The newest first: they are the ones a client may come back for.
@@ -183,13 +184,13 @@ impl Session {
     }
 
     fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {
-        lock(&self.streams).iter().find(|buffer| buffer.number == number).cloned()
+        self.streams.lock().iter().find(|buffer| buffer.number == number).cloned()
     }
 
     /// Ends it, and everything of it.
     pub(super) fn end(&self) {
         self.ended.cancel();
-        for request in lock(&self.running).values() {
+        for request in self.running.lock().values() {
             request.set();
         }
         self.notifications.finish();
@@ -201,7 +202,7 @@ pub(super) struct InUse(Arc<Session>);
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        *lock(&self.0.last_use) = Instant::now();
+        *self.0.last_use.lock() = Instant::now();
         self.0.uses.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -215,10 +216,6 @@ pub(super) struct InFlightRequest {
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        lock(&self.in_use.0.running).remove(&self.id);
+        self.in_use.0.running.lock().remove(&self.id);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

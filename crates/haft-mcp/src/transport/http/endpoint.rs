@@ -1,11 +1,12 @@
 //! One address and how to ask it: headers, token, time limits, and which redirects to follow.
 //! Both HTTP transports send through here, and only here.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 use url::Url;
 
 use super::{failure, headers};
@@ -206,7 +207,7 @@ impl Endpoint {
     }
 
     fn last_token(&self) -> MutexGuard<'_, Option<HeaderValue>> {
-        self.last_token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_token.lock()
     }
 
     /// Adds the token, and returns it.

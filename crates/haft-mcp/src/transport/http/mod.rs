@@ -10,11 +10,12 @@ mod listen;
 mod refusal;
 mod retry_after;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Connector, Era, Outgoing, Transport};
 use crate::error::TransportError;
@@ -160,7 +161,7 @@ impl Transport for Http {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn is_modern(&self) -> bool {

@@ -5,8 +5,8 @@ mod tail;
 
 use std::path::PathBuf;
 
-use haft::Status;
 use haft::record::{Filter, LogError};
+use haft::{Code, Status};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Routes {
 struct Which {
     /// Only calls of this tool.
     tool: Option<String>,
-    /// Only calls that ended so: `success` or `error`.
+    /// Only calls with this status: `success` or `error`.
     #[param(value_type = Option<String>)]
     status: Option<Status>,
     /// Only calls of this caller, such as `key:NAME`.
@@ -45,6 +45,11 @@ struct Which {
     session: Option<String>,
     /// Only calls of tools of this server.
     server: Option<String>,
+    /// Only calls that failed with this error code, such as `Timeout`.
+    #[param(value_type = Option<String>)]
+    code: Option<Code>,
+    /// Only calls whose entry contains this text, in any case: names, input, output, error.
+    text: Option<String>,
     /// Only calls since then: a duration such as `2h`, a date, or a time.
     since: Option<String>,
     /// Only calls until then.
@@ -72,6 +77,8 @@ impl Which {
             session: self.session,
             server: self.server,
             caller: self.caller,
+            code: self.code,
+            text: self.text,
             limit: Some(limit),
         })
     }

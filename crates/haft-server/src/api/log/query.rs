@@ -43,7 +43,7 @@ struct Rest {
 
 /// The newest calls that fit.
 #[utoipa::path(
-    get, path = "/api/v1/log", tag = "log", params(Which),
+    get, path = "/api/v1/log", operation_id = "list_log", tag = "log", params(Which),
     responses(
         (status = 200, description = "The calls.", body = LoggedCalls),
         (status = 503, description = "The log cannot be read."),
@@ -94,7 +94,7 @@ fn write(mut calls: CallIter, to: &Sender<Bytes>) -> Option<()> {
 
 /// One call with its whole input and output.
 #[utoipa::path(
-    get, path = "/api/v1/log/{execution_id}", tag = "log",
+    get, path = "/api/v1/log/{execution_id}", operation_id = "get_log_entry", tag = "log",
     params(("execution_id" = String, Path, description = "The id the call was answered with.")),
     responses(
         (status = 200, description = "The call as the log holds it.", body = Object),

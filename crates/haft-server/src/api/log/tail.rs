@@ -24,7 +24,7 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
 /// Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` have no effect here. An
 /// event `problem` reports that the log cannot be read for now; the stream stays open.
 #[utoipa::path(
-    get, path = "/api/v1/log/tail", tag = "log", params(Which),
+    get, path = "/api/v1/log/tail", operation_id = "follow_log", tag = "log", params(Which),
     responses(
         (status = 200, description = "Events, until the client leaves or the service ends.", body = String, content_type = "text/event-stream"),
         (status = 503, description = "The log cannot be read."),

@@ -22,7 +22,7 @@ use crate::serve::{self, Path, Problem};
 /// Adds a server to the registry: its `name` beside the fields of an entry of `mcp.json`. Answers when it is
 /// durable, in use, and was tried once; how that went is its `state`.
 #[utoipa::path(
-    post, path = "/api/v1/servers", tag = "servers",
+    post, path = "/api/v1/servers", operation_id = "add_server", tag = "servers",
     request_body = ServerRegistrationSchema,
     responses(
         (status = 201, description = "It was added.", body = Server,
@@ -42,7 +42,7 @@ pub(in crate::api) async fn create(
 /// Replaces a server of the registry, or adds it. With `If-Match` only if it is what the caller read, with
 /// `If-None-Match: *` only if it is not there.
 #[utoipa::path(
-    put, path = "/api/v1/servers/{name}", tag = "servers",
+    put, path = "/api/v1/servers/{name}", operation_id = "replace_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name."),
            ("If-Match" = Option<String>, Header, description = "The `ETag` that was read."),
            ("If-None-Match" = Option<String>, Header, description = "`*`: only if it is not there.")),
@@ -68,7 +68,7 @@ pub(super) async fn replace(
 
 /// Takes a server out of the registry. Calls in flight end; its tools are gone.
 #[utoipa::path(
-    delete, path = "/api/v1/servers/{name}", tag = "servers",
+    delete, path = "/api/v1/servers/{name}", operation_id = "remove_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name."),
            ("If-Match" = Option<String>, Header, description = "The `ETag` that was read.")),
     responses(
@@ -87,7 +87,7 @@ pub(in crate::api) async fn remove(
 
 /// Takes a server that was left out back in, and connects it.
 #[utoipa::path(
-    post, path = "/api/v1/servers/{name}/enable", tag = "servers",
+    post, path = "/api/v1/servers/{name}/enable", operation_id = "enable_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name."),
            ("If-Match" = Option<String>, Header, description = "The `ETag` that was read.")),
     responses(
@@ -107,7 +107,7 @@ pub(super) async fn enable(
 
 /// Leaves a server out without removing it.
 #[utoipa::path(
-    post, path = "/api/v1/servers/{name}/disable", tag = "servers",
+    post, path = "/api/v1/servers/{name}/disable", operation_id = "disable_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name."),
            ("If-Match" = Option<String>, Header, description = "The `ETag` that was read.")),
     responses(

@@ -1,6 +1,8 @@
 //! MCP servers: how each is doing, and changing those of the registry.
 
 pub(super) mod change;
+mod import;
+mod sign_in;
 pub(super) mod view;
 
 use std::sync::Arc;
@@ -29,6 +31,8 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(change::replace, change::remove))
         .routes(routes!(change::enable))
         .routes(routes!(change::disable))
+        .routes(routes!(import::import))
+        .routes(routes!(sign_in::begin, sign_in::status, sign_in::end))
         .routes(routes!(reconnect));
     Routes { reading, admin, ..Routes::default() }
 }
@@ -42,7 +46,7 @@ struct Servers {
 
 /// The configured servers and how each is doing.
 #[utoipa::path(
-    get, path = "/api/v1/servers", tag = "servers",
+    get, path = "/api/v1/servers", operation_id = "list_servers", tag = "servers",
     responses((status = 200, description = "All of them.", body = Servers))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Servers> {
@@ -54,7 +58,7 @@ async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<Serve
 /// One server: its state, its tools, its settings with their origins. `ETag` names the registry's version of it; the
 /// state may change without it.
 #[utoipa::path(
-    get, path = "/api/v1/servers/{name}", tag = "servers",
+    get, path = "/api/v1/servers/{name}", operation_id = "get_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name.")),
     responses(
         (status = 200, description = "It is configured.", body = ServerDetails,
@@ -80,7 +84,7 @@ async fn show(
 /// Drops the connection of a server, if there is one, and reconnects at once. Answers after the first attempt, which
 /// may have failed.
 #[utoipa::path(
-    post, path = "/api/v1/servers/{name}/reconnect", tag = "servers",
+    post, path = "/api/v1/servers/{name}/reconnect", operation_id = "reconnect_server", tag = "servers",
     params(("name" = String, Path, description = "The server's name.")),
     responses(
         (status = 200, description = "How it is doing now.", body = Server),

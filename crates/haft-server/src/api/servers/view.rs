@@ -35,6 +35,10 @@ pub(in crate::api) struct Server {
     pub(super) state: ServerState,
     /// Why it is in that state; for an admin with the last line of its standard error.
     reason: Option<String>,
+    /// The remedy, for a server whose entry has a problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    remedy: Option<String>,
     /// Since when; nothing for a server that is only configured.
     #[schema(format = DateTime)]
     since: Option<String>,
@@ -53,6 +57,10 @@ pub(in crate::api) struct Server {
     start: Start,
     /// Number of tools, once known.
     tools: Option<usize>,
+    /// True if tools and prompts are those of an earlier run, because the server is not connected yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    cached: bool,
     /// Number of prompts, once known.
     prompts: Option<usize>,
     /// Number of output lines that are not MCP messages.
@@ -68,6 +76,8 @@ pub(in crate::api) struct Server {
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "only described, never made")]
 pub(in crate::api) enum StateName {
+    /// Its entry has a problem.
+    Misconfigured,
     /// It is left out.
     Disabled,
     /// Not needed yet.
@@ -95,9 +105,23 @@ pub(in crate::api) struct ServerDetails {
     definition: Vec<Effective>,
     /// The end of what it wrote to its standard error, for an admin; secrets are masked.
     stderr_tail: Option<String>,
+    /// Its last 50 changes of state, the oldest first.
+    history: Vec<StateChange>,
     /// The entry in the registry, for an admin. `null` if it holds a literal secret.
     #[schema(value_type = Option<Object>)]
     pub(super) entry: Option<serde_json::Value>,
+}
+
+/// A change of a server's state.
+#[derive(Debug, Serialize, ToSchema)]
+struct StateChange {
+    /// The new state.
+    #[schema(value_type = StateName)]
+    state: ServerState,
+    /// The reason; for an admin with the last line of its standard error.
+    reason: Option<String>,
+    /// The time of the change, RFC 3339.
+    at: String,
 }
 
 /// The server's own description. Unverified.
@@ -123,6 +147,7 @@ impl Server {
             name: info.name,
             state: info.state,
             reason: if audience == Audience::Admin { info.reason } else { info.cause },
+            remedy: info.remedy,
             since: info.since,
             retries: info.retries,
             transport: info.transport,
@@ -130,6 +155,7 @@ impl Server {
             mode: info.mode,
             start: info.start,
             tools: info.tools,
+            cached: info.cached,
             prompts: info.prompts,
             stray_lines: info.stray_lines,
             identity: info.server.map(Identity::of),
@@ -153,10 +179,19 @@ impl ServerDetails {
             rows.filter(|row| row.path.starts_with("servers.")).map(Effective::of).collect();
         // A server is shared: what it prints may come from the calls of others.
         let stderr_tail = info.stderr_tail.clone().filter(|_| audience == Audience::Admin);
+        let history = info.history.iter().map(|change| StateChange {
+            state: change.state,
+            reason: match audience {
+                Audience::Admin => change.reason.clone(),
+                Audience::Caller => change.cause.clone(),
+            },
+            at: change.at.clone(),
+        });
         Self {
             tool_names: tools,
             definition,
             stderr_tail,
+            history: history.collect(),
             entry: None,
             server: Server::of(info, live, audience),
         }

@@ -47,7 +47,7 @@ pub(super) struct AgentArgs {
     /// Largest number of model requests in one turn
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
-    /// Agree to every call that needs approval
+    /// Approve every call that needs approval
     #[arg(long, short)]
     yes: bool,
     /// Resume a conversation, by its id or the beginning of it
@@ -119,7 +119,7 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
 
 /// The configuration with the agent's options of the command line. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
-    let (mut config, options) = load::load_if_any(global)?;
+    let (mut config, options) = load::load_usable_if_any(global)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }

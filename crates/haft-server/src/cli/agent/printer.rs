@@ -1,10 +1,10 @@
 //! Prints a turn: the answer as it is written, and on stderr calls and their results.
 
 use std::io::{IsTerminal as _, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haft_agent::AgentEvent;
 use haft_text::{printable, printable_block};
+use parking_lot::Mutex;
 
 use super::markdown::Markdown;
 use super::spinner::Spinner;
@@ -71,24 +71,25 @@ impl Printer {
             | AgentEvent::TextCompleted { .. }
             | AgentEvent::Warning { .. }
             | AgentEvent::TurnCompleted { .. }
-            | AgentEvent::TurnFailed { .. } => {}
+            | AgentEvent::TurnFailed { .. }
+            | _ => {}
         }
     }
 
     /// Ends the line that the answer stands on.
     pub(in crate::cli) fn end_line(&self) {
-        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_mid_line = self.is_mid_line.lock();
         if std::mem::take(&mut *is_mid_line) {
-            let rest = self.markdown.as_ref().map(|it| lock(it).end(terminal::stdout_columns()));
+            let rest = self.markdown.as_ref().map(|it| it.lock().end(terminal::stdout_columns()));
             terminal::line(&rest.unwrap_or_default());
         }
     }
 
     fn write(&self, text: &str) {
-        let mut is_mid_line = self.is_mid_line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_mid_line = self.is_mid_line.lock();
         *is_mid_line = !text.ends_with('\n');
         let shown = match &self.markdown {
-            Some(markdown) => lock(markdown).write(text, terminal::stdout_columns()).into(),
+            Some(markdown) => markdown.lock().write(text, terminal::stdout_columns()).into(),
             None => printable_block(text),
         };
         let mut stdout = std::io::stdout().lock();
@@ -127,23 +128,14 @@ impl Printer {
                 let level = self.paint.level("WARNING").to_lowercase();
                 stderr::line(&format!("{level}: {}", printable(message)));
             }
-            AgentEvent::TurnStarted { .. }
-            | AgentEvent::StepStarted { .. }
-            | AgentEvent::Text { .. }
-            | AgentEvent::Reasoning { .. }
-            | AgentEvent::TextCompleted { .. }
-            | AgentEvent::TurnCompleted { .. }
-            | AgentEvent::TurnFailed { .. } => {}
+            // The others print nothing here.
+            _ => {}
         }
     }
 
     fn line(&self, text: &str) {
         stderr::line(&self.paint.dim(text));
     }
-}
-
-fn lock(markdown: &Mutex<Markdown>) -> MutexGuard<'_, Markdown> {
-    markdown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The beginning of a string, on one line.

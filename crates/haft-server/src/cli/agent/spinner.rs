@@ -1,10 +1,11 @@
 //! What the agent waits for, and for how long: one line on a terminal that is taken back.
 
 use std::io::IsTerminal as _;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_text::printable;
+use parking_lot::{Condvar, Mutex};
 
 use crate::stderr::show_progress;
 use crate::terminal;
@@ -54,7 +55,7 @@ impl Spinner {
 
     fn set(&self, work: Option<(String, Instant)>) {
         let Some(shared) = &self.0 else { return };
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         state.work = work;
         // Under the lock, so that no frame is drawn afterwards.
         show_progress("");
@@ -66,19 +67,15 @@ impl Drop for Spinner {
     fn drop(&mut self) {
         self.stop();
         if let Some(shared) = &self.0 {
-            shared.lock().is_over = true;
+            shared.state.lock().is_over = true;
             shared.changed.notify_one();
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn draw(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut frames = FRAMES.iter().cycle();
         while !state.is_over {
             if let Some((work, since)) = &state.work
@@ -90,8 +87,7 @@ impl Shared {
                 show_progress(&terminal::fit(&line, terminal::stderr_width().saturating_sub(1)));
             }
             // Without work a frame's pause is as good as any.
-            let waited = self.changed.wait_timeout(state, FRAME);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, FRAME);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::terminal::{self, Paint};
     after_help = "Without --connect nothing is started. With it, exit code 3 means that a server could not be reached, and 4 that a tool is not configured where it must be."
 )]
 pub(super) struct CheckArgs {
-    /// Then connect every server and register its tools; calls nothing, writes nothing
+    /// Also connect every server and register its tools; calls and writes nothing
     #[arg(long)]
     connect: bool,
 }

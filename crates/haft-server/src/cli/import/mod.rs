@@ -1,13 +1,15 @@
 //! `haft import`: the servers of a client's file as entries of haft.yaml.
 
+mod environment;
 mod found;
+mod moved;
 mod secrets;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use haft::config::{Imported, LoadOptions, check_text, import};
+use haft::config::{BrokenEntries, Imported, LoadOptions, check_text, import};
 use haft_config::edit::AppendError;
 use haft_config::edit::Syntax;
 use serde_json::json;
@@ -25,16 +27,20 @@ Examples:
   haft import .vscode/mcp.json          print them as they would stand in haft.yaml
   haft import ~/.cursor/mcp.json --write
   haft import ~/.codex/config.toml --write --into tools/haft.yaml
+  haft import ~/.cursor/mcp.json --write --move   and take them out of Cursor's file
 
 Any format that Haft reads is understood. Variables stay variables: ${env:KEY} becomes ${KEY}, and
 ${input:key} becomes ${INPUT_KEY}.")]
 pub(super) struct ImportArgs {
-    /// The file; without one, the places of clients are looked through
+    /// The file to import; without it, Haft searches the usual places of clients
     file: Option<PathBuf>,
     /// Add the entries to the file that --into names
     #[arg(long, requires = "file")]
     write: bool,
-    /// The native file to add them to; made where there is none
+    /// Take the entries out of FILE too, so that the client does not have their tools twice; a copy is kept
+    #[arg(long = "move", requires = "write")]
+    moves: bool,
+    /// The file to add them to; created if it does not exist
     #[arg(long, value_name = "FILE", default_value = "haft.yaml")]
     into: PathBuf,
 }
@@ -59,13 +65,16 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
             Failure::new(EXIT_CONFIG, message, "`haft import` lists files that have some").into()
         );
     }
+    let plan = args.moves.then(|| moved::plan(file, &imported)).transpose()?;
     let written = args.write.then(|| add(&imported, &args.into, &target, &options)).transpose()?;
+    let original = plan.map(moved::Plan::carry_out).transpose()?.flatten();
     if global.json {
         print_json(&json!({
             "file": file, "formats": imported.formats, "servers": imported.servers,
             "tools": imported.tools, "left_out": own, "unset": imported.unset,
             "problems": imported.warnings,
             "into": args.write.then_some(&args.into), "backup": written.flatten(),
+            "moved": args.moves, "original": original,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -78,6 +87,12 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
     terminal::line(&format!("added {servers} to {}", args.into.display()));
     if let Some(backup) = backup {
         terminal::line(&format!("what the file was is in {}", backup.display()));
+    }
+    if args.moves {
+        terminal::line(&format!("took them out of {}", file.display()));
+    }
+    if let Some(original) = original {
+        terminal::line(&format!("what that file was is in {}", original.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,7 +122,14 @@ fn add(
     for name in &imported.unset {
         options.environment.insert(name.clone(), "http://127.0.0.1".to_owned());
     }
-    check_text(&text, target, &options)?;
+    // An entry of the file that is broken already is not a reason to refuse others.
+    options.broken = BrokenEntries::Disable;
+    let config = check_text(&text, target, &options)?;
+    let is_new = |name: &str| imported.servers.contains_key(name);
+    if let Some(broken) = config.misconfigured.iter().find(|server| is_new(&server.name)) {
+        let problem = format!("server `{}` cannot be used: {}", broken.name, broken.problem);
+        return Err(Failure::new(EXIT_CONFIG, problem, broken.remedy.clone()).into());
+    }
     file.replace(&text)
 }
 
@@ -132,6 +154,7 @@ fn tell(global: &Global, imported: &Imported, own: &[String]) {
             &format!("write `{}` in its place and set the variable", secret.instead),
         );
     }
+    environment::tell(&imported.servers);
     for name in &imported.unset {
         let message = format!("the variable `{name}` is not set");
         terminal::warning(paint, &message, &format!("set {name} where Haft runs"));

@@ -172,16 +172,16 @@ impl Client {
         }
     }
 
-    /// The format that Haft reads its file in; two of them it does not read.
+    /// The format that Haft reads its file in; one of them it does not read.
     pub(in crate::cli) fn dialect(self) -> Option<Dialect> {
         match self {
-            Self::Claude | Self::ClaudeDesktop => Some(Dialect::Claude),
+            Self::Claude | Self::ClaudeDesktop | Self::Gemini => Some(Dialect::Claude),
             Self::Vscode => Some(Dialect::Vscode),
             // An address needs no type in either.
             Self::Cursor | Self::Windsurf => Some(Dialect::Cursor),
             Self::Codex => Some(Dialect::Codex),
             Self::Goose => Some(Dialect::Goose),
-            Self::Gemini | Self::Zed => None,
+            Self::Zed => None,
         }
     }
 

@@ -23,6 +23,9 @@ use report::Placed;
 
 pub(super) use remove::uninstall;
 
+/// The name of the program on the path.
+const PROGRAM: &str = "haft";
+
 /// Which entry of which file.
 #[derive(Debug, Args)]
 pub(super) struct Target {
@@ -32,7 +35,7 @@ pub(super) struct Target {
     /// Name of the entry in the client
     #[arg(long, default_value = "haft", value_parser = parse_name)]
     name: String,
-    /// Change the file, and keep a copy of what it was beside it
+    /// Change the file; a copy of the old one is kept beside it
     #[arg(long, requires = "client")]
     write: bool,
 }
@@ -64,7 +67,7 @@ pub(super) struct InstallArgs {
     /// Show three tools that find, describe and call all others (search), or all tools
     #[arg(long, conflicts_with = "url", value_parser = parse_surface)]
     surface: Option<Surface>,
-    /// The address of a Haft that is served, instead of starting one; of a profile, `.../mcp/NAME`
+    /// Address of a running Haft to use instead of starting one; for a profile `.../mcp/NAME`
     #[arg(long, value_parser = parse_url)]
     url: Option<String>,
     /// The variable that holds the key for that address
@@ -95,8 +98,9 @@ pub(super) fn install(global: &Global, args: &InstallArgs) -> anyhow::Result<Exi
     };
     let (scope, path) = place(client, args.target.scope, &folders)?;
     let name = &args.target.name;
-    let wanted = entry(client, name, &launch(global, args, &path)?)?;
-    let placed = Placed { client, scope, path: &path, name, entry: &wanted };
+    let Launched { launch, variables } = launch(global, args, scope, &path, &folders)?;
+    let wanted = entry(client, name, &launch)?;
+    let placed = Placed { client, scope, path: &path, name, entry: &wanted, variables: &variables };
     if !args.target.write {
         return placed.print(global);
     }
@@ -132,9 +136,23 @@ fn place(
     Ok((scope, path))
 }
 
-fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<Launch> {
+/// The way in which the client reaches Haft, and what it must provide for that.
+struct Launched {
+    launch: Launch,
+    /// The variables that the configuration refers to.
+    variables: Vec<String>,
+}
+
+fn launch(
+    global: &Global,
+    args: &InstallArgs,
+    scope: Scope,
+    target: &Path,
+    folders: &Folders,
+) -> anyhow::Result<Launched> {
     if let Some(url) = &args.url {
-        return Ok(Launch::Remote { url: url.clone(), key_env: args.key_env.clone() });
+        let launch = Launch::Remote { url: url.clone(), key_env: args.key_env.clone() };
+        return Ok(Launched { launch, variables: args.key_env.iter().cloned().collect() });
     }
     let files = load::files(global)?;
     if files.iter().any(|file| absolute(file).is_ok_and(|file| is_same(&file, target))) {
@@ -143,13 +161,13 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
         let remedy = format!("take its servers over first: `haft import {shown} --write`");
         return Err(Failure::new(EXIT_CONFIG, message, remedy).into());
     }
-    // A client that cannot start it would only report that the server failed.
-    let (config, _) = load::load_files(global, files.clone())?;
+    // A client that cannot start it would only report that the server failed. A broken entry is not a reason: a
+    // variable that is not set here may be set where the client runs.
+    let (config, _) = load::load_usable(global, files.clone())?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
-    let program = word(&program.context("this program's own path cannot be found")?)?;
+    let program = program(scope)?;
     let mut words = vec!["mcp".to_owned()];
     if let Some(name) = &args.profile {
         profile::require(&config, name)?;
@@ -159,7 +177,7 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
         words.extend(["--surface".to_owned(), surface.word().to_owned()]);
     }
     for file in &files {
-        words.extend(["-c".to_owned(), word(&absolute(file)?)?]);
+        words.extend(["-c".to_owned(), word(&config_path(file, scope, folders)?)?]);
     }
     if let Some(format) = global.config_format {
         words.extend(["--config-format".to_owned(), format.to_string()]);
@@ -169,7 +187,47 @@ fn launch(global: &Global, args: &InstallArgs, target: &Path) -> anyhow::Result<
             "`--input` is not written into the file; set INPUT_ID where the client runs"
         );
     }
-    Ok(Launch::Command { program, args: words })
+    let variables = config.variable_names().into_iter().map(ToOwned::to_owned).collect();
+    Ok(Launched { launch: Launch::Command { program, args: words }, variables })
+}
+
+/// The program as the entry names it: a project's file is shared, so there it is the one on the path.
+fn program(scope: Scope) -> anyhow::Result<String> {
+    let own = std::env::current_exe().and_then(std::fs::canonicalize);
+    let own = own.context("this program's own path cannot be found")?;
+    match scope {
+        Scope::User => word(&own),
+        Scope::Project => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let found = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
+            let found = found.filter_map(|file| std::fs::canonicalize(file).ok()).next();
+            if found.as_ref() != Some(&own) {
+                tracing::warn!(
+                    "the entry starts `{PROGRAM}` from the path, and that is {}; this one is {}",
+                    found.map_or("nothing".to_owned(), |it| it.display().to_string()),
+                    own.display()
+                );
+            }
+            Ok(PROGRAM.to_owned())
+        }
+    }
+}
+
+/// A configuration file as the entry names it: in a project's file relative to the project, where clients start Haft.
+fn config_path(file: &Path, scope: Scope, folders: &Folders) -> anyhow::Result<PathBuf> {
+    let full = absolute(file)?;
+    let project = std::fs::canonicalize(&folders.project)?;
+    match (scope, full.strip_prefix(&project)) {
+        (Scope::Project, Ok(inside)) => Ok(inside.to_path_buf()),
+        (Scope::Project, Err(_)) => {
+            tracing::warn!(
+                "`{}` lies outside this folder, so the entry works on this machine only",
+                full.display()
+            );
+            Ok(full)
+        }
+        (Scope::User, _) => Ok(full),
+    }
 }
 
 /// The path is read in another folder. A link to the file itself stays a link: paths in the file are relative to

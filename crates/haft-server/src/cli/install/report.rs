@@ -19,6 +19,8 @@ pub(super) struct Placed<'a> {
     pub(super) path: &'a Path,
     pub(super) name: &'a str,
     pub(super) entry: &'a Value,
+    /// The variables that the client must provide.
+    pub(super) variables: &'a [String],
 }
 
 impl Placed<'_> {
@@ -30,6 +32,7 @@ impl Placed<'_> {
         terminal::line(as_file(self.client, self.name, self.entry).trim_end());
         say!("this belongs into {} ({})", self.path.display(), self.client.title());
         say!("the same command with --write puts it there; all else in the file stays");
+        self.name_variables();
         Ok(ExitCode::SUCCESS)
     }
 
@@ -55,7 +58,24 @@ impl Placed<'_> {
             terminal::line(&format!("what the file was is in {}", backup.display()));
         }
         say!("{}", self.client.afterwards(self.scope));
+        self.name_variables();
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Clients do not hand on every variable, and those with windows do not see those of a shell.
+    fn name_variables(&self) {
+        if self.variables.is_empty() {
+            return;
+        }
+        let named = |name: &String| match std::env::var_os(name) {
+            Some(_) => name.clone(),
+            None => format!("{name} (not set here)"),
+        };
+        let names: Vec<String> = self.variables.iter().map(named).collect();
+        say!(
+            "the client must provide these variables, for instance in `env` of the entry: {}",
+            names.join(", ")
+        );
     }
 
     /// Another entry has the name.
@@ -73,10 +93,10 @@ impl Placed<'_> {
     }
 
     fn print_json(&self, outcome: &str, backup: Option<&Path>) -> anyhow::Result<ExitCode> {
-        let Self { client, scope, path, name, entry } = self;
+        let Self { client, scope, path, name, entry, variables } = self;
         print_json(&json!({
             "client": client, "scope": scope, "file": path, "name": name, "entry": entry,
-            "outcome": outcome, "backup": backup,
+            "outcome": outcome, "backup": backup, "variables": variables,
         }))?;
         Ok(ExitCode::SUCCESS)
     }

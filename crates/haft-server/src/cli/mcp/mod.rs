@@ -48,7 +48,7 @@ pub(super) fn parse_surface(text: &str) -> Result<Surface, String> {
 }
 
 pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
-    let (config, options) = load::load_files(global, load::files(global)?)?;
+    let (config, options) = load::load_usable(global, load::files(global)?)?;
     if let Some(name) = &args.profile {
         profile::require(&config, name)?;
     }

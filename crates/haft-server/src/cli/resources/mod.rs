@@ -14,7 +14,7 @@ use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ResourcesCommand {
-    /// List the resources of the servers, and the templates of such that are not listed
+    /// List the resources of the servers, and the templates for resources that are not listed
     List {
         /// Only this server's; no other is connected
         #[arg(long)]

@@ -16,6 +16,7 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     if global.json {
         return print_json(&json!({
             "listening": url,
+            "address": address,
             "console": url,
             "api": format!("{url}/api/v1"),
             "mcp": format!("{url}/mcp"),
@@ -23,7 +24,7 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
         }));
     }
     let paint = Paint::stdout(global.color);
-    for (what, text) in lines(service, &config, &url) {
+    for (what, text) in lines(service, &config, &url, address) {
         terminal::line(&format!("{} {text}", paint.dim(&format!("{what:<10}"))));
     }
     let errors = Paint::stderr(global.color);
@@ -51,7 +52,12 @@ pub(in crate::cli) fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::new(local, address.port()) } else { address }
 }
 
-fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, String)> {
+fn lines(
+    service: &Service,
+    config: &Config,
+    url: &str,
+    address: SocketAddr,
+) -> Vec<(&'static str, String)> {
     let runtime = service.live.runtime();
     let version = env!("CARGO_PKG_VERSION");
     let servers = runtime.servers();
@@ -70,6 +76,11 @@ fn lines(service: &Service, config: &Config, url: &str) -> Vec<(&'static str, St
         ("files", files.join(", ")),
         ("log", config.log.dir.value.display().to_string()),
     ];
+    if address.ip().is_unspecified() {
+        let all =
+            format!("{address} (every address of this machine; the lines above name one of them)");
+        lines.push(("listening", all));
+    }
     lines.push(match &config.registry_dir {
         Some(dir) => ("registry", dir.value.display().to_string()),
         None => {

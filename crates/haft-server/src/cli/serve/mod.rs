@@ -2,6 +2,7 @@
 
 mod first_start;
 mod greeting;
+mod notify;
 mod sampling;
 mod signals;
 
@@ -66,7 +67,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode>
         first_start::prepare()?
     };
     let socket = socket_name(global, &files);
-    let (config, options) = load::load_files(global, files)?;
+    let (config, options) = load::load_served(global, files)?;
     if is_own {
         trust::trust_own(global, &config);
     }
@@ -130,6 +131,8 @@ async fn serve(
     let serving =
         listener.serve(api::http_service(&service, &guard, Some(gateway.clone())), stop.clone());
     let mut serving = std::pin::pin!(serving);
+    // The socket listens since the start, so clients can connect from here on.
+    notify::ready();
     loop {
         tokio::select! {
             _ = &mut serving => break,
@@ -143,6 +146,7 @@ async fn serve(
             },
         }
     }
+    notify::stopping();
     let in_flight = live.runtime().running().len();
     if in_flight > 0 {
         let calls = count(in_flight, "call");
@@ -227,7 +231,7 @@ async fn start(
     (hub, inbox): (Hub, HumanInbox),
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
-    let watch = progress.clone();
+    let (watch, clients) = (progress.clone(), hub.clone());
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
         .without_waiting()
@@ -235,7 +239,10 @@ async fn start(
         .server_handler(hub)
         .inbox(inbox)
         .observe(move |call| telemetry.observe(call))
-        .watch_servers(move |server, health| watch.note(server, health.state));
+        .watch_servers(move |server, health| {
+            watch.note(server, health.state);
+            clients.note_health(server, health);
+        });
     let mut starting = Box::pin(builder.start());
     let started = tokio::select! {
         started = &mut starting => started,

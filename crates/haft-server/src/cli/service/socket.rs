@@ -92,7 +92,9 @@ pub(super) async fn bind(path: &Path) -> io::Result<Option<UnixListener>> {
 /// has the user's id, but must not leave its sandbox by way of the service.
 pub(super) fn is_own_peer(stream: &UnixStream) -> bool {
     let Ok(peer) = stream.peer_cred() else { return false };
-    peer.uid() == own_user() && peer.pid().is_some_and(is_outside_sandbox)
+    // Other systems have neither namespaces nor the sandbox.
+    let is_outside = !cfg!(target_os = "linux") || peer.pid().is_some_and(is_outside_sandbox);
+    peer.uid() == own_user() && is_outside
 }
 
 /// Returns true if a process shares the namespaces that every sandbox has of its own. A service manager's

@@ -112,7 +112,7 @@ fn of_tool(tool: &LocalTool, python: &Masked) -> Entry {
     let (name, folder) = (&tool.definition.name, tool.tools_dir.as_path());
     let in_folder = |script: &str| Masked::from(&*folder.join(script).to_string_lossy());
     let (shown, exact) = match &tool.program {
-        LocalProgram::Python { script_path, entrypoint } => (
+        LocalProgram::Python { script_path, entrypoint, requirements } => (
             line([python, &in_folder(script_path)]),
             json!([
                 "python tool",
@@ -120,7 +120,8 @@ fn of_tool(tool: &LocalTool, python: &Masked) -> Entry {
                 python.expose(),
                 path(Some(folder)),
                 script_path,
-                entrypoint
+                entrypoint,
+                requirements
             ]),
         ),
         LocalProgram::Command { command, script_path, args } => {
@@ -138,6 +139,9 @@ fn of_tool(tool: &LocalTool, python: &Masked) -> Entry {
             )
         }
     };
+    let env: Vec<_> =
+        tool.env.iter().map(|(name, value)| (name, value.as_ref().map(Secret::expose))).collect();
+    let exact = if env.is_empty() { exact } else { json!([exact, env]) };
     Entry { shown: printable(&format!("tool `{name}`: {shown}")).into_owned(), exact }
 }
 

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::page::page;
+use super::status;
 use super::tools::Callers;
 use super::{Gateway, INVALID_PARAMS, result, short_name};
 pub(super) use offered::INSTRUCTIONS;
@@ -144,7 +145,17 @@ impl Gateway {
             .into_iter()
             .map(|(name, description)| json!({ "name": name, "description": description }))
             .collect();
-        told(&text, &json!({ "fits": choices.fits, "tools": tools }))
+        let missing = self.missing_servers();
+        let text = match status::missing_line(&missing) {
+            Some(line) => format!("{text}\n\n{line}"),
+            None => text,
+        };
+        let mut found = json!({ "fits": choices.fits, "tools": tools });
+        if !missing.is_empty() {
+            let names: Vec<&str> = missing.iter().map(|server| server.name.as_str()).collect();
+            found["missing_servers"] = json!(names);
+        }
+        told(&text, &found)
     }
 
     async fn describe(&self, asked: Describe) -> Result<Box<RawValue>, RpcError> {

@@ -39,7 +39,7 @@ impl Metrics {
 
     /// Counts a call that is over.
     pub(super) fn count(&self, call: &CallSummary<'_>) {
-        self.usage.count(call.tool, call.is_known, call.duration);
+        self.usage.count(call.tool, call.server, call.is_known, call.duration, call.code);
         self.outcomes.count(call.code);
         self.durations.count(call.duration);
         self.waits.count(call.queued);

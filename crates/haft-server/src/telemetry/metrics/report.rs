@@ -5,12 +5,13 @@ use std::time::Instant;
 use haft::live::Live;
 use haft::memory::MemoryStats;
 use haft::record::LogHealth;
-use haft::{LoadStats, Runtime, ServerState, ToolLoadStats};
+use haft::{LoadStats, Runtime, ServerInfo, ServerState, ToolLoadStats};
 use jiff::Timestamp;
 
 use super::Metrics;
 use super::histogram::{BOUNDS_SECS, Histogram};
 use super::page::{Kind, Page};
+use super::usage::ToolOutcome;
 
 impl Metrics {
     /// Counters and the current state of the toolbox, for Prometheus.
@@ -53,6 +54,16 @@ impl Metrics {
         page.family(name, Kind::Counter, "Calls that are over, by how they ended.");
         for (outcome, count) in self.outcomes.each() {
             page.sample(name, &[("outcome", outcome)], count);
+        }
+        let name = "haft_tool_calls_total";
+        page.family(
+            name,
+            Kind::Counter,
+            "Calls of each tool that are over, by server and outcome.",
+        );
+        for ToolOutcome { tool, server, outcome, count } in self.usage.outcomes() {
+            let labels = [("tool_name", &*tool), ("server", &*server), ("outcome", outcome)];
+            page.sample(name, &labels, count);
         }
         let help = "How long calls took, without the wait for their turn.";
         histogram("haft_call_duration_seconds", help, &self.durations, page);
@@ -120,20 +131,46 @@ fn memory(MemoryStats { in_flight, max, refused }: MemoryStats, page: &mut Page)
 }
 
 fn servers(runtime: &Runtime, page: &mut Page) {
-    page.family("haft_server_up", Kind::Gauge, "Whether each MCP server answers, and its state.");
-    for server in runtime.servers() {
-        let (state, is_up) = match server.state {
-            ServerState::Disabled => ("disabled", false),
-            ServerState::Configured => ("configured", false),
-            ServerState::Connecting => ("connecting", false),
-            ServerState::Ready => ("ready", true),
-            ServerState::Degraded => ("degraded", true),
-            ServerState::Unavailable => ("unavailable", false),
-            ServerState::Stopped => ("stopped", false),
-        };
-        let labels = [("server", &*server.name), ("state", state)];
-        page.sample("haft_server_up", &labels, u8::from(is_up));
+    let servers: Vec<(String, &str, bool)> = runtime.servers().into_iter().map(state_of).collect();
+    page.family("haft_server_up", Kind::Gauge, "Whether each MCP server answers.");
+    for (server, _, is_up) in &servers {
+        page.sample("haft_server_up", &[("server", server.as_str())], u8::from(*is_up));
     }
+    // Every state of every server, so that no series comes and goes.
+    page.family("haft_server_state", Kind::Gauge, "1 for the state that each MCP server is in.");
+    for (server, state, _) in &servers {
+        for known in STATES {
+            let labels = [("server", server.as_str()), ("state", known)];
+            page.sample("haft_server_state", &labels, u8::from(known == *state));
+        }
+    }
+}
+
+/// Every state of a server.
+const STATES: [&str; 8] = [
+    "misconfigured",
+    "disabled",
+    "configured",
+    "connecting",
+    "ready",
+    "degraded",
+    "unavailable",
+    "stopped",
+];
+
+/// The name of a server, its state, and whether it answers.
+fn state_of(server: ServerInfo) -> (String, &'static str, bool) {
+    let (state, is_up) = match server.state {
+        ServerState::Misconfigured => ("misconfigured", false),
+        ServerState::Disabled => ("disabled", false),
+        ServerState::Configured => ("configured", false),
+        ServerState::Connecting => ("connecting", false),
+        ServerState::Ready => ("ready", true),
+        ServerState::Degraded => ("degraded", true),
+        ServerState::Unavailable => ("unavailable", false),
+        ServerState::Stopped => ("stopped", false),
+    };
+    (server.name, state, is_up)
 }
 
 fn log_state(log: &LogHealth, page: &mut Page) {

@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use haft::Code;
+use haft::config::gateway::LOCAL;
+use parking_lot::RwLock;
+
 use super::histogram::{nanos, secs};
+use super::outcomes::Outcomes;
 
 /// Largest number of tools that are counted separately.
 const TOOLS_MAX: usize = 10_000;
@@ -22,6 +26,9 @@ pub(super) struct Usage {
 struct Tool {
     count: AtomicU64,
     nanos: AtomicU64,
+    /// The server that offers it; `local` for a tool that runs here.
+    server: Box<str>,
+    outcomes: Outcomes,
     /// First time that the tool was found missing.
     gone_since: Option<Instant>,
 }
@@ -35,17 +42,26 @@ pub(super) struct Reading {
 
 impl Usage {
     /// Counts a call. Only a tool that there is begins to be counted: a caller can invent names.
-    pub(super) fn count(&self, tool: &str, is_known: bool, duration: Duration) {
+    pub(super) fn count(
+        &self,
+        tool: &str,
+        server: Option<&str>,
+        is_known: bool,
+        duration: Duration,
+        code: Option<Code>,
+    ) {
         {
-            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+            let tools = self.tools.read();
             if let Some(tool) = tools.get(tool) {
-                return tool.add(duration);
+                return tool.add(duration, code);
             }
         }
         if is_known {
-            let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+            let mut tools = self.tools.write();
             if tools.len() < TOOLS_MAX || tools.contains_key(tool) {
-                tools.entry(tool.into()).or_default().add(duration);
+                let server = server.unwrap_or(LOCAL).into();
+                let new = || Tool { server, ..Tool::default() };
+                tools.entry(tool.into()).or_insert_with(new).add(duration, code);
             }
         }
     }
@@ -58,7 +74,7 @@ impl Usage {
         now: Instant,
     ) -> BTreeMap<String, Reading> {
         let offered: HashSet<&str> = offered.collect();
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.write();
         tools.retain(|name, tool| {
             tool.gone_since = (!offered.contains(&**name)).then(|| tool.gone_since.unwrap_or(now));
             tool.gone_since.is_none_or(|since| now.duration_since(since) < GONE_AFTER)
@@ -67,10 +83,36 @@ impl Usage {
         let uncalled = offered.iter().filter(|name| !tools.contains_key(**name));
         uncalled.map(|name| ((*name).to_owned(), Reading::default())).chain(counted).collect()
     }
+
+    /// The outcomes of each tool that was called, in the order of names.
+    pub(super) fn outcomes(&self) -> Vec<ToolOutcome> {
+        let tools = self.tools.read();
+        let mut all: Vec<ToolOutcome> = Vec::new();
+        for (name, tool) in tools.iter() {
+            let happened = tool.outcomes.each().filter(|(_, count)| *count > 0);
+            all.extend(happened.map(|(outcome, count)| ToolOutcome {
+                tool: name.to_string(),
+                server: tool.server.to_string(),
+                outcome,
+                count,
+            }));
+        }
+        all.sort_by(|a, b| (&a.tool, a.outcome).cmp(&(&b.tool, b.outcome)));
+        all
+    }
+}
+
+/// The number of calls of one tool that ended in one way.
+pub(super) struct ToolOutcome {
+    pub(super) tool: String,
+    pub(super) server: String,
+    pub(super) outcome: &'static str,
+    pub(super) count: u64,
 }
 
 impl Tool {
-    fn add(&self, duration: Duration) {
+    fn add(&self, duration: Duration, code: Option<Code>) {
+        self.outcomes.count(code);
         self.count.fetch_add(1, Relaxed);
         self.nanos.fetch_add(nanos(duration), Relaxed);
     }
@@ -94,8 +136,8 @@ mod tests {
     #[test]
     fn a_call_adds_one_and_its_duration() {
         let usage = Usage::default();
-        usage.count("x", true, SECOND);
-        usage.count("x", true, 2 * SECOND);
+        usage.count("x", None, true, SECOND, None);
+        usage.count("x", None, true, 2 * SECOND, None);
         let readings = usage.read(["x", "y"].into_iter(), Instant::now());
         assert_eq!(readings["x"], Reading { count: 2, sum_secs: 3.0 });
         assert_eq!(readings["y"], Reading::default());
@@ -104,7 +146,7 @@ mod tests {
     #[test]
     fn an_invented_name_takes_no_room() {
         let usage = Usage::default();
-        usage.count("invented", false, SECOND);
+        usage.count("invented", None, false, SECOND, None);
         assert_eq!(names(&usage.read(["x"].into_iter(), Instant::now())), ["x"]);
     }
 
@@ -112,7 +154,7 @@ mod tests {
     fn the_number_of_tools_has_a_limit() {
         let usage = Usage::default();
         for at in 0..=TOOLS_MAX {
-            usage.count(&at.to_string(), true, SECOND);
+            usage.count(&at.to_string(), None, true, SECOND, None);
         }
         assert_eq!(usage.read([].into_iter(), Instant::now()).len(), TOOLS_MAX);
     }
@@ -120,7 +162,7 @@ mod tests {
     #[test]
     fn a_tool_that_is_gone_is_forgotten_after_a_while_and_not_at_once() {
         let usage = Usage::default();
-        usage.count("x", true, SECOND);
+        usage.count("x", None, true, SECOND, None);
         let began = Instant::now();
         let read = |offered: &[&str], after: Duration| {
             let readings = usage.read(offered.iter().copied(), began + after);

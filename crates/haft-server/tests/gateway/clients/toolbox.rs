@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use testkit::fixture::{events, messages};
 use testkit::peers::{CommandLine, Everything, everything};
-use testkit::{Program, Running, WITHOUT_BUILTINS, Workspace, eventually, is_running};
+use testkit::{
+    Program, Running, WITHOUT_BUILTINS, WITHOUT_STATUS, Workspace, eventually, is_running,
+};
 
 use crate::served::{SERVE, greeting};
 use crate::support;
@@ -76,8 +78,10 @@ impl Toolbox {
     /// `haft mcp`, for a client to start.
     pub(super) fn mcp(&self) -> CommandLine {
         let config = self.workspace.path().join("haft.json");
-        let (name, value) = WITHOUT_BUILTINS;
-        let haft = CommandLine::new("env").arg(&format!("{name}={value}"));
+        let mut haft = CommandLine::new("env");
+        for (name, value) in [WITHOUT_BUILTINS, WITHOUT_STATUS] {
+            haft = haft.arg(&format!("{name}={value}"));
+        }
         let haft = haft.arg(env!("CARGO_BIN_EXE_haft")).arg("mcp");
         haft.arg("-c").arg(config.to_str().unwrap())
     }

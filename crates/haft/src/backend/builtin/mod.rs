@@ -2,6 +2,7 @@
 
 pub mod code;
 pub mod human;
+pub(crate) mod output;
 pub mod search;
 
 use crate::select::ToolText;

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::process::{Exit, ProcessScope, ProcessTree, SharedTail, Tail, last_line};
 use super::{answer, program, script_path};
+use crate::config::Secret;
 use crate::config::choices::Background;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -44,6 +45,8 @@ pub struct CommandSettings {
     pub args: Vec<String>,
     /// The handling of processes that a call leaves running.
     pub background: Background,
+    /// Variables that the program gets; `None` removes one.
+    pub env: Vec<(String, Option<Secret>)>,
 }
 
 /// A tool that is a program: command, script and arguments make the argument vector, never a
@@ -67,6 +70,12 @@ impl CommandTool {
     ) -> Result<ToolOutput, ToolFailure> {
         let (program, args) = self.argv()?;
         let mut command = Command::new(&program);
+        for (name, value) in &self.settings.env {
+            match value {
+                Some(value) => command.env(name, value.expose()),
+                None => command.env_remove(name),
+            };
+        }
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut command, self.scope)
             .map_err(|error| program::failed_to_start(&program, "command", &error))?;
@@ -89,7 +98,7 @@ impl CommandTool {
     }
 
     fn argv(&self) -> Result<(OsString, Vec<OsString>), ToolFailure> {
-        let CommandSettings { name, tools_dir, script_path, command, args, background: _ } =
+        let CommandSettings { name, tools_dir, script_path, command, args, background: _, env: _ } =
             &self.settings;
         let script = match script_path {
             Some(path) => Some(script_path::resolve(tools_dir, path)?.into_os_string()),

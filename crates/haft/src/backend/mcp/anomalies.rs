@@ -4,10 +4,10 @@
 //! The text of stray lines goes to the log alone: a server is shared, and a line may concern the
 //! call of another caller.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use haft_mcp::Anomaly;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::config::model::Endpoint;
 use crate::error::Diagnosis;
@@ -85,7 +85,7 @@ impl Anomalies {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Caches the lists of lazy servers, so that their tools are known before they start.
+//! Caches the lists of servers between runs, so that their tools are known before they are connected.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::connection::ConnectionContext;
 use super::lists::Lists;
-use crate::config::model::ServerConfig;
+use crate::config::model::{Endpoint, ServerConfig};
 
 impl Lists {
     /// Returns the lists of the last run, and their time; `None` if the endpoint has changed.
@@ -46,17 +46,34 @@ impl Lists {
     }
 }
 
-/// The file is named by server and endpoint. Only what is shown of the endpoint counts, so that no
-/// secret leaves a trace.
+/// The file is named by server and endpoint, so that lists of another configuration are never used.
+/// Only what is shown of the endpoint counts, and the names of its variables and headers: no secret
+/// leaves a trace.
 fn path(config: &ServerConfig, context: &ConnectionContext) -> Option<PathBuf> {
-    use crate::config::choices::Start;
-    if config.start.value != Start::Lazy {
-        return None;
-    }
-    let key = format!("{}\n{}\n{}", config.name, config.endpoint.transport(), config.endpoint);
+    let key = format!(
+        "{}\n{}\n{}\n{}",
+        config.name,
+        config.endpoint.transport(),
+        config.endpoint,
+        surroundings(&config.endpoint)
+    );
     let mut name = String::new();
     for byte in Sha256::digest(key.as_bytes()).iter().take(16) {
         let _ = write!(name, "{byte:02x}");
     }
     Some(context.cache.as_ref()?.join(format!("{name}.json")))
+}
+
+/// The settings of an endpoint beside its address, without values that may be secret.
+fn surroundings(endpoint: &Endpoint) -> String {
+    match endpoint {
+        Endpoint::Stdio(stdio) => {
+            let names: Vec<&str> = stdio.env.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{:?}\n{:?}\n{names:?}", stdio.cwd, stdio.env_file)
+        }
+        Endpoint::Http(remote) | Endpoint::Sse(remote) | Endpoint::Websocket(remote) => {
+            let names: Vec<&str> = remote.headers.iter().map(|(name, _)| name.as_str()).collect();
+            format!("{names:?}")
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The handle of one server for as long as the toolbox lives. The supervisor owns the connection itself; the handle
 //! sends it commands and reads the state it publishes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -25,7 +25,7 @@ use super::process::ServerProcess;
 use super::subscriptions::Subscriptions;
 use super::{failure, supervisor};
 use crate::backend::process::ProcessScope;
-use crate::config::choices::Start;
+use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::error::{Diagnosis, ToolFailure};
 use crate::memory::MemoryBudget;
@@ -51,12 +51,14 @@ pub struct ConnectionContext {
     pub stop: CancellationToken,
     /// Notified when the tools of a server change.
     pub changed: Arc<Notify>,
-    /// The folder for lists of servers that start at first use, between runs.
+    /// The folder for the lists of servers, between runs.
     pub cache: Option<PathBuf>,
     /// True if that folder may be written to.
     pub may_write: bool,
     /// True if the log has a line for each connection.
     pub announces: bool,
+    /// True if the lists of an earlier run are offered until an eager server is connected.
+    pub offers_cached: bool,
     /// The folder for the tokens of `haft login`.
     pub tokens: PathBuf,
     /// Masks the secrets of the configuration, which servers may repeat.
@@ -95,6 +97,8 @@ pub(super) struct Published {
     pub(super) status: Status<Arc<LiveClient>, KnownLists>,
     /// The time of the last change of health.
     pub(super) since: Timestamp,
+    /// The last changes of health, the oldest first.
+    pub(super) history: VecDeque<Health>,
 }
 
 /// Lists with the time at which they were read.
@@ -102,11 +106,17 @@ pub(super) struct Published {
 pub(super) struct KnownLists {
     pub(super) lists: Arc<Lists>,
     read_at: SystemTime,
+    /// True if an earlier run read them, and this one has not confirmed them yet.
+    is_cached: bool,
 }
 
 impl KnownLists {
     pub(super) fn read_now(lists: Arc<Lists>) -> Self {
-        Self { lists, read_at: SystemTime::now() }
+        Self { lists, read_at: SystemTime::now(), is_cached: false }
+    }
+
+    pub(super) fn is_cached(&self) -> bool {
+        self.is_cached
     }
 
     /// The age of the lists. Lists from the future are older than any limit: the clock was set back since.
@@ -116,15 +126,21 @@ impl KnownLists {
 }
 
 impl Connection {
-    /// A server that no caller needed yet. The lists of one that starts at first use may be known from an earlier run.
+    /// A server that no caller needed yet. Its lists may be known from an earlier run.
     pub fn new(config: ServerConfig, context: ConnectionContext) -> Arc<Self> {
-        let cached = match config.start.value {
-            Start::Lazy => Lists::load_cached(&config, &context),
-            Start::Eager => None,
+        let cached = if uses_cache(&config, &context) {
+            Lists::load_cached(&config, &context)
+        } else {
+            None
         };
-        let lists = cached.map(|(lists, read_at)| KnownLists { lists: Arc::new(lists), read_at });
+        let lists = cached.map(|(lists, read_at)| KnownLists {
+            lists: Arc::new(lists),
+            read_at,
+            is_cached: true,
+        });
         let status = Status::new(lists);
-        let (sender, published) = watch::channel(Published { status, since: Timestamp::now() });
+        let (sender, published) =
+            watch::channel(Published { status, since: Timestamp::now(), history: VecDeque::new() });
         let commands = CommandSender::default();
         let received = commands.subscribe();
         let connection = Arc::new(Self {
@@ -229,6 +245,17 @@ impl Connection {
         self.published.borrow().status.lists.as_ref().map(|known| Arc::clone(&known.lists))
     }
 
+    /// True if an attempt to connect is over, whatever its outcome.
+    pub fn was_tried(&self) -> bool {
+        let published = self.published.borrow();
+        published.status.rounds > 0 || published.status.failed_attempts > 0
+    }
+
+    /// True if the lists are those of an earlier run.
+    pub fn has_cached_lists(&self) -> bool {
+        self.published.borrow().status.lists.as_ref().is_some_and(|known| known.is_cached)
+    }
+
     pub(super) fn known_lists(&self) -> Option<KnownLists> {
         self.published.borrow().status.lists.clone()
     }
@@ -255,6 +282,11 @@ impl Connection {
             return Health::new(ServerState::Connecting);
         }
         Health { state, reason: reason.cloned(), since: published.since, retries }
+    }
+
+    /// The last changes of the state, the oldest first.
+    pub fn history(&self) -> Vec<Health> {
+        self.published.borrow().history.iter().cloned().collect()
     }
 
     /// The end of what the server wrote to its standard error, if it wrote anything.
@@ -335,6 +367,16 @@ impl Connection {
 
     fn reason(&self) -> Reason {
         reason(&self.published.borrow().status.link)
+    }
+}
+
+/// A server that can prevent the start is judged by what it offers now, never by an earlier run.
+fn uses_cache(config: &ServerConfig, context: &ConnectionContext) -> bool {
+    let can_stop_start = config.on_connect_failure.value == ConnectFailure::Exit
+        || config.mode.value == Mode::Strict;
+    match config.start.value {
+        Start::Lazy => true,
+        Start::Eager => context.offers_cached && !can_stop_start,
     }
 }
 

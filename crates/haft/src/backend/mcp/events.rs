@@ -1,10 +1,11 @@
 //! Requests and notifications of one server: forwards, allows, refuses and logs them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use haft_mcp::error::METHOD_NOT_FOUND;
 use haft_mcp::{Anomaly, BoxFuture, Handler, RpcError, Sent, ServerRequest, TransportError};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -236,7 +237,7 @@ impl Handler for Events {
     fn report_anomaly(&self, what: &str) {
         let server = &self.server;
         let what = &*self.redactor.text(what);
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut troubles = self.troubles.lock();
         *troubles += 1;
         // A broken server must not fill the log.
         if *troubles <= 10 || troubles.is_power_of_two() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::connection::Connection;
 use super::health::Reason;
-use crate::config::choices::ListChanged;
+use crate::config::choices::{ListChanged, Start};
 
 /// The age at which lists without their own time limit are read again.
 pub const LIST_AGE_MAX: Duration = Duration::from_hours(24);
@@ -19,6 +19,10 @@ impl Connection {
     /// True if there are lists, and they are too old to be used without reading them again.
     pub fn has_stale_lists(&self) -> bool {
         let Some(known) = self.known_lists() else { return false };
+        // An eager server is being connected, which reads its lists.
+        if known.is_cached() && self.config.start.value == Start::Eager {
+            return false;
+        }
         // The operator wants the lists as they are.
         if self.config.list_changed.value == ListChanged::Ignore {
             return false;

@@ -8,6 +8,7 @@ pub use crate::server_state::ServerState;
 
 /// The state of a server with what led to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Health {
     /// The state.
     pub state: ServerState,

@@ -2,10 +2,11 @@
 //! name its call.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_mcp::{RequestError, Sent};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::caller_handle::{CallOrigin, CallerHandle};
@@ -199,7 +200,7 @@ impl InFlightCalls {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.calls.lock()
     }
 }
 

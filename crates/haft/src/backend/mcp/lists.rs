@@ -28,6 +28,9 @@ pub struct Lists {
     /// The capabilities it declares, so that they are known while it is not connected.
     #[serde(default)]
     pub capabilities: Vec<String>,
+    /// Its instructions, so that they are known while it is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// The server's lifetime for its lists (`ttlMs`), in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
@@ -37,7 +40,8 @@ impl Lists {
     /// Asks the server for everything its configuration wants.
     pub(super) async fn load(client: &Client, config: &ServerConfig) -> Result<Self, RequestError> {
         let capabilities = client.identity().declared().map(ToOwned::to_owned).collect();
-        let mut lists = Self { capabilities, ..Self::default() };
+        let instructions = client.identity().instructions.clone();
+        let mut lists = Self { capabilities, instructions, ..Self::default() };
         if config.load_tools.value {
             // Servers that do not declare their tools are queried nevertheless.
             let Listed { items, gaps, ttl_ms } = or_none(client.list_tools().await)?;
@@ -105,8 +109,8 @@ impl Lists {
             }
             redactor.mask_fields(rest);
         }
-        for gap in &mut self.gaps {
-            redactor.mask(gap);
+        for text in self.gaps.iter_mut().chain(&mut self.instructions) {
+            redactor.mask(text);
         }
     }
 }

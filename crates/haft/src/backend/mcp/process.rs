@@ -1,5 +1,6 @@
 //! Servers that are processes of ours and speak over their standard streams.
 
+use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,16 @@ const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 /// other repeatedly.
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 256 * 1024;
+
+/// Enlarges the pipe. A user with very many pipes gets no larger ones, which costs only time.
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_BYTES);
+}
+
+/// Elsewhere the system decides the size of a pipe.
+#[cfg(not(target_os = "linux"))]
+fn enlarge(_: &impl AsFd) {}
 
 /// The process of one server, if it is a child process. It is replaced with each connection.
 #[derive(Default)]
@@ -135,9 +146,7 @@ impl ProcessConnector {
         else {
             return Err(TransportError::unsent(Failure::Closed, "the process has no pipes"));
         };
-        // A user with very many pipes gets no larger ones, which costs only time.
-        #[cfg(target_os = "linux")]
-        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE_BYTES);
+        enlarge(&stdout);
         // Until the pipe ends and not until the connection does: the last output matters most.
         let tail = self.tail.clone();
         self.drains.spawn(async move { tail.drain(stderr).await });

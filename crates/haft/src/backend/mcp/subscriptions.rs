@@ -1,9 +1,10 @@
 //! Subscriptions to updates of resources.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use haft_mcp::RpcError;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::connection::Connection;
 use super::live_client::LiveClient;
@@ -40,7 +41,7 @@ impl Subscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subscribers.lock()
     }
 }
 

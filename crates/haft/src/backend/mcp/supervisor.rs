@@ -21,6 +21,9 @@ use super::process;
 use crate::config::choices::ConnectFailure;
 use haft_text::printable;
 
+/// The number of state changes that are kept for each server.
+const HISTORY_MAX: usize = 50;
+
 type LinkEvent = Event<Arc<LiveClient>, KnownLists>;
 
 /// Runs until the connection is stopped.
@@ -149,7 +152,12 @@ impl Supervisor {
             if (state, reason) != (old_state, old_reason) {
                 published.since = Timestamp::now();
                 let (reason, since) = (reason.cloned(), published.since);
-                changed = Some(Health { state, reason, since, retries });
+                let health = Health { state, reason, since, retries };
+                if published.history.len() == HISTORY_MAX {
+                    published.history.pop_front();
+                }
+                published.history.push_back(health.clone());
+                changed = Some(health);
             }
             published.status = status;
         });

@@ -1,7 +1,16 @@
-//! Lists processes through `/proc`. Without `/proc` it finds none, and only the process group can
-//! be killed.
+//! Finds processes and their descendants. Without a list of processes it finds none, and only the process group can be
+//! killed.
 
-use std::fs;
+#[cfg(any(not(target_os = "linux"), test))]
+#[cfg_attr(target_os = "linux", allow(dead_code, reason = "compiled to check the fallback"))]
+mod no_list;
+#[cfg(target_os = "linux")]
+mod proc_fs;
+
+#[cfg(not(target_os = "linux"))]
+use no_list as list;
+#[cfg(target_os = "linux")]
+use proc_fs as list;
 
 use super::marker::Marker;
 
@@ -27,8 +36,7 @@ impl Start {
 
     /// The start time of the process; unknown counts as earliest.
     pub(super) fn of(pid: i32) -> Self {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        Stat::parse(&stat).map_or(Self::EVER, |stat| stat.start)
+        list::start(pid).unwrap_or(Self::EVER)
     }
 }
 
@@ -51,7 +59,7 @@ impl Sighting {
     }
 }
 
-/// Returns every live process that started no earlier than `since`, or `None` without `/proc`. A
+/// Returns every live process that started no earlier than `since`, or `None` without a list. A
 /// descendant starts after its ancestor, so older processes are skipped.
 pub(super) fn processes(since: Start) -> Option<Vec<Process>> {
     let mut processes = with_zombies(since)?;
@@ -61,21 +69,16 @@ pub(super) fn processes(since: Start) -> Option<Vec<Process>> {
 
 /// Like [`processes`], with zombies.
 pub(super) fn with_zombies(since: Start) -> Option<Vec<Process>> {
-    if !fs::exists("/proc/self/stat").unwrap_or(false) {
-        return None;
-    }
-    let entries = fs::read_dir("/proc").ok()?;
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Some(pids.filter_map(|pid| process(pid, since)).collect())
+    list::processes(since)
 }
 
 /// Returns every descendant of `pid`, without a scan of other processes. It is fast, and finds a
 /// descendant that cleared its environment and left the group, while its parent lives.
 pub(super) fn descendants(pid: i32) -> Vec<i32> {
-    let mut found = children(pid);
+    let mut found = list::children(pid);
     let mut next = 0;
     while next < found.len() && found.len() < DESCENDANTS_MAX {
-        found.extend(children(found[next]));
+        found.extend(list::children(found[next]));
         next += 1;
     }
     found
@@ -84,64 +87,9 @@ pub(super) fn descendants(pid: i32) -> Vec<i32> {
 /// Bounds the walk of a tree that grows meanwhile.
 const DESCENDANTS_MAX: usize = 4096;
 
-fn children(pid: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    let lists =
-        threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
-    lists
-        .flat_map(|list| {
-            list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()
-        })
-        .collect()
-}
-
-fn process(pid: i32, since: Start) -> Option<Process> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let Stat { state, parent, group, start } = Stat::parse(&String::from_utf8_lossy(&stat))?;
-    if start < since {
-        return None;
-    }
-    let is_zombie = matches!(state, 'Z' | 'X');
-    // Another user's environment is unreadable; such a process does not descend from Haft.
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    Some(Process { pid, parent, group, marker: Marker::find(&environment), is_zombie })
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    state: char,
-    parent: i32,
-    group: i32,
-    start: Start,
-}
-
-impl Stat {
-    /// Parses `pid (name) state parent group ...`; the name may contain spaces and brackets.
-    fn parse(stat: &str) -> Option<Self> {
-        let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-        Some(Self {
-            state: fields.next()?.chars().next()?,
-            parent: fields.next()?.parse().ok()?,
-            group: fields.next()?.parse().ok()?,
-            // The 22nd field of the line.
-            start: Start(fields.nth(16)?.parse().ok()?),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_brackets_does_not_mislead() {
-        let line = "7 (a) R (b) S 3 5 5 0 -1 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        let expected = Stat { state: 'S', parent: 3, group: 5, start: Start(4242) };
-        assert_eq!(Stat::parse(line), Some(expected));
-        assert_eq!(Stat::parse(""), None);
-    }
 
     #[test]
     fn processes_older_than_the_tree_are_passed_over() {

@@ -1,7 +1,8 @@
 //! The last part of a process's output, for error messages.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Number of bytes kept of a stream.
@@ -81,7 +82,7 @@ impl SharedTail {
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut Tail) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.lock())
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Pid;
 use tracing::warn;
@@ -56,7 +56,7 @@ enum Helper {
 fn watchdog() -> MutexGuard<'static, Watchdog> {
     static WATCHDOG: Mutex<Watchdog> =
         Mutex::new(Watchdog { groups: BTreeMap::new(), helper: Helper::NotStarted });
-    WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
+    WATCHDOG.lock()
 }
 
 impl Watchdog {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::PythonSettings;
 use super::fingerprint::ScriptFingerprint;
+use crate::config::Secret;
 use crate::tool::CallContext;
 
 /// Maximum size of a tool's answer.
@@ -16,7 +18,10 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Maximum size of the list of loaded files: some ten thousand files.
 const FILES_BYTES_MAX: usize = 1024 * 1024;
 
-const HEADER_BYTES: usize = 10;
+/// Maximum size of the text that a tool printed; the runner keeps less.
+const PRINTED_BYTES_MAX: usize = 1024 * 1024;
+
+const HEADER_BYTES: usize = 14;
 
 /// An answer of the runner.
 pub(super) struct Answer {
@@ -24,6 +29,8 @@ pub(super) struct Answer {
     pub(super) children: Children,
     /// Every file the tool loaded so far, its script first, if the list has grown.
     pub(super) files: Option<Vec<(String, ScriptFingerprint)>>,
+    /// The text that the tool printed during the call.
+    pub(super) printed: String,
     pub(super) body: String,
 }
 
@@ -74,12 +81,17 @@ pub(super) struct Problem {
 /// Encodes the message that assigns an idle process to one tool.
 pub(super) fn setup(
     script: &str,
-    entrypoint: &str,
     tools_dir: &str,
-    args: &[String],
+    settings: &PythonSettings,
     adopts_orphans: bool,
 ) -> io::Result<Vec<u8>> {
-    let body = serde_json::to_vec(&(script, entrypoint, tools_dir, args, adopts_orphans))?;
+    let PythonSettings { entrypoint, args, env, is_by_name, .. } = settings;
+    let env: Vec<(&str, Option<&str>)> = env
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_ref().map(Secret::expose)))
+        .collect();
+    let setup = (script, entrypoint, tools_dir, args, adopts_orphans, env, is_by_name);
+    let body = serde_json::to_vec(&setup)?;
     let size = u32::try_from(body.len()).map_err(io::Error::other)?;
     Ok([&size.to_be_bytes()[..], &body].concat())
 }
@@ -140,15 +152,22 @@ pub(super) async fn read_answer(pipe: &mut (impl AsyncRead + Unpin)) -> Result<A
         _ => Children::Possible,
     };
     let files_size = length(&received[2..6]);
-    let body_size = length(&received[6..10]);
+    let printed_size = length(&received[6..10]);
+    let body_size = length(&received[10..14]);
     if files_size > FILES_BYTES_MAX {
         return Err(NoAnswer::Garbled("its list of files is too long"));
+    }
+    if printed_size > PRINTED_BYTES_MAX {
+        return Err(NoAnswer::Garbled("what it printed is too long"));
     }
     if body_size > ANSWER_BYTES_MAX {
         return Err(NoAnswer::TooLong(body_size));
     }
-    read_until(pipe, &mut received, HEADER_BYTES + files_size + body_size).await?;
-    let body = received.split_off(HEADER_BYTES + files_size);
+    let head_size = HEADER_BYTES + files_size + printed_size;
+    read_until(pipe, &mut received, head_size + body_size).await?;
+    let body = received.split_off(head_size);
+    let printed = received.split_off(HEADER_BYTES + files_size);
+    let printed = String::from_utf8_lossy(&printed).into_owned();
     let files = match &received[HEADER_BYTES..] {
         [] => None,
         files => Some(
@@ -157,7 +176,7 @@ pub(super) async fn read_answer(pipe: &mut (impl AsyncRead + Unpin)) -> Result<A
         ),
     };
     let body = String::from_utf8(body).map_err(|_| NoAnswer::Garbled("it is not UTF-8"))?;
-    Ok(Answer { kind, children, files, body })
+    Ok(Answer { kind, children, files, printed, body })
 }
 
 async fn read_until(
@@ -186,12 +205,16 @@ mod tests {
     async fn half_an_answer_and_garbage_are_told_apart() {
         let read = async |bytes: &[u8]| read_answer(&mut &*bytes).await;
         assert!(matches!(read(b"").await, Err(NoAnswer::Ended)));
-        assert!(matches!(read(b"R\0\0\0\0\0\0\0\0\x02{").await, Err(NoAnswer::Ended)));
-        assert!(matches!(read(b"hello, world").await, Err(NoAnswer::Garbled(_))));
-        assert!(matches!(read(b"R\0\0\0\0\0\xff\0\0\0").await, Err(NoAnswer::TooLong(_))));
-        assert!(matches!(read(b"R\0\0\0\0\0\0\0\0\x01\xff").await, Err(NoAnswer::Garbled(_))));
-        let answer = read(b"E\x01\0\0\0\x0f\0\0\0\x02[[\"a\",[1,2,3]]]{}").await.ok().unwrap();
+        let empty = |rest: &[u8]| [b"R\0\0\0\0\0\0\0\0\0", rest].concat();
+        assert!(matches!(read(&empty(b"\0\0\0\x02{")).await, Err(NoAnswer::Ended)));
+        assert!(matches!(read(b"hello, world!!").await, Err(NoAnswer::Garbled(_))));
+        assert!(matches!(read(&empty(b"\xff\0\0\0")).await, Err(NoAnswer::TooLong(_))));
+        assert!(matches!(read(&empty(b"\0\0\0\x01\xff")).await, Err(NoAnswer::Garbled(_))));
+        assert!(matches!(read(b"R\0\0\0\0\0\xff\0\0\0\0\0\0\0").await, Err(NoAnswer::Garbled(_))));
+        let answer = b"E\x01\0\0\0\x0f\0\0\0\x03\0\0\0\x02[[\"a\",[1,2,3]]]hi!{}";
+        let answer = read(answer).await.ok().unwrap();
         assert_eq!((answer.kind, answer.body.as_str()), (Kind::Raised, "{}"));
+        assert_eq!(answer.printed, "hi!");
         assert_eq!(answer.children, Children::Possible);
         assert_eq!(answer.files.unwrap()[0].0, "a");
     }

@@ -3,6 +3,8 @@
 mod failure;
 mod fingerprint;
 mod frame;
+pub(crate) mod requirements;
+pub(crate) mod signature;
 #[cfg(test)]
 mod tests;
 mod warm;
@@ -18,6 +20,7 @@ use self::frame::{Answer, Kind, NoAnswer};
 use self::warm::Owner;
 use self::worker::{Reuse, Worker};
 use super::{answer, program, script_path};
+use crate::config::Secret;
 use crate::config::choices::Background;
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
@@ -48,6 +51,10 @@ pub struct PythonSettings {
     pub instances: usize,
     /// The handling of processes that a call leaves running.
     pub background: Background,
+    /// Variables that the script gets; `None` removes one. Set before the script is loaded.
+    pub env: Vec<(String, Option<Secret>)>,
+    /// True if each argument is a parameter of the function.
+    pub is_by_name: bool,
 }
 
 /// A Python tool.
@@ -81,12 +88,12 @@ impl PythonTool {
             match worker.call(&request).await {
                 // It ended while it was idle. The script has not seen the request.
                 Err(NoAnswer::Unread) => {}
-                answer => return self.conclude(answer, worker).await,
+                answer => return self.conclude(answer, worker, context).await,
             }
         }
         let mut worker = self.fresh_worker()?;
         let answer = worker.call(&request).await;
-        self.conclude(answer, worker).await
+        self.conclude(answer, worker, context).await
     }
 
     /// Stops the idle workers and waits for them. A call in flight continues, and its worker ends
@@ -115,6 +122,7 @@ impl PythonTool {
         &self,
         answer: Result<Answer, NoAnswer>,
         mut worker: Worker,
+        context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let name = &self.settings.name;
         let script = worker.script();
@@ -125,6 +133,7 @@ impl PythonTool {
                 return Err(failure::no_answer(&self.settings, &script, problem, worker).await);
             }
         };
+        context.printed.set(answer.printed);
         let outcome = match answer.kind {
             Kind::Result => match RawValue::from_string(answer.body) {
                 Ok(data) => Ok(answer::from_raw(data)),

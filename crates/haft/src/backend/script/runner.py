@@ -1,13 +1,14 @@
 """Runs one Python tool for Haft, one request at a time, on pipes the tool cannot reach by accident.
 
 First message: a length, then as JSON the script, its entrypoint, the tools directory, the script's
-own arguments and whether orphans are adopted. It may come long after the start: an idle process
-waits for its tool.
+own arguments, whether orphans are adopted, variables for the environment (null removes one) and
+whether the arguments are passed by name. It may come long after the start: an idle process waits for
+its tool.
 Request: two lengths (context, arguments), then both as JSON.
 Once the script is loaded: READY, so that Haft can tell whose end it was if no answer comes, or
 READY_WITH_CHILDREN if the script started processes.
-Answer: a kind, whether there may be child processes, two lengths (files, body), then both as JSON;
-see KINDS. `files` is empty unless the tool loaded something new from the tools directory: Haft
+Answer: a kind, whether there may be child processes, three lengths (files, printed, body), then the
+files as JSON, the text that the tool printed during the call, and the body as JSON; see KINDS. `files` is empty unless the tool loaded something new from the tools directory: Haft
 replaces this process when one changes.
 """
 
@@ -15,6 +16,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import inspect
+import io
 import json
 import os
 import struct
@@ -22,12 +24,13 @@ import sys
 
 SETUP = struct.Struct(">I")
 REQUEST = struct.Struct(">II")
-ANSWER = struct.Struct(">c?II")
+ANSWER = struct.Struct(">c?III")
 RESULT, RAISED, NOT_JSON, NOT_LOADED = KINDS = b"R", b"E", b"J", b"L"
 READY, READY_WITH_CHILDREN = b"+", b"*"
 READ_BYTES = 65536
 TRACEBACK_CHARS_MAX = 65536
 MESSAGE_CHARS_MAX = 4096
+PRINTED_CHARS_MAX = 65536
 PR_SET_CHILD_SUBREAPER = 36
 
 loaded = {}  # path: [modified (ns), size, inode], as they were just before the file was read
@@ -44,14 +47,19 @@ def main():
     setup = read_exactly(requests, *SETUP.unpack(size))
     if setup is None:
         return
-    script, entrypoint, tools_dir, arguments, adopts = json.loads(setup)
+    script, entrypoint, tools_dir, arguments, adopts, variables, by_name = json.loads(setup)
+    for name, value in variables:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     adopts = adopts and adopt_orphans(libc)
     sys.argv[:] = [script, *arguments]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
     call = failure = None
     try:
         watch_imports(tools_dir)
-        call = caller(find(load(script), script, entrypoint))
+        call = caller(find(load(script), script, entrypoint), by_name)
     except Exception as error:
         failure = describe(error)
     end_copy(process)
@@ -61,6 +69,7 @@ def main():
         request = read_request(requests)
         if request is None:
             return
+        printed.clear()
         if failure:
             kind, body = NOT_LOADED, encode(failure).encode("utf-8", "replace")
         else:
@@ -72,7 +81,9 @@ def main():
         if len(loaded) != reported:
             reported = len(loaded)
             files = json.dumps(list(loaded.items())).encode()
-        write(answers, ANSWER.pack(kind, children, len(files), len(body)) + files + body)
+        text = printed.text()
+        head = ANSWER.pack(kind, children, len(files), len(text), len(body))
+        write(answers, head + files + text + body)
 
 
 def take_over_pipes():
@@ -83,8 +94,10 @@ def take_over_pipes():
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    for stream in sys.stdout, sys.stderr:
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    sys.stderr.reconfigure(line_buffering=True, errors="backslashreplace")
+    sys.stdout = sys.__stdout__ = PrintedStream(
+        sys.stdout.detach(), encoding="utf-8", errors="backslashreplace", line_buffering=True
+    )
 
     def let_go():
         os.close(requests)
@@ -93,6 +106,44 @@ def take_over_pipes():
     # A forked copy of the tool must neither answer nor keep the pipes open.
     os.register_at_fork(after_in_child=let_go)
     return requests, answers
+
+
+class Printed:
+    """The last part of what the tool printed during a call."""
+
+    def __init__(self):
+        self.clear()
+
+    def clear(self):
+        self.parts, self.size, self.is_cut = [], 0, False
+
+    def add(self, text):
+        self.parts.append(text)
+        self.size += len(text)
+        if self.size > 2 * PRINTED_CHARS_MAX:
+            kept = "".join(self.parts)[-PRINTED_CHARS_MAX:]
+            self.parts, self.size, self.is_cut = [kept], len(kept), True
+
+    def text(self):
+        if not self.parts:
+            return b""
+        text = "".join(self.parts)
+        if self.is_cut or len(text) > PRINTED_CHARS_MAX:
+            # Whole lines only: half a line may hold half a secret, which redaction would miss.
+            text = "..." + text[-PRINTED_CHARS_MAX:].partition("\n")[2]
+        return text.encode("utf-8", "backslashreplace")
+
+
+class PrintedStream(io.TextIOWrapper):
+    """Standard output of the tool. It goes to stderr as well, where it survives the end of the process."""
+
+    def write(self, text):
+        written = super().write(text)
+        printed.add(text)
+        return written
+
+
+printed = Printed()
 
 
 def load_libc():
@@ -237,12 +288,18 @@ def is_defined(script, entrypoint):
     return False
 
 
-def caller(function):
-    """How the function wants to be called; a second parameter that has a default and another name
+def caller(function, by_name):
+    """How the function wants to be called; `by_name` if its signature is the tool's schema. Otherwise a second parameter that has a default and another name
     than `context` is the tool's own affair."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
+        parameters = None
+    if by_name:
+        if any(parameter.name == "context" for parameter in parameters or ()):
+            return lambda arguments, context: function(**arguments, context=json.loads(context))
+        return lambda arguments, context: function(**arguments)
+    if parameters is None:
         return lambda arguments, context: function(arguments)
     kinds = {parameter.kind for parameter in parameters}
     plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -115,12 +115,11 @@ impl Worker {
         self.spelled = settings.tools_dir.join(&settings.script_path);
         script.clone_into(&mut self.script);
         let (script, tools_dir) = (spelled(script)?, spelled(tools_dir)?);
-        let PythonSettings { entrypoint, args, background, .. } = settings;
-        self.background = *background;
+        self.background = settings.background;
         // Orphans that may continue are not adopted: as children of the worker they would end with
         // it.
-        let adopts_orphans = *background == Background::End;
-        self.setup = frame::setup(&script, entrypoint, &tools_dir, args, adopts_orphans)?;
+        let adopts_orphans = settings.background == Background::End;
+        self.setup = frame::setup(&script, &tools_dir, settings, adopts_orphans)?;
         Ok(self)
     }
 

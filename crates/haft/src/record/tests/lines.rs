@@ -29,6 +29,8 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     raw: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stdout: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a ErrorBody>,
     status: Status,
     outcome: Outcomes,
@@ -67,6 +69,7 @@ fn by_serde(entry: &Entry<'_>) -> String {
         output,
         content,
         raw: entry.raw,
+        stdout: entry.stdout,
         error: entry.error,
         status: entry.status,
         outcome: entry.outcome,
@@ -156,6 +159,7 @@ proptest! {
             data: data.as_deref(),
             content: &content,
             raw: whole.as_deref(),
+            stdout: session.as_deref(),
             error: is_error.then_some(&error),
             status: if is_error { Status::Error } else { Status::Success },
             outcome: Outcomes { transport, rpc, tool: tool_layer, schema },

@@ -1,8 +1,8 @@
 //! Lists that change on request, and the clients that are notified.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{Peer, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer};
@@ -52,7 +52,7 @@ impl Changes {
         // An error means that there is no listener.
         let _ = self.streams.send(change);
         let sessions = {
-            let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sessions = self.sessions.lock();
             sessions.retain(|session| !session.is_transport_closed());
             sessions.clone()
         };
@@ -68,7 +68,7 @@ impl Changes {
     }
 
     pub(crate) fn add_session(&self, session: Peer<RoleServer>) {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+        self.sessions.lock().push(session);
     }
 
     /// All changes from now on.

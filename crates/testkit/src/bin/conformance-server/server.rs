@@ -2,8 +2,9 @@
 #![expect(deprecated, reason = "the suite still tests logging and resource subscriptions")]
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
     CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
@@ -44,7 +45,7 @@ impl Server {
         if is_modern(context) {
             return context.meta.log_level();
         }
-        Some(*self.level.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(*self.level.lock())
     }
 }
 
@@ -183,7 +184,7 @@ impl ServerHandler for Server {
         if is_modern(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
+        *self.level.lock() = request.level;
         Ok(())
     }
 
@@ -193,7 +194,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         resources::read(&request.uri)?;
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(request.uri);
+        self.subscribed.lock().insert(request.uri);
         Ok(())
     }
 
@@ -202,7 +203,7 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let mut subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut subscribed = self.subscribed.lock();
         if subscribed.remove(&request.uri) {
             return Ok(());
         }
@@ -217,7 +218,7 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let received = self.received.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let received = self.received.lock().take();
         changes::tell(&context, received.unwrap_or_else(|| self.changes.hear())).await
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -98,7 +98,7 @@ impl Peer {
     pub async fn ask(&self, out: &Outbox, method: &str, params: Value) -> Value {
         let id = format!("fixture-{}", self.asked.fetch_add(1, Ordering::Relaxed));
         let (sender, answer) = oneshot::channel();
-        lock(&self.waiting).insert(json!(id).to_string(), sender);
+        self.waiting.lock().insert(json!(id).to_string(), sender);
         out.message(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         match tokio::time::timeout(CLIENT_ANSWER_MAX, answer).await {
             Ok(Ok(answer)) => answer,
@@ -108,31 +108,26 @@ impl Peer {
 
     /// Hands an answer of the client to the tool that waits for it; whether one did.
     pub fn answered(&self, answer: Value) -> bool {
-        let waiting = lock(&self.waiting).remove(&answer["id"].to_string());
+        let waiting = self.waiting.lock().remove(&answer["id"].to_string());
         waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
     }
 
     /// Remembers how to stop a request.
     pub fn started(&self, id: &Value, handle: AbortHandle) {
-        lock(&self.running).insert(id.to_string(), handle);
+        self.running.lock().insert(id.to_string(), handle);
     }
 
     /// Forgets a request that has been answered.
     pub fn ended(&self, id: &Value) {
-        lock(&self.running).remove(&id.to_string());
+        self.running.lock().remove(&id.to_string());
     }
 
     /// Stops a request.
     pub fn cancel(&self, id: &Value) {
-        if let Some(handle) = lock(&self.running).remove(&id.to_string()) {
+        if let Some(handle) = self.running.lock().remove(&id.to_string()) {
             handle.abort();
         }
     }
-}
-
-/// Takes a lock, also after a panic elsewhere: the fixture continues as well as it can.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notifies the task that waits for [`Frame::Flushed`]; it may have stopped waiting.

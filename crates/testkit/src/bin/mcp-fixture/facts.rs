@@ -2,9 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 
 use crate::scenario::Scenario;
@@ -96,7 +96,7 @@ impl Facts {
     }
 
     fn events(&self) -> MutexGuard<'_, Vec<Value>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.lock()
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, Outcome};
-use crate::channel::lock;
 use crate::lists;
 use crate::modern;
 use crate::scenario::{Era, Scenario};
@@ -41,13 +40,13 @@ pub async fn run(call: &Call) -> Outcome {
         "ping" | "resources/subscribe" | "resources/unsubscribe" => Outcome::Result(json!({})),
         "logging/setLevel" => set_level(call),
         "tools/list" => {
-            let tools = lock(&call.server.tools).iter().map(|tool| tool.shown.clone()).collect();
+            let tools = call.server.tools.lock().iter().map(|tool| tool.shown.clone()).collect();
             page(call, "tools", tools)
         }
         "tools/call" => tools::call(call).await,
         "tasks/get" | "tasks/update" | "tasks/cancel" | "tasks/result" => tasks::answer(call).await,
         "prompts/list" => {
-            let mut prompts = lock(&call.server.prompts).clone();
+            let mut prompts = call.server.prompts.lock().clone();
             for prompt in &mut prompts {
                 prompt.shift_remove("messages");
             }
@@ -93,7 +92,7 @@ pub fn capabilities(call: &Call) -> Value {
             "completions": {},
             "logging": {},
         });
-        if lock(&call.server.tools).iter().any(|tool| tool.behaves == "task") {
+        if call.server.tools.lock().iter().any(|tool| tool.behaves == "task") {
             tasks::declare(&mut capabilities);
         }
         capabilities
@@ -146,7 +145,7 @@ fn page(call: &Call, key: &str, entries: Vec<Map<String, Value>>) -> Outcome {
 
 fn get_prompt(call: &Call) -> Outcome {
     let name = &call.params["name"];
-    let prompts = lock(&call.server.prompts);
+    let prompts = call.server.prompts.lock();
     let Some(prompt) = prompts.iter().find(|prompt| prompt.get("name") == Some(name)) else {
         return Outcome::failure(-32602, format!("Invalid params: unknown prompt {name}"));
     };

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome};
-use crate::channel::lock;
 use crate::methods;
 use crate::scenario::Era;
 
@@ -99,14 +98,14 @@ pub fn with_input(
     let tool = call.params["name"].as_str().unwrap_or_default().to_owned();
     let Some(state) = call.params["requestState"].as_str() else {
         let state = format!("state-{}-{}", std::process::id(), call.server.next());
-        lock(&call.server.states).insert(state.clone(), tool);
+        call.server.states.lock().insert(state.clone(), tool);
         return Outcome::Result(json!({
             "resultType": "input_required",
             "inputRequests": { INPUT: { "method": method, "params": params } },
             "requestState": state,
         }));
     };
-    if lock(&call.server.states).remove(state) != Some(tool) {
+    if call.server.states.lock().remove(state) != Some(tool) {
         return Outcome::failure(-32602, "Invalid params: unknown `requestState`");
     }
     finish(&call.params["inputResponses"][INPUT])

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use crate::channel::{Outbox, Peer, lock};
+use crate::channel::{Outbox, Peer};
 use crate::facts::Facts;
 use crate::lists::{self, ToolEntry};
 use crate::scenario::Scenario;
@@ -88,7 +89,7 @@ impl Server {
     /// A client that just connected.
     pub fn connect(&self, general: Outbox) -> Arc<Peer> {
         let peer = Arc::new(Peer::new(general));
-        let mut peers = lock(&self.peers);
+        let mut peers = self.peers.lock();
         peers.retain(|peer| peer.strong_count() > 0);
         peers.push(Arc::downgrade(&peer));
         peer
@@ -117,24 +118,24 @@ impl Server {
         let params = json!({ "_meta": meta, "notifications": subscription.filter });
         let method = "notifications/subscriptions/acknowledged";
         // Under the lock, so that no notification overtakes the acknowledgement.
-        let mut subscriptions = lock(&self.subscriptions);
+        let mut subscriptions = self.subscriptions.lock();
         subscription.out.message(notification(method, params));
         subscriptions.push(subscription);
     }
 
     /// Ends a subscription. Another client may have used the same id.
     pub fn unsubscribe(&self, id: &Value, out: &Outbox) {
-        lock(&self.subscriptions).retain(|other| other.id != *id || !other.out.same(out));
+        self.subscriptions.lock().retain(|other| other.id != *id || !other.out.same(out));
     }
 
     /// Notifies every legacy client, and every subscription that wants it.
     pub fn announce(&self, method: &str, params: &Value) {
-        for peer in lock(&self.peers).iter().filter_map(Weak::upgrade) {
+        for peer in self.peers.lock().iter().filter_map(Weak::upgrade) {
             if peer.initialized.load(Ordering::SeqCst) {
                 peer.general.message(notification(method, params.clone()));
             }
         }
-        lock(&self.subscriptions).retain(|subscription| {
+        self.subscriptions.lock().retain(|subscription| {
             if !wanted(&subscription.filter, method, params) {
                 return true;
             }

@@ -2,15 +2,16 @@
 //! POST for messages. A POST to the stream's own address gets 405, as such servers answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::channel::{Outbox, Peer, lock};
+use crate::channel::{Outbox, Peer};
 use crate::dispatch;
 use crate::events;
 use crate::gate::{Gate, plain, tapped, typed};
@@ -59,7 +60,7 @@ impl Sse {
             Some(endpoint) => endpoint.clone(),
             None => format!("/message?session={session}"),
         };
-        lock(&self.streams).insert(session, (peer, out));
+        self.streams.lock().insert(session, (peer, out));
         let first = if settings.no_endpoint {
             ": no endpoint\n\n".to_owned()
         } else {
@@ -69,7 +70,7 @@ impl Sse {
     }
 
     fn take(&self, session: &str, body: &[u8]) -> Response {
-        let Some((peer, out)) = lock(&self.streams).get(session).cloned() else {
+        let Some((peer, out)) = self.streams.lock().get(session).cloned() else {
             return plain(404, "Session not found");
         };
         match serde_json::from_slice::<Value>(body) {

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome};
-use crate::channel::lock;
 use crate::modern;
 use crate::scenario::Era;
 
@@ -90,7 +89,7 @@ pub async fn run(call: &Call) -> Outcome {
         Era::Modern => {
             let mut shown = Task { asks: false, ..task.clone() }.shown(call.era);
             shown["resultType"] = json!("task");
-            lock(&call.server.called_tasks).push(task);
+            call.server.called_tasks.lock().push(task);
             Outcome::Result(shown)
         }
         Era::Legacy | Era::Both if call.params["task"].is_null() => {
@@ -98,7 +97,7 @@ pub async fn run(call: &Call) -> Outcome {
         }
         Era::Legacy | Era::Both => {
             let shown = json!({ "task": task.shown(call.era) });
-            lock(&call.server.called_tasks).push(task);
+            call.server.called_tasks.lock().push(task);
             Outcome::Result(shown)
         }
     }
@@ -126,7 +125,7 @@ pub async fn answer(call: &Call) -> Outcome {
 }
 
 fn find(call: &Call, change: impl FnOnce(&mut Task)) -> Option<Task> {
-    let mut tasks = lock(&call.server.called_tasks);
+    let mut tasks = call.server.called_tasks.lock();
     let task = tasks.iter_mut().find(|task| json!(task.id) == call.params["taskId"])?;
     change(task);
     Some(task.clone())

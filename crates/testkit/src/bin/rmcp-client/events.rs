@@ -3,8 +3,9 @@
 // Sampling, roots and logging are on their way out of the protocol, and in use.
 #![allow(deprecated)]
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{
     ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
@@ -53,7 +54,7 @@ impl ServerEvents {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

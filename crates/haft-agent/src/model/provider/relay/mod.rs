@@ -10,7 +10,7 @@ mod budget;
 mod socket;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::stream;
 use genai::Client;
@@ -22,6 +22,7 @@ use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, TRANSFER_ENCODI
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use url::Url;
 
@@ -84,7 +85,7 @@ impl Relay {
 
     /// The reason why the relay closed the connection.
     pub(super) fn take_failure(&self) -> Option<RelayFailure> {
-        self.exchange.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.exchange.failure.lock().take()
     }
 }
 
@@ -175,7 +176,7 @@ impl Exchange {
 
     /// Records why the exchange fails, before genai's client notices that it did.
     fn fail(&self, failure: RelayFailure) -> Broken {
-        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.failure.lock();
         known.get_or_insert(failure);
         Broken
     }

@@ -2,6 +2,7 @@
 
 mod capture;
 mod folder;
+mod open_folder;
 mod outcome;
 mod removal;
 mod request;

@@ -4,15 +4,16 @@
 //! through open folders that are not links, so nothing outside is touched.
 
 use std::ffi::{CStr, CString};
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, renameat, unlinkat};
 use rustix::io::Errno;
 use uuid::Uuid;
+
+use super::open_folder::open;
 
 /// Maximum number of passes over the top folder. Each pass empties the folders that were moved up,
 /// so only code that keeps creating folders needs more.
@@ -61,19 +62,6 @@ fn unlinked(folder: &OwnedFd, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Opens a folder, but not a link to one, and restores the owner's permissions, which the code may
-/// have removed.
-fn open(above: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
-    let found = openat(above, name, OFlags::PATH | FOLDER, Mode::empty())?;
-    // By descriptor, because the name may refer to something else by now.
-    let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
-    // A folder that stays closed fails when it is opened.
-    let _ = fs::set_permissions(itself, Permissions::from_mode(0o700));
-    openat(&found, c".", OFlags::RDONLY | FOLDER, Mode::empty())
-}
-
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
 fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -94,6 +82,8 @@ pub(super) fn is_own(folder: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
 
     use super::*;

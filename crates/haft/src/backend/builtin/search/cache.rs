@@ -1,8 +1,10 @@
 //! A time-limited cache of answers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::answer::Found;
 use super::question::Question;
@@ -44,7 +46,7 @@ impl Cache {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Question, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Rate limit: one request at a time, with a pause in between.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Pause between two requests.
@@ -29,7 +29,7 @@ impl Pace {
 
     fn take(&self) -> Result<Instant, TooMany> {
         let now = Instant::now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let turn = next.map_or(now, |next| next.max(now));
         if turn - now > WAIT_MAX {
             return Err(TooMany);

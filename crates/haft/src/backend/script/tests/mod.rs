@@ -48,6 +48,8 @@ impl Bench {
             args: Vec::new(),
             instances: 2,
             background: Background::End,
+            env: Vec::new(),
+            is_by_name: false,
         };
         change(&mut settings);
         let warm = Arc::clone(warm);

@@ -5,7 +5,6 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use crate::channel::lock;
 use crate::modern;
 use crate::server::Server;
 
@@ -33,7 +32,7 @@ pub fn check(server: &Server, headers: &HeaderMap, message: &Value) -> Result<()
     if method != "tools/call" {
         return Ok(());
     }
-    let tools = lock(&server.tools);
+    let tools = server.tools.lock();
     let Some(tool) = tools.iter().find(|tool| tool.shown.get("name") == Some(&params["name"]))
     else {
         return Ok(());

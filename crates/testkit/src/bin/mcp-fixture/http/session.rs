@@ -1,11 +1,12 @@
 //! Legacy sessions and the streams that wait to be resumed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::channel::{Frames, Outbox, Peer, lock};
+use crate::channel::{Frames, Outbox, Peer};
 use crate::server::Server;
 
 /// The name of the one session of a server without session ids.
@@ -36,13 +37,13 @@ impl Sessions {
         let id = format!("session-{}-{}", std::process::id(), server.next());
         server.facts.note("session", json!({ "id": id }));
         let session = session(id, server);
-        lock(&self.0).insert(session.id.clone(), Arc::clone(&session));
+        self.0.lock().insert(session.id.clone(), Arc::clone(&session));
         session
     }
 
     /// The one session of a server without ids.
     pub fn shared(&self, server: &Server) -> Arc<Session> {
-        let mut sessions = lock(&self.0);
+        let mut sessions = self.0.lock();
         Arc::clone(
             sessions.entry(SHARED.to_owned()).or_insert_with(|| session(SHARED.to_owned(), server)),
         )
@@ -50,12 +51,12 @@ impl Sessions {
 
     /// A session by its id.
     pub fn find(&self, id: &str) -> Option<Arc<Session>> {
-        lock(&self.0).get(id).cloned()
+        self.0.lock().get(id).cloned()
     }
 
     /// Forgets a session.
     pub fn close(&self, id: &str) {
-        lock(&self.0).remove(id);
+        self.0.lock().remove(id);
     }
 }
 
@@ -63,13 +64,13 @@ impl Session {
     /// Keeps the rest of a stream; returns the id of its last event.
     pub fn keep(&self, number: u64, frames: Frames) -> String {
         let id = format!("stream-{number}");
-        lock(&self.interrupted).insert(id.clone(), frames);
+        self.interrupted.lock().insert(id.clone(), frames);
         id
     }
 
     /// The rest of a stream.
     pub fn resume(&self, last_event: &str) -> Option<Frames> {
-        lock(&self.interrupted).remove(last_event)
+        self.interrupted.lock().remove(last_event)
     }
 }
 

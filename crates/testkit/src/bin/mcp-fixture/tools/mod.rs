@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Outcome};
-use crate::channel::{Frame, lock};
+use crate::channel::Frame;
 use crate::lists::ToolEntry;
 use crate::tasks;
 
@@ -23,7 +23,7 @@ const GRANDCHILD_SECS: &str = "300";
 pub async fn call(call: &Call) -> Outcome {
     let name = &call.params["name"];
     let is_called = |tool: &&ToolEntry| tool.shown.get("name") == Some(name);
-    let Some(tool) = lock(&call.server.tools).iter().find(is_called).cloned() else {
+    let Some(tool) = call.server.tools.lock().iter().find(is_called).cloned() else {
         return Outcome::failure(-32602, format!("Unknown tool: {name}"));
     };
     let number = call.server.calls.fetch_add(1, Ordering::SeqCst) + 1;

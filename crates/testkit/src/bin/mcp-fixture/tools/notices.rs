@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::call::{Call, Outcome};
-use crate::channel::{Outbox, lock};
+use crate::channel::Outbox;
 use crate::lists::{ToolEntry, object};
 use crate::modern;
 use crate::scenario::Era;
@@ -107,7 +107,7 @@ pub async fn flood(call: &Call) -> Outcome {
 /// Adds a tool and, unless `quiet`, announces it.
 pub fn add_tool(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
-    lock(&call.server.tools).push(ToolEntry::named(name));
+    call.server.tools.lock().push(ToolEntry::named(name));
     if call.argument("quiet") != true {
         call.server.announce(TOOLS_CHANGED, &json!({}));
     }
@@ -117,7 +117,7 @@ pub fn add_tool(call: &Call) -> Outcome {
 /// Removes a tool and notifies the clients.
 pub fn remove_tool(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
-    lock(&call.server.tools).retain(|tool| tool.shown.get("name") != Some(&json!(name)));
+    call.server.tools.lock().retain(|tool| tool.shown.get("name") != Some(&json!(name)));
     call.server.announce(TOOLS_CHANGED, &json!({}));
     Outcome::text(format!("removed {name}"))
 }
@@ -125,7 +125,7 @@ pub fn remove_tool(call: &Call) -> Outcome {
 /// Adds a prompt and notifies the clients.
 pub fn add_prompt(call: &Call) -> Outcome {
     let name = text(call, "name", "added");
-    lock(&call.server.prompts).push(object(json!({ "name": name })));
+    call.server.prompts.lock().push(object(json!({ "name": name })));
     call.server.announce("notifications/prompts/list_changed", &json!({}));
     Outcome::text(format!("added {name}"))
 }

@@ -1,0 +1,742 @@
+"""Shapes of the API, generated from its OpenAPI document by generate.py. Do not edit."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Union
+
+from typing_extensions import NotRequired, TypedDict
+
+
+class Alive(TypedDict):
+    """The service lives."""
+
+    status: str
+
+
+class AnswerRequest(TypedDict):
+    """An answer, or that there will be none."""
+
+    answer: NotRequired[Any]
+    reason: NotRequired[Union[str, None]]
+    refuse: NotRequired[bool]
+
+
+class BatchAnswer(TypedDict):
+    """The answers, in the order of the calls."""
+
+    results: list[Envelope]
+
+
+class BatchCall(TypedDict):
+    """One of several calls."""
+
+    approved: NotRequired[bool]
+    arguments: NotRequired[dict[str, Any]]
+    request: NotRequired[Union[str, None]]
+    session: NotRequired[Union[str, None]]
+    tool: str
+
+
+class BatchRequest(TypedDict):
+    """Several calls."""
+
+    calls: list[BatchCall]
+
+
+class Busy(TypedDict):
+    """The load of the toolbox. Calls start and end while it is read, so the numbers need not add up."""
+
+    in_flight: int
+    max_concurrent: int
+    tools: list[BusyTool]
+    waiting: int
+
+
+class BusyTool(TypedDict):
+    """The load of one tool."""
+
+    in_flight: int
+    max_instances: int
+    tool: str
+    waiting: int
+
+
+class CallError(TypedDict):
+    """Why a call failed."""
+
+    code: CallErrorCode
+    details: NotRequired[Any]
+    message: str
+    remedy: NotRequired[Union[str, None]]
+
+
+CallErrorCode = Literal['UnknownTool', 'Denied', 'ValidationError', 'OutputValidationError', 'Busy', 'Timeout', 'Cancelled', 'ToolExecutionError', 'ServiceUnavailable', 'ProtocolError', 'OutcomeUnknown', 'Stopping']
+
+
+class CallRequest(TypedDict):
+    """Arguments and options of a call."""
+
+    approved: NotRequired[bool]
+    arguments: NotRequired[dict[str, Any]]
+    request: NotRequired[Union[str, None]]
+    session: NotRequired[Union[str, None]]
+
+
+CallState = Literal['waiting', 'running']
+
+
+CallStatus = Literal['success', 'error']
+
+
+class Changed(TypedDict):
+    """The result of a change, which is durable and in use."""
+
+    name: str
+    outcome: Outcome
+    revision: str
+    tool: NotRequired[Union[Tool, None]]
+
+
+class ClosedItem(TypedDict):
+    """The outcome of a question, and the question."""
+
+    how: str
+
+
+Content = dict[str, Any]
+
+
+class Contents(TypedDict):
+    """A resource."""
+
+    contents: list[dict[str, Any]]
+
+
+class ConversationList(TypedDict):
+    """The stored conversations."""
+
+    conversations: list[ConversationSummary]
+
+
+class ConversationSummary(TypedDict):
+    """A stored conversation."""
+
+    created: str
+    id: str
+    messages: int
+    model: str
+    title: str
+    updated: str
+
+
+class CreatedKey(TypedDict):
+    """A new key. Its text cannot be shown again."""
+
+    key: str
+    name: str
+    profile: NotRequired[Union[str, None]]
+    scope: str
+
+
+Effective = TypedDict(
+    "Effective",
+    {
+        "from": "str",
+        "origin": "str",
+        "path": "str",
+        "value": "Any",
+    },
+)
+
+
+EffectiveValue = TypedDict(
+    "EffectiveValue",
+    {
+        "from": "str",
+        "key": "str",
+        "origin": "str",
+        "value": "Any",
+    },
+)
+
+
+class Envelope(TypedDict):
+    """The answer to one call, whatever ran and however it ended."""
+
+    content: list[Content]
+    data: Any
+    duration_ms: int
+    error: NotRequired[Union[CallError, None]]
+    execution_id: str
+    message: NotRequired[Union[str, None]]
+    queued_ms: int
+    status: CallStatus
+    tool: str
+
+
+class FieldProblem(TypedDict):
+    """One thing that is wrong with what was sent."""
+
+    place: str
+    problem: str
+    remedy: NotRequired[Union[str, None]]
+
+
+class File(TypedDict):
+    """A file the configuration was made from."""
+
+    format: str
+    name: str
+    path: str
+
+
+class Filled(TypedDict):
+    """A prompt, filled in."""
+
+    messages: list[dict[str, Any]]
+
+
+class Filling(TypedDict):
+    """Arguments to fill in."""
+
+    arguments: NotRequired[dict[str, Any]]
+
+
+class Following(TypedDict):
+    """State of the file watcher."""
+
+    problem: NotRequired[Union[NotInUse, None]]
+    revision: NotRequired[Union[str, None]]
+    since: str
+    waiting_for_restart: list[str]
+
+
+class Found(TypedDict):
+    """The tools that fit a request, and what to do."""
+
+    decision: SearchDecision
+    missing: list[MissingParameter]
+    tools: list[FoundTool]
+
+
+class FoundTool(TypedDict):
+    """A tool and how well it fits."""
+
+    description: str
+
+
+class Glance(TypedDict):
+    """The service at a glance."""
+
+    calls: Busy
+    live: Following
+    log: LogState
+    servers: int
+    servers_by_state: dict[str, int]
+    started: str
+    tools: int
+    version: str
+
+
+class Identity(TypedDict):
+    """The server's own description. Unverified."""
+
+    capabilities: dict[str, Any]
+    instructions: NotRequired[Union[str, None]]
+    name: NotRequired[Union[str, None]]
+    protocol_version: str
+    version: NotRequired[Union[str, None]]
+
+
+class InboxItem(TypedDict):
+    """A question that waits for a person."""
+
+    arguments: Any
+    asked: str
+    caller: NotRequired[Union[str, None]]
+    execution_id: NotRequired[Union[str, None]]
+    expires: str
+    id: str
+    kind: InboxKind
+    options: list[str]
+    question: str
+    schema: Any
+    server: NotRequired[Union[str, None]]
+    session: NotRequired[Union[str, None]]
+    tool: NotRequired[Union[str, None]]
+
+
+InboxKind = Literal['question', 'approval', 'sampling', 'elicitation']
+
+
+class KeyList(TypedDict):
+    """The keys of the service, without their secrets."""
+
+    keys: list[KeySummary]
+
+
+KeyScope = Literal['admin', 'call']
+
+
+class KeySummary(TypedDict):
+    """A key, without its text."""
+
+    created: str
+    last_used: NotRequired[Union[str, None]]
+    name: str
+    profile: NotRequired[Union[str, None]]
+    scope: str
+
+
+class LogState(TypedDict):
+    """State of the execution log."""
+
+    entries_kept: int
+    entries_lost: int
+    is_working: bool
+    problem: NotRequired[Union[str, None]]
+    remedy: NotRequired[Union[str, None]]
+    since: NotRequired[Union[str, None]]
+    warning: NotRequired[Union[str, None]]
+
+
+class LoggedCalls(TypedDict):
+    """Calls of the log."""
+
+    calls: list[dict[str, Any]]
+    malformed: int
+    unreadable: list[str]
+
+
+class MissingParameter(TypedDict):
+    """A required parameter without a value in the request."""
+
+    description: NotRequired[str]
+    name: str
+
+
+class NewKey(TypedDict):
+    """A key to create."""
+
+    name: str
+    profile: NotRequired[Union[str, None]]
+    scope: NotRequired[KeyScope]
+
+
+class NotInUse(TypedDict):
+    """Why the files as they are now are not in use. The state before stays."""
+
+    errors: list[FieldProblem]
+    since: str
+    text: str
+
+
+class OpenItems(TypedDict):
+    """The open questions."""
+
+    items: list[InboxItem]
+
+
+Outcome = Literal['added', 'replaced']
+
+
+class Problem(TypedDict):
+    """The failure, its cause, and the remedy."""
+
+    code: str
+    detail: str
+    errors: NotRequired[list[FieldProblem]]
+    remedy: NotRequired[Union[str, None]]
+    request_id: NotRequired[Union[str, None]]
+    status: int
+    title: str
+    type: str
+
+
+class Prompt(TypedDict):
+    """A prompt and the server that has it."""
+
+    arguments: list[dict[str, Any]]
+    description: str
+    name: str
+    server: str
+    title: NotRequired[Union[str, None]]
+
+
+class Prompts(TypedDict):
+    """The prompts of the servers that answered."""
+
+    prompts: list[Prompt]
+
+
+class RankedTool(TypedDict):
+    """The score of a tool."""
+
+    score: float
+    tool: str
+    why: Why
+
+
+class Readiness(TypedDict):
+    """True if the service can do its work."""
+
+    reasons: NotRequired[list[Reason]]
+    status: ReadyStatus
+
+
+ReadyStatus = Literal['ready', 'degraded', 'unready']
+
+
+class Reason(TypedDict):
+    """One thing that does not work."""
+
+    what: str
+    why: str
+
+
+class Resolved(TypedDict):
+    """The configuration in use."""
+
+    files: list[File]
+    live: Following
+    values: list[Effective]
+    warnings: list[FieldProblem]
+
+
+class Resources(TypedDict):
+    """Resources of the servers."""
+
+    resources: list[dict[str, Any]]
+    unavailable: list[Unavailable]
+
+
+class RunList(TypedDict):
+    """The runs that are known."""
+
+    runs: list[RunSummary]
+
+
+class RunRequest(TypedDict):
+    """The agent's task."""
+
+    approved: NotRequired[bool]
+    input: str
+    max_steps: NotRequired[Union[int, None]]
+    session: NotRequired[Union[str, None]]
+    system: NotRequired[Union[str, None]]
+
+
+RunStatus = Literal['running', 'completed', 'failed', 'cancelled']
+
+
+class RunSummary(TypedDict):
+    """A run as it is shown."""
+
+    caller: str
+    end: NotRequired[Union[str, None]]
+    ended: NotRequired[Union[str, None]]
+    error: NotRequired[Union[dict[str, Any], None]]
+    id: str
+    model: str
+    questions: list[dict[str, Any]]
+    session: str
+    started: str
+    status: RunStatus
+    steps: NotRequired[Union[int, None]]
+    text: NotRequired[Union[str, None]]
+    usage: NotRequired[Union[dict[str, Any], None]]
+
+
+class RunningCall(TypedDict):
+    """One call in flight."""
+
+    caller: NotRequired[Union[str, None]]
+    execution_id: str
+    session: NotRequired[Union[str, None]]
+    started: str
+    state: CallState
+    tool: str
+
+
+class RunningCalls(TypedDict):
+    """The calls in flight."""
+
+    calls: list[RunningCall]
+
+
+SearchDecision = Literal['use_tool', 'no_tool', 'ask_human']
+
+
+class SeriesPoint(TypedDict):
+    """One step."""
+
+    at: str
+    calls: int
+    errors: int
+    in_flight: int
+    p50_ms: NotRequired[Union[float, None]]
+    p95_ms: NotRequired[Union[float, None]]
+    waiting: int
+
+
+class Server(TypedDict):
+    """A configured MCP server and how it is doing."""
+
+    endpoint: str
+    identity: NotRequired[Union[Identity, None]]
+    in_registry: bool
+    mode: str
+    name: str
+    prompts: NotRequired[Union[int, None]]
+    reason: NotRequired[Union[str, None]]
+    retries: int
+    since: NotRequired[Union[str, None]]
+    start: str
+    state: StateName
+    stray_lines: int
+    tools: NotRequired[Union[int, None]]
+    transport: str
+
+
+class ServerDetails(TypedDict):
+    """A server with everything there is to know about it."""
+
+    definition: list[Effective]
+    entry: NotRequired[Union[dict[str, Any], None]]
+    stderr_tail: NotRequired[Union[str, None]]
+    tool_names: list[str]
+
+
+class ServerRegistration(TypedDict):
+    """A name and an entry of `mcp.json`: a local command or an address."""
+
+    args: NotRequired[list[str]]
+    command: NotRequired[str]
+    mode: NotRequired[str]
+    name: str
+    url: NotRequired[str]
+
+
+class Servers(TypedDict):
+    """The configured servers."""
+
+    servers: list[Server]
+
+
+class Session(TypedDict):
+    """The caller that a session acts for."""
+
+    is_key: bool
+    name: str
+    profile: NotRequired[Union[str, None]]
+    scope: str
+
+
+class SignInLink(TypedDict):
+    """A link that opens the console signed in."""
+
+    path: str
+
+
+StateName = Literal['disabled', 'configured', 'connecting', 'ready', 'degraded', 'unavailable', 'stopped']
+
+
+class TimeSeries(TypedDict):
+    """The last hour in steps of equal length."""
+
+    points: list[SeriesPoint]
+    step_secs: int
+
+
+class Tool(TypedDict):
+    """A tool, and how busy it is."""
+
+    entry: NotRequired[Union[dict[str, Any], None]]
+    figures: ToolLoadStats
+    registered: bool
+
+
+class ToolEntry(TypedDict):
+    """An entry of `tools.json`: a local tool, or settings for a tool of an MCP server."""
+
+    annotations: NotRequired[ToolEntryAnnotations]
+    config: NotRequired[ToolEntryConfig]
+    description: NotRequired[str]
+    examples: NotRequired[list[str]]
+    icons: NotRequired[list[ToolEntryIcon]]
+    input_schema: NotRequired[dict[str, Any]]
+    max_instances: NotRequired[int]
+    name: NotRequired[str]
+    output_schema: NotRequired[dict[str, Any]]
+    parallel_capable: NotRequired[bool]
+    timeout: NotRequired[str]
+    title: NotRequired[str]
+    type: NotRequired[ToolSource]
+
+
+class ToolEntryAnnotations(TypedDict):
+    """Hints about the behaviour of a tool, as MCP defines them."""
+
+    destructiveHint: NotRequired[bool]
+    idempotentHint: NotRequired[bool]
+    openWorldHint: NotRequired[bool]
+    readOnlyHint: NotRequired[bool]
+    title: NotRequired[str]
+
+
+class ToolEntryConfig(TypedDict):
+    """The execution settings of a tool of `tools.json`."""
+
+    args: NotRequired[list[str]]
+    command: NotRequired[list[str]]
+    entrypoint: NotRequired[str]
+    runtime: NotRequired[str]
+    script_path: NotRequired[str]
+    server: NotRequired[str]
+
+
+class ToolEntryIcon(TypedDict):
+    """An icon of a tool."""
+
+    mimeType: NotRequired[str]
+    sizes: NotRequired[list[str]]
+    src: str
+    theme: NotRequired[str]
+
+
+class ToolInfo(TypedDict):
+    """A tool, its settings and where each of them came from."""
+
+    annotations: NotRequired[Union[dict[str, Any], None]]
+    config: list[EffectiveValue]
+    config_origin: str
+    description: str
+    icons: NotRequired[Union[list[dict[str, Any]], None]]
+    input_schema: Any
+    kind: str
+    mcp_mode: NotRequired[Union[str, None]]
+    mcp_name: NotRequired[Union[str, None]]
+    name: str
+    name_warning: NotRequired[Union[str, None]]
+    original_name: NotRequired[Union[str, None]]
+    output_schema: Any
+    program: NotRequired[Any]
+    source: ToolSource
+    title: NotRequired[Union[str, None]]
+
+
+class ToolList(TypedDict):
+    """Tools, and how many there are."""
+
+    next: NotRequired[Union[str, None]]
+    tools: list[ToolInfo]
+    total: int
+
+
+class ToolLoadStats(TypedDict):
+    """The load of a tool."""
+
+    in_flight: int
+    max_instances: int
+    waiting: int
+
+
+ToolSource = Literal['local', 'mcp']
+
+
+class Unavailable(TypedDict):
+    """A server that could not be asked."""
+
+    reason: str
+    server: str
+
+
+class Why(TypedDict):
+    """Parts of a tool's score."""
+
+    lexical: float
+    semantic: float
+    words: list[str]
+
+
+__all__ = [
+    "Alive",
+    "AnswerRequest",
+    "BatchAnswer",
+    "BatchCall",
+    "BatchRequest",
+    "Busy",
+    "BusyTool",
+    "CallError",
+    "CallErrorCode",
+    "CallRequest",
+    "CallState",
+    "CallStatus",
+    "Changed",
+    "ClosedItem",
+    "Content",
+    "Contents",
+    "ConversationList",
+    "ConversationSummary",
+    "CreatedKey",
+    "Effective",
+    "EffectiveValue",
+    "Envelope",
+    "FieldProblem",
+    "File",
+    "Filled",
+    "Filling",
+    "Following",
+    "Found",
+    "FoundTool",
+    "Glance",
+    "Identity",
+    "InboxItem",
+    "InboxKind",
+    "KeyList",
+    "KeyScope",
+    "KeySummary",
+    "LogState",
+    "LoggedCalls",
+    "MissingParameter",
+    "NewKey",
+    "NotInUse",
+    "OpenItems",
+    "Outcome",
+    "Problem",
+    "Prompt",
+    "Prompts",
+    "RankedTool",
+    "Readiness",
+    "ReadyStatus",
+    "Reason",
+    "Resolved",
+    "Resources",
+    "RunList",
+    "RunRequest",
+    "RunStatus",
+    "RunSummary",
+    "RunningCall",
+    "RunningCalls",
+    "SearchDecision",
+    "SeriesPoint",
+    "Server",
+    "ServerDetails",
+    "ServerRegistration",
+    "Servers",
+    "Session",
+    "SignInLink",
+    "StateName",
+    "TimeSeries",
+    "Tool",
+    "ToolEntry",
+    "ToolEntryAnnotations",
+    "ToolEntryConfig",
+    "ToolEntryIcon",
+    "ToolInfo",
+    "ToolList",
+    "ToolLoadStats",
+    "ToolSource",
+    "Unavailable",
+    "Why",
+]

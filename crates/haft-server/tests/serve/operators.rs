@@ -1,0 +1,228 @@
+//! What operators rely on: readiness, the registry's folder, the address, the service manager.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::fixture::Fixture;
+use testkit::{DEADLINE, Workspace};
+
+use crate::served::{SERVE, Served, answer, haft};
+
+/// A program that waits while the file `hold` is there, then runs a server with one tool.
+fn held() -> Workspace {
+    let scenario = json!({"tools": [{"name": "one", "description": "Looks up the weather.", "behaves": "text"}]});
+    let args: Vec<String> =
+        Fixture::stdio_args(&scenario).iter().map(|arg| format!("'{arg}'")).collect();
+    let script = format!(
+        "while [ -e hold ]; do sleep 0.05; done\nexec '{}' {}\n",
+        Fixture::path().display(),
+        args.join(" ")
+    );
+    let config = "servers: {late: {command: sh, args: [late.sh], connect_timeout: 10m}}\n";
+    Workspace::with(&[("haft.yaml", config), ("late.sh", &script), ("hold", "")])
+}
+
+/// Waits until the service is ready.
+async fn ready(served: &Served) {
+    let waiting = async {
+        while served.get("/readyz").await.json()["status"] != "ready" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the service is ready");
+}
+
+/// The service is starting until each server was tried once. A search names the servers it could not include.
+#[tokio::test]
+async fn readiness_waits_until_each_server_was_tried() {
+    let served = Served::open(held());
+    let starting = served.get("/readyz").await;
+    assert_eq!((starting.status, starting.json()["status"].as_str()), (503, Some("starting")));
+    let reasons = json!([{"what": "server:late", "why": "it is being connected"}]);
+    assert_eq!(starting.json()["reasons"], reasons);
+    let search = "/api/v1/tools/search?q=look%20up%20the%20weather";
+    assert_eq!(served.get(search).await.json()["missing_servers"], json!(["late"]));
+    fs::remove_file(served.workspace.path().join("hold")).unwrap();
+    ready(&served).await;
+    let found = served.get(search).await.json();
+    assert_eq!((&found["tools"][0]["tool"], found.get("missing_servers")), (&json!("one"), None));
+}
+
+/// A service offers what an earlier run saw of a server that is still being connected, and says so.
+#[tokio::test]
+async fn a_service_offers_known_tools() {
+    let workspace = held();
+    fs::remove_file(workspace.path().join("hold")).unwrap();
+    assert_eq!(haft(&workspace, &["call", "one"]).run().code, 0);
+    workspace.write("hold", "");
+    let served = Served::open(workspace);
+    let found = served.get("/api/v1/tools/search?q=look%20up%20the%20weather").await.json();
+    assert_eq!((&found["tools"][0]["tool"], found.get("missing_servers")), (&json!("one"), None));
+    let tool = served.get("/api/v1/tools/one").await.json();
+    assert_eq!(tool["cached"], true, "{tool}");
+    let server = served.get("/api/v1/servers/late").await.json();
+    assert_eq!((&server["state"], &server["cached"]), (&json!("connecting"), &json!(true)));
+    fs::remove_file(served.workspace.path().join("hold")).unwrap();
+    ready(&served).await;
+    assert_eq!(served.get("/api/v1/tools/one").await.json().get("cached"), None);
+}
+
+/// A broken entry disables only itself: the API shows its state, the reason and the remedy.
+#[tokio::test]
+async fn a_broken_entry_is_a_misconfigured_server() {
+    let config = "servers: {bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}}\n";
+    let served = Served::open(Workspace::with(&[("haft.yaml", config)]));
+    let servers = served.get("/api/v1/servers").await.json();
+    let server = &servers["items"][0];
+    assert_eq!((&server["name"], &server["state"]), (&json!("bad"), &json!("misconfigured")));
+    let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
+    assert!(text("reason").contains("'NOT_SET_ANYWHERE' not found"), "{server}");
+    assert!(text("remedy").contains("${NOT_SET_ANYWHERE:-value}"), "{server}");
+    assert_eq!(served.get("/readyz").await.json()["status"], "degraded");
+    let metrics = served.get("/metrics").await.text;
+    assert!(metrics.contains("haft_server_state{server=\"bad\",state=\"misconfigured\"} 1"));
+    // An edit that breaks another entry is refused as before, and the state before stays.
+    let broken =
+        "servers: {bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}, worse: {comand: x}}\n";
+    served.workspace.write("haft.yaml", broken);
+    let status = eventually_status(&served, "configuration").await;
+    assert!(status.contains("comand"), "{status}");
+    drop(served);
+    for (config, code) in [
+        ("servers: {bad: {required: true, command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}}\n", 2),
+        ("log: {dir: '${NOT_SET_ANYWHERE}'}\n", 2),
+        (
+            "myai: {toolbox: {mcps: [{name: a, mode: strict, url: 'http://${NOT_SET_ANYWHERE}'}]}}\n",
+            2,
+        ),
+    ] {
+        let finished = haft(&Workspace::with(&[("haft.yaml", config)]), &SERVE).run();
+        assert_eq!(finished.code, code, "{config}: {}", finished.stderr);
+    }
+}
+
+/// The reason that `/readyz` gives for a part, once there is one.
+async fn eventually_status(served: &Served, part: &str) -> String {
+    let waiting = async {
+        loop {
+            let ready = served.get("/readyz").await.json();
+            let reasons = ready["reasons"].as_array().cloned().unwrap_or_default();
+            if let Some(reason) = reasons.iter().find(|reason| reason["what"] == part) {
+                return reason["why"].as_str().unwrap().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the part has a reason")
+}
+
+/// A registry's folder that is missing is created, and can be used at once.
+#[tokio::test]
+async fn a_missing_registry_is_created() {
+    let served =
+        Served::with_admin(Workspace::with(&[("haft.yaml", "registry: {dir: new/tools}\n")]));
+    assert_eq!(served.workspace.read("new/tools/tools.json").unwrap(), "{\"tools\": []}\n");
+    let server = json!({"url": "http://127.0.0.1:9/mcp", "disabled": true});
+    let put = served.put("/api/v1/servers/far", &server.to_string()).await;
+    assert!([200, 201].contains(&put.status), "{put:?}");
+    assert!(served.workspace.read("new/tools/mcp.json").unwrap().contains("far"));
+    drop(served);
+    // Other commands create nothing, and an invalid configuration neither.
+    let workspace =
+        Workspace::with(&[("haft.yaml", "registry: {dir: tools}\napi: {listen: nowhere}\n")]);
+    assert_eq!(haft(&workspace, &SERVE).run().code, 2);
+    assert_eq!(haft(&workspace, &["check"]).run().code, 2);
+    assert!(!workspace.path().join("tools").exists());
+}
+
+/// The refusal of an unknown name names the setting.
+#[tokio::test]
+async fn an_unknown_host_names_the_setting() {
+    let served = Served::open(Workspace::with(&[("haft.yaml", "{}\n")]));
+    let request =
+        served.request(reqwest::Method::GET, "/healthz").header("host", "haft.example.com");
+    let refused = answer(request).await;
+    assert_eq!(refused.status, 403);
+    let remedy = refused.json()["remedy"].as_str().unwrap().to_owned();
+    assert!(remedy.contains("`api.allowed_hosts`"), "{remedy}");
+}
+
+/// The banner shows the address that is bound, beside one that can be opened here.
+#[test]
+fn the_banner_shows_the_real_address() {
+    let workspace = Workspace::with(&[("haft.yaml", "{}\n")]);
+    crate::served::create_key(&workspace, "me", haft_server::keys::Scope::Admin);
+    let running = haft(&workspace, &["serve", "--listen", "0.0.0.0:0"]).start();
+    let mut lines = Vec::new();
+    while !lines.iter().any(|line: &String| line.starts_with("keys")) {
+        lines.push(running.line());
+    }
+    let line = |what: &str| lines.iter().find(|line| line.starts_with(what)).unwrap().clone();
+    assert!(line("api").contains("http://127.0.0.1:"), "{lines:?}");
+    assert!(line("listening").contains(" 0.0.0.0:"), "{lines:?}");
+}
+
+/// The service manager learns that the service takes requests, and that it ends.
+#[tokio::test]
+async fn the_service_manager_is_notified() {
+    let workspace = Workspace::with(&[("haft.yaml", "{}\n")]);
+    let path = workspace.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    let program = haft(&workspace, &SERVE).env("NOTIFY_SOCKET", path.to_str().unwrap());
+    let served = Served::run(workspace, None, program);
+    let received = || {
+        let mut bytes = [0; 64];
+        let count = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    };
+    assert_eq!(received(), "READY=1");
+    assert_eq!(served.get("/healthz").await.status, 200);
+    assert_eq!(served.end().code, 0);
+    assert_eq!(received(), "STOPPING=1");
+}
+
+/// Calls are counted by tool, server and outcome, and a server keeps its series whatever its state.
+#[tokio::test]
+async fn metrics_name_tool_and_server() {
+    let workspace = held();
+    let served = Served::open(workspace);
+    let series = || async {
+        let text = served.get("/metrics").await.text;
+        text.lines()
+            .filter(|line| line.starts_with("haft_server"))
+            .map(ToOwned::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let names = |lines: &[String]| -> Vec<String> {
+        lines.iter().map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    let before = series().await;
+    assert!(before.contains(&"haft_server_up{server=\"late\"} 0".to_owned()), "{before:?}");
+    fs::remove_file(served.workspace.path().join("hold")).unwrap();
+    ready(&served).await;
+    let after = series().await;
+    assert!(after.contains(&"haft_server_up{server=\"late\"} 1".to_owned()), "{after:?}");
+    assert_eq!(names(&before), names(&after));
+    let called: Value = served.post("/api/v1/tools/one/call", "{}").await.json();
+    assert_eq!(called["status"], "success", "{called}");
+    let wanted = "haft_tool_calls_total{tool_name=\"one\",server=\"late\",outcome=\"success\"} 1";
+    let text = served.get("/metrics").await.text;
+    assert!(text.lines().any(|line| line == wanted), "{text}");
+}
+
+/// The unit of systemd waits for the notification, restarts after an unreachable server, and finds `uvx`.
+#[test]
+fn the_unit_restarts_is_notified_and_finds_programs() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haft.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    let value = |key: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(&format!("{key}=")));
+        line.unwrap_or_default().to_owned()
+    };
+    assert_eq!((value("Type").as_str(), value("Restart").as_str()), ("notify", "on-failure"));
+    assert_eq!(value("RestartPreventExitStatus"), "2 4");
+    assert!(value("Environment").contains("/var/lib/haft/.local/bin"), "{unit}");
+}

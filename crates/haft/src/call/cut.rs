@@ -1,0 +1,98 @@
+//! Cuts text that is too long for its reader, with a note on how to get the rest.
+
+use crate::content::{Content, ToolOutput};
+use crate::outputs::{OutputStore, note};
+
+/// The limit on the text of one result.
+pub(super) struct Cut<'a> {
+    pub(super) bytes_max: usize,
+    pub(super) execution_id: &'a str,
+    /// True if the reader can call `read_output`; otherwise a person reads the log.
+    pub(super) reads_on: bool,
+}
+
+impl Cut<'_> {
+    /// Cuts the text of a result. A reader that can read on gets one text, so that an offset leads into it.
+    pub(super) fn content(
+        &self,
+        mut content: Vec<Content>,
+        outputs: &OutputStore,
+        reader: Option<&str>,
+    ) -> Vec<Content> {
+        let texts: Vec<&str> = content.iter().filter_map(text_of).collect();
+        let total: usize = texts.iter().map(|text| text.len() + 1).sum::<usize>().saturating_sub(1);
+        if total <= self.bytes_max {
+            return content;
+        }
+        if self.reads_on {
+            let mut whole = texts.join("\n");
+            self.text(&mut whole, outputs, reader);
+            content.retain(|block| text_of(block).is_none());
+            content.insert(0, Content::text(whole));
+            return content;
+        }
+        let mut left = self.bytes_max;
+        for block in &mut content {
+            if let Content::Text { text } | Content::Resource { text: Some(text), .. } = block {
+                let whole = text.len();
+                self.shorten(text, left);
+                left = left.saturating_sub(whole);
+            }
+        }
+        content
+    }
+
+    /// Cuts one text and keeps the whole for its reader.
+    pub(super) fn text(&self, text: &mut String, outputs: &OutputStore, reader: Option<&str>) {
+        if text.len() <= self.bytes_max {
+            return;
+        }
+        if !self.reads_on {
+            self.shorten(text, self.bytes_max);
+            return;
+        }
+        outputs.keep(self.execution_id, reader.map(ToOwned::to_owned), text);
+        let total = text.len();
+        let end = text.floor_char_boundary(self.bytes_max);
+        text.truncate(end);
+        text.push_str(&note(self.execution_id, total - end, total, end));
+    }
+
+    /// Keeps a long result out of the parts that cannot be cut: the structured data and the server's own
+    /// answer. Data that the text does not repeat becomes the text.
+    pub(super) fn whole(&self, output: &mut ToolOutput) {
+        let text: usize = output.content.iter().filter_map(text_of).map(str::len).sum();
+        let data = output.data.as_ref().map_or(0, |data| data.get().len());
+        let raw = output.raw.as_ref().map_or(0, |raw| raw.get().len());
+        if text.max(data) <= self.bytes_max && raw <= self.bytes_max.saturating_mul(2) {
+            return;
+        }
+        if let Some(data) = output.data.take().filter(|data| data.get().len() > text) {
+            output.content.retain(|block| text_of(block).is_none());
+            output.content.insert(0, Content::text(data.get()));
+        }
+        output.raw = None;
+    }
+
+    fn shorten(&self, text: &mut String, bytes_max: usize) {
+        if text.len() <= bytes_max {
+            return;
+        }
+        let total = text.len();
+        text.truncate(text.floor_char_boundary(bytes_max));
+        let gone = total - text.len();
+        let id = self.execution_id;
+        text.push_str(&format!(
+            "\n[{gone} of {total} bytes cut here; `haft log show {id} --output` prints the whole answer]"
+        ));
+    }
+}
+
+fn text_of(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text { text } | Content::Resource { text: Some(text), .. } => Some(text),
+        Content::Image { .. } | Content::Audio { .. } | Content::Resource { text: None, .. } => {
+            None
+        }
+    }
+}
