@@ -27,9 +27,13 @@ pub(crate) fn mcp() -> Result<()> {
     step(&mut cargo(&["bench", PROFILE, "--package", "haft", "--bench", "mcp"]))
 }
 
-/// Installs the gateways that are measured beside Haft. `options` are the benchmark's own.
+/// Installs the gateways that are measured beside Haft. `options` are the benchmark's own, or `--prepare`: install and
+/// build now, so that a later run only measures.
 pub(crate) fn gateway(options: &[&str]) -> Result<()> {
     let peers = gateways::install();
-    let args = ["bench", PROFILE, "--package", "haft-server", "--bench", "gateway", "--"];
-    step(cargo(&args).args(options).env("HAFT_BENCH_PEERS", peers.to_string()))
+    let args = ["bench", PROFILE, "--package", "haft-server", "--bench", "gateway"];
+    if options == ["--prepare"] {
+        return step(cargo(&args).arg("--no-run"));
+    }
+    step(cargo(&args).arg("--").args(options).env("HAFT_BENCH_PEERS", peers.to_string()))
 }

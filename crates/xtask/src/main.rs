@@ -31,8 +31,9 @@ cargo xtask conformance gateway
                                and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
-cargo xtask bench gateway [--quick] [NAME...]
-                               `haft serve` beside a bare pass-through and published gateways
+cargo xtask bench gateway [--prepare] [--quick] [NAME...]
+                               `haft serve` beside a bare pass-through and published gateways; --prepare
+                               installs and builds only
 cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built

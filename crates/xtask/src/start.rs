@@ -102,6 +102,9 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if !matches!(self.0.try_wait(), Ok(None)) {
+            return;
+        }
         // SIGTERM, so that its servers end too.
         let _ = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
@@ -113,7 +116,7 @@ impl Haft {
         let servers: serde_json::Map<String, Value> = SERVERS
             .iter()
             .map(|(name, words)| {
-                let args: Vec<&str> = [&["-y"], *words].concat();
+                let args: Vec<&str> = [&["-y"][..], *words].concat();
                 (
                     (*name).to_owned(),
                     json!({"command": "npx", "args": args, "connect_timeout": "5m"}),

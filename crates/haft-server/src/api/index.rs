@@ -38,7 +38,7 @@ struct Index {
 
 /// Lists the addresses of the service: documentation, MCP, and the parts of the API.
 #[utoipa::path(
-    get, path = "/api/v1", tag = "service",
+    get, path = "/api/v1", tag = "health",
     responses((status = 200, description = "The addresses.", body = Index))
 )]
 async fn index() -> Json<Index> {

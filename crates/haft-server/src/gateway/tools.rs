@@ -122,6 +122,7 @@ impl Gateway {
         peer: Peer,
         callers: Callers,
     ) -> Result<Box<RawValue>, RpcError> {
+        let is_filtered = !self.view.is_whole() || self.view.hides_builtin(&name);
         let call = match arguments {
             Some(arguments) => ToolCall::from_json(name, arguments),
             None => ToolCall::from_text(name, "{}"),
@@ -136,7 +137,7 @@ impl Gateway {
         }
         call =
             if self.asks_people { call.asking_people() } else { call.approval_hint(APPROVAL_HINT) };
-        if !self.view.is_whole() {
+        if is_filtered {
             let view = self.view.clone();
             call = call.visible_tools(move |server, name| view.shows_tool(server, name));
         }

@@ -29,9 +29,9 @@ impl View {
         Self { surface: Some(surface), ..self }
     }
 
-    /// Returns true if nothing is hidden.
+    /// Returns true if nothing is hidden but built-in tools that are not configured.
     pub(super) fn is_whole(&self) -> bool {
-        self.profile.is_none() && !BUILTINS.iter().any(|name| self.hides_builtin(name))
+        self.profile.is_none()
     }
 
     /// Returns true if a tool is shown; `server` is none for a local one.
@@ -55,7 +55,7 @@ impl View {
 
     /// Clients have tools of this kind themselves, so a built-in tool is shown only where a file or the profile names
     /// it.
-    fn hides_builtin(&self, name: &str) -> bool {
+    pub(super) fn hides_builtin(&self, name: &str) -> bool {
         if !BUILTINS.contains(&name) || !self.runtime.is_builtin(name) {
             return false;
         }

@@ -56,7 +56,7 @@ impl<D: DirectEndpoints> CheckedService<D> {
         }
         let answer = id.scope(self.pass(connection, request, &id)).await;
         let answer = answer.unwrap_or_else(|problem| routed(problem.into_response()));
-        let answer = id.finish(with_docs(answer));
+        let answer = with_docs(id.finish(answer));
         match page {
             Some(page) => page.permit(answer),
             None => answer,

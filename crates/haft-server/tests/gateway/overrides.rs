@@ -129,7 +129,7 @@ fn overrides_are_shown_with_their_origin_and_without_secrets() {
     assert!(config.stdout.contains("tools.read_file.fixed_arguments.root"), "{}", config.stdout);
     let call = haft(&["call", "read_report", "path=a.txt"]);
     assert!(call.code == 0, "{}", call.stderr);
-    let log = haft(&["log", "list", "--json"]);
+    let log = haft(&["log", "--json"]);
     assert!(log.stdout.contains("a.txt"), "{}", log.stdout);
     for output in [&shown.stdout, &config.stdout, &log.stdout] {
         assert!(!output.contains(TOKEN), "{output}");

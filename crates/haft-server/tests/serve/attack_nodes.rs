@@ -99,10 +99,11 @@ fn hostile() -> Workspace {
     let scenario = |tools: Value| Fixture::stdio_args(&json!({ "tools": tools }));
     let config = json!({
         "servers": {
-            "hostile": {"command": Fixture::path(), "args": scenario(json!(["many"]))},
+            "hostile": {"command": Fixture::path(), "args": scenario(json!([
+                "many", {"name": "many_patient", "behaves": "many", "inputSchema": {"type": "object"}}]))},
             "honest": {"command": Fixture::path(), "args": scenario(json!(["text"]))},
         },
-        "tools": [{"name": "many", "timeout": "2s"}],
+        "tools": [{"name": "many", "timeout": "2s"}, {"name": "many_patient", "timeout": "2m"}],
     });
     Workspace::with(&[("haft.json", &config.to_string())])
 }
@@ -115,11 +116,17 @@ async fn a_server_that_answers_with_very_many_values_harms_no_other_call() {
     call(&served, "text", &json!({})).await;
     let (calm, _) = memory(served.pid);
     let (mut calls, nothing) = (1, json!({}));
-    for (kind, code) in
-        [("blocks", "ProtocolError"), ("numbers", "ProtocolError"), ("list", "Timeout")]
-    {
+    // A busy machine may need more than two seconds to send and count 8 MB, so the timeout may come first. A patient
+    // call always sees the reason.
+    for (tool, kind, codes) in [
+        ("many", "blocks", ["ProtocolError", "Timeout"].as_slice()),
+        ("many_patient", "blocks", &["ProtocolError"]),
+        ("many", "numbers", &["ProtocolError", "Timeout"]),
+        ("many_patient", "numbers", &["ProtocolError"]),
+        ("many", "list", &["Timeout"]),
+    ] {
         let arguments = json!({"kind": kind, "bytes": 8_000_000});
-        let mut hostile = std::pin::pin!(call(&served, "many", &arguments));
+        let mut hostile = std::pin::pin!(call(&served, tool, &arguments));
         let answer = loop {
             // At least one honest call runs beside it.
             let step = tokio::time::timeout(Duration::from_millis(20), &mut hostile);
@@ -131,8 +138,10 @@ async fn a_server_that_answers_with_very_many_values_harms_no_other_call() {
             }
         };
         calls += 1;
-        assert_eq!(answer["error"]["code"], code, "{kind}: {answer:.500}");
-        assert!(answer["duration_ms"].as_u64().unwrap() < 3_000, "{kind}: {answer:.500}");
+        let code = answer["error"]["code"].as_str().unwrap_or_default();
+        assert!(codes.contains(&code), "{tool} {kind}: {answer:.500}");
+        let is_in_time = answer["duration_ms"].as_u64().unwrap() < 3_000;
+        assert!(is_in_time || tool == "many_patient", "{kind}: {answer:.500}");
     }
     // Within the budget, unknown content is one warning, however many blocks there are.
     let answer = call(&served, "many", &json!({"kind": "blocks", "bytes": 30_000})).await;

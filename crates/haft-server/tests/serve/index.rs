@@ -7,7 +7,7 @@ use crate::served::{Served, toolbox};
 /// `/api/v1` and `/` answer programs with addresses, and every address answers.
 #[tokio::test]
 async fn the_api_has_an_index() {
-    let served = Served::open(toolbox());
+    let served = Served::with_admin(toolbox());
     for path in ["/api/v1", "/"] {
         let index = served.get(path).await;
         assert_eq!(index.status, 200, "{path}");
@@ -24,7 +24,7 @@ async fn the_api_has_an_index() {
 /// Every 404 names the documentation: an unknown path, an unknown item, and a call of an unknown tool.
 #[tokio::test]
 async fn a_404_names_the_documentation() {
-    let served = Served::open(toolbox());
+    let served = Served::with_admin(toolbox());
     for path in ["/nothing", "/api/v1/nothing", "/api/v1/tools/nothing", "/api/v1/log/nothing"] {
         let answer = served.get(path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text);

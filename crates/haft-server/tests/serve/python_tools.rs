@@ -102,7 +102,7 @@ fn printed_text_goes_to_the_log() {
     assert!(!called.stdout.contains("looking up"), "{}", called.stdout);
     let plain = run(&workspace, &["call", "weather", "city=Seoul"]);
     assert!(!plain.stderr.contains("looking up"), "{}", plain.stderr);
-    let log = run(&workspace, &["log", "list", "--json"]);
+    let log = run(&workspace, &["log", "--json"]);
     assert!(log.stdout.contains("looking up Seoul with ***"), "{}", log.stdout);
     assert!(!log.stdout.contains(TOKEN), "{}", log.stdout);
 

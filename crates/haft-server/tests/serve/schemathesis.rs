@@ -95,6 +95,7 @@ fn registry(model: &ModelServer) -> Workspace {
         ("tools/tools.json", &format!(r#"{{"tools": [{tools}]}}"#)),
         ("tools/mcp.json", r#"{"mcp_servers": {}}"#),
         ("tools/answer.py", "def run(args):\n    return {'answer': 42}\n"),
+        ("tools/hello_world.py", "def run(args):\n    return {}\n"),
     ])
 }
 

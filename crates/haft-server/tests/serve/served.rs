@@ -244,6 +244,7 @@ pub(crate) fn toolbox() -> Workspace {
             "tools/greet.py",
             "def run(args):\n    return {'greeting': f\"Hello, {args['name']}!\"}\n",
         ),
+        ("tools/hello_world.py", "def run(args):\n    return {}\n"),
         ("tools/fail.py", "def run(args):\n    raise ValueError('the cause')\n"),
         ("tools/wait.py", WAIT_PY),
     ])

@@ -1,5 +1,7 @@
 //! Cuts text that is too long for its reader, with a note on how to get the rest.
 
+use serde_json::value::RawValue;
+
 use crate::content::{Content, ToolOutput};
 use crate::outputs::{OutputStore, note};
 
@@ -67,7 +69,10 @@ impl Cut<'_> {
         if text.max(data) <= self.bytes_max && raw <= self.bytes_max.saturating_mul(2) {
             return;
         }
-        if let Some(data) = output.data.take().filter(|data| data.get().len() > text) {
+        // A string is its text already.
+        let is_more =
+            |data: &Box<RawValue>| data.get().len() > text && !data.get().starts_with('"');
+        if let Some(data) = output.data.take().filter(is_more) {
             output.content.retain(|block| text_of(block).is_none());
             output.content.insert(0, Content::text(data.get()));
         }

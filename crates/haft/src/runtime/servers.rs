@@ -164,6 +164,7 @@ impl ServerInfo {
             prompts: None,
             stray_lines: 0,
             stderr_tail: None,
+            history: Vec::new(),
         }
     }
 

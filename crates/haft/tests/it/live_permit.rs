@@ -194,6 +194,8 @@ async fn scripts_of_packages_and_hidden_folders_are_refused() {
     let mut entry = echo("t");
     entry["config"] = json!({"script_path": ".git/x.sh", "command": ["bash"]});
     assert_not_allowed(&live, RegistryDocument::Tools, "t", &entry.to_string()).await;
+    std::fs::create_dir(place.path("tools/sub")).unwrap();
+    std::fs::copy(place.path("tools/echo.py"), place.path("tools/sub/site-packages.py")).unwrap();
     for script in ["echo.py", "./echo.py", "sub/site-packages.py"] {
         entry["config"] = json!({"script_path": script});
         made(&live, edit(RegistryDocument::Tools, "t", Action::Put(raw(&entry)))).await;

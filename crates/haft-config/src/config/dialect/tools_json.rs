@@ -172,6 +172,21 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
                         "delete it: it is a setting of entries with \"type\": \"local\"",
                     );
                 }
+                let config = tool.config.as_ref().map(|config| &config.value);
+                let ignored = [
+                    ("env", config.and_then(|it| it.env.as_ref()).map(|at| &at.place)),
+                    (
+                        "requirements",
+                        config.and_then(|it| it.requirements.as_ref()).map(|at| &at.place),
+                    ),
+                ];
+                for (key, place) in ignored.into_iter().filter_map(|(key, at)| Some((key, at?))) {
+                    reader.error_at(
+                        place,
+                        format!("`{key}` has no effect on the tool of a server"),
+                        "delete it: it is a setting of entries with \"type\": \"local\"",
+                    );
+                }
                 settings.push(mcp_settings(tool));
             }
             Some(At { value: EntryKind::Local, .. }) | None => layer.local.push(tool),
