@@ -79,7 +79,7 @@ impl SignIns {
                 }
                 Err(error) => {
                     let problem = SignInProblem::from(error);
-                    // Still heard while the address is not known.
+                    // Still received while the address is not known.
                     let _ = failed.send(problem.clone());
                     SignInState::Failed(problem)
                 }

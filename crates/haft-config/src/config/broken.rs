@@ -131,7 +131,7 @@ fn may_be_missing(dialect: Dialect, name: &String, node: &Node, policy: &BrokenE
     is_chosen && !halts && !is_required
 }
 
-/// The variables that the texts of an entry refer to, each once.
+/// The variables that the strings of an entry refer to, each once.
 fn variables(node: &Node) -> Vec<String> {
     fn visit(node: &Node, names: &mut Vec<String>) {
         match &node.value {

@@ -45,7 +45,7 @@ pub fn import(options: &LoadOptions<'_>, target: &Path) -> Result<Imported, Conf
     import_sources(sources, options, target, problems, check)
 }
 
-/// As [`import`], from a text: the content of a client's file. Its format is told from its content.
+/// Like [`import`], from the content of a client's file. The content decides the format.
 pub fn import_text(
     text: &str,
     file_name: &str,

@@ -47,7 +47,7 @@ pub(super) struct NewArgs {
     /// The script, relative to the configuration file; made if it does not exist [default: tools/NAME.py]
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// What the tool does, instead of the script's docstring
+    /// Description of the tool, instead of the script's docstring
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
 }
@@ -78,7 +78,7 @@ fn parse_argument(text: &str) -> Result<Argument, String> {
     Ok(Argument { name: name.to_owned(), kind: kind.to_owned(), default })
 }
 
-/// What the script says about itself.
+/// The metadata that the script declares.
 #[derive(Debug, Deserialize)]
 struct Hints {
     schema: Value,

@@ -65,7 +65,7 @@ fn docs(headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(page_response(page, headers))
 }
 
-/// The end of a sign-in at a remote server. The page says nothing of the request.
+/// The end of a sign-in at a remote server. The page shows nothing of the request.
 fn came_back(sign_ins: &SignIns, query: Option<&str>) -> Response {
     let (status, text) = if query.is_some_and(|query| sign_ins.returned(query)) {
         (

@@ -46,7 +46,7 @@ fn overridden() -> Workspace {
     )
 }
 
-/// What the server received.
+/// The arguments that the server received.
 fn received(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }

@@ -50,7 +50,7 @@ async fn readiness_waits_until_each_server_was_tried() {
     assert_eq!((&found["tools"][0]["tool"], found.get("missing_servers")), (&json!("one"), None));
 }
 
-/// A service offers what an earlier run saw of a server that is still being connected, and says so.
+/// A service offers what an earlier run saw of a server that is still being connected, and reports it.
 #[tokio::test]
 async fn a_service_offers_known_tools() {
     let workspace = held();

@@ -92,7 +92,7 @@ fn an_unusable_signature_leaves_the_tool_out() {
     assert!(!workspace.path().join("was-run").exists());
 }
 
-/// What a tool prints is in `haft call -v` and in its log entry, bounded and without secrets; the answer is
+/// The output that a tool prints is in `haft call -v` and in its log entry, bounded and without secrets; the answer is
 /// not affected.
 #[test]
 fn printed_text_goes_to_the_log() {

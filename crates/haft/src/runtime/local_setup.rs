@@ -1,4 +1,4 @@
-//! What local tools need before they are registered: a schema from the signature, and packages.
+//! Preparation of local tools before they are registered: a schema from the signature, and packages.
 
 use std::path::Path;
 use std::sync::Arc;

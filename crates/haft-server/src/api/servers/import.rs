@@ -77,7 +77,7 @@ fn unreadable(error: &ConfigError) -> Problem {
     errors(error).fold(problem, Problem::error)
 }
 
-/// The format of a text without a name: the ending selects the parser.
+/// A file name for content without one: the ending selects the parser.
 fn file_name(text: &str) -> &'static str {
     let text = text.trim_start();
     let is_table = text.lines().any(|line| line.trim_start().starts_with("[mcp_servers"));

@@ -1,4 +1,4 @@
-//! What the agent waits for, and for how long: one line on a terminal that is taken back.
+//! The spinner: one line on a terminal with what the agent waits for and for how long. It is removed afterwards.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;

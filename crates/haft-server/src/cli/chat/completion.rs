@@ -1,4 +1,4 @@
-//! What Tab completes in a chat: commands, tools, prompts, resources and models.
+//! Completion with Tab in a chat: commands, tools, prompts, resources and models.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ const READ_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Maximum size of a schema.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What the signature and the docstring of a function tell.
+/// The signature and the docstring of a function.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Signature {
     pub(crate) input_schema: Value,
