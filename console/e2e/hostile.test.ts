@@ -202,7 +202,7 @@ describe("hostile content", () => {
       await expectHarmless(path);
     }
     await page.keyboard.press("Control+k");
-    await page.getByRole("option", { name: "bad_tool" }).waitFor();
+    await page.getByRole("option", { name: "bad_tool tool", exact: true }).waitFor();
     await expectHarmless("palette");
   });
 

@@ -1,7 +1,6 @@
 // What happens while a page is open: servers that die, keys that end, answers in two tabs, a service that restarts,
 // the agent at work, and a sign-in at another server.
 
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,7 +8,7 @@ import { clientSnippets } from "../src/pages/clients";
 import { launch, signIn, type Watched, watch } from "./browser";
 import { type Model, startModel } from "./model";
 import { type Guarded, startGuarded } from "./oauth";
-import { CONTENT_SERVER, type Service, startService } from "./service";
+import { CONTENT_SERVER, processes, type Service, startService } from "./service";
 
 const WAIT_MS = 60_000;
 
@@ -50,8 +49,9 @@ describe("an open page", () => {
   it("shows that a server died, that it came back, and why, in its history", async () => {
     await go("servers/mortal");
     await page.getByText("ready", { exact: true }).first().waitFor();
-    const pids = execFileSync("pgrep", ["-f", `${CONTENT_SERVER} --many 3`], { encoding: "utf8" });
-    for (const pid of pids.trim().split("\n")) process.kill(Number(pid), "SIGKILL");
+    const pids = processes(`${CONTENT_SERVER} --many 3`);
+    expect(pids).not.toEqual([]);
+    for (const pid of pids) process.kill(pid, "SIGKILL");
     await page.getByRole("tab", { name: "History" }).click();
     // Ready, lost, connecting, ready again: the newest change is first.
     await page.waitForFunction(() => {
@@ -86,7 +86,9 @@ describe("an open page", () => {
     for (const tab of tabs) await tab.getByText('"a": 1').waitFor({ timeout: WAIT_MS });
     const last = tabs[tabs.length - 1] as Page;
     await last.keyboard.press("Control+k");
-    await last.getByRole("option", { name: "get-tiny-image" }).waitFor({ timeout: WAIT_MS });
+    await last
+      .getByRole("option", { name: "get-tiny-image tool", exact: true })
+      .waitFor({ timeout: WAIT_MS });
     await last.keyboard.press("Escape");
     await last.getByRole("button", { name: "deny" }).click();
     await call;

@@ -134,7 +134,7 @@ describe("a large toolbox", () => {
     await page.getByRole("link", { name: "tool_999" }).waitFor();
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox").fill("tool_777");
-    await page.getByRole("option", { name: "tool_777" }).waitFor();
+    await page.getByRole("option", { name: "tool_777 tool", exact: true }).waitFor();
     await page.keyboard.press("Escape");
   });
 
@@ -189,7 +189,9 @@ describe("a large toolbox", () => {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
     await expect
-      .poll(async () => entries((await page.locator("p.row.small").first().textContent()) ?? ""), { timeout: WAIT_MS })
+      .poll(async () => entries((await page.locator("p.row.small").first().textContent()) ?? ""), {
+        timeout: WAIT_MS,
+      })
       .toBe(events);
     const changes = await page.evaluate(() => (window as unknown as { changes: number }).changes);
     figure("changes of the page for 5,000 events", String(changes));

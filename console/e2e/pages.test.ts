@@ -222,11 +222,25 @@ describe("the console", () => {
     await go("");
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: /Tool, server/ }).fill("get-tiny");
-    await page.getByRole("option", { name: "get-tiny-image" }).waitFor();
+    await page.getByRole("option", { name: "get-tiny-image tool", exact: true }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "get-tiny-image" }).waitFor();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByRole("img", { name: /image\/png/ }).waitFor();
+  });
+
+  it("takes the pictures of the README", async () => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await go("tools/echo");
+    await page.getByLabel("message").fill("hello console");
+    await page.getByRole("button", { name: "Run", exact: true }).click();
+    await page.getByText("Echo: hello console").first().waitFor();
+    await page.screenshot({ path: join(SHOTS, "readme-tool.png") });
+    await go("");
+    await page.getByRole("img", { name: /Calls and errors per second/ }).waitFor();
+    await loaded();
+    await page.screenshot({ path: join(SHOTS, "readme-overview.png") });
+    await page.setViewportSize({ width: 1280, height: 900 });
   });
 
   it("disables a server of the registry", async () => {

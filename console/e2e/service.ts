@@ -1,7 +1,7 @@
 // A real `haft serve` in a folder of its own, with a key and real MCP servers.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -13,6 +13,21 @@ export const EVERYTHING = [
   join(PEERS, "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js"),
   "stdio",
 ];
+
+/** The ids of the processes whose command line ends so. */
+export function processes(ending: string): number[] {
+  const ids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const runs = (id: string) => {
+    try {
+      const line = readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      return line.endsWith(ending);
+    } catch {
+      // It ended meanwhile.
+      return false;
+    }
+  };
+  return ids.filter(runs).map(Number);
+}
 
 export interface Service {
   url: string;

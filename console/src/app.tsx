@@ -20,6 +20,7 @@ import { type ComponentType, lazy, Suspense, useEffect, useRef, useState } from 
 import { Link, Route, Switch, useLocation } from "wouter";
 import icon from "./icon.svg";
 import { InboxProvider, useInbox } from "./inbox";
+import { Boundary } from "./parts/boundary";
 import { openPalette, Palette } from "./parts/palette";
 import { plain } from "./parts/text";
 import { ThemePicker } from "./parts/theme";
@@ -121,29 +122,31 @@ function Shell() {
       </button>
       <Side isOpen={isOpen} onToggle={() => setOpen(!isOpen)} onPick={() => setOpen(false)} />
       <main id="main" ref={main} tabIndex={-1}>
-        <Suspense fallback={<Loading what="the page" />}>
-          <Switch>
-            <Route path="/" component={Overview} />
-            <Route path="/tools" component={Tools} />
-            <Route path="/tools/:name" component={Tool} />
-            <Route path="/servers" component={Servers} />
-            <Route path="/servers/:name" component={Server} />
-            <Route path="/log" component={Log} />
-            <Route path="/log/:id" component={Entry} />
-            <Route path="/inbox" component={Inbox} />
-            <Route path="/chat" component={Chat} />
-            <Route path="/registry" component={Registry} />
-            <Route path="/config" component={Config} />
-            <Route path="/access" component={Access} />
-            <Route path="/connect" component={Connect} />
-            <Route>
-              <h1 className="hidden">Not found</h1>
-              <Empty title="This page does not exist">
-                <Link href="/">Go to the overview</Link>
-              </Empty>
-            </Route>
-          </Switch>
-        </Suspense>
+        <Boundary key={location}>
+          <Suspense fallback={<Loading what="the page" />}>
+            <Switch>
+              <Route path="/" component={Overview} />
+              <Route path="/tools" component={Tools} />
+              <Route path="/tools/:name" component={Tool} />
+              <Route path="/servers" component={Servers} />
+              <Route path="/servers/:name" component={Server} />
+              <Route path="/log" component={Log} />
+              <Route path="/log/:id" component={Entry} />
+              <Route path="/inbox" component={Inbox} />
+              <Route path="/chat" component={Chat} />
+              <Route path="/registry" component={Registry} />
+              <Route path="/config" component={Config} />
+              <Route path="/access" component={Access} />
+              <Route path="/connect" component={Connect} />
+              <Route>
+                <h1 className="hidden">Not found</h1>
+                <Empty title="This page does not exist">
+                  <Link href="/">Go to the overview</Link>
+                </Empty>
+              </Route>
+            </Switch>
+          </Suspense>
+        </Boundary>
       </main>
       <Palette pages={GROUPS.flatMap((group) => group.pages)} />
     </div>

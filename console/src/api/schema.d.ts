@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/v1": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the addresses of the service: documentation, MCP, and the parts of the API. */
+        get: operations["index"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/profiles": {
         parameters: {
             query?: never;
@@ -913,6 +930,11 @@ export interface components {
             code: string;
             /** @description Details of this occurrence. */
             detail: string;
+            /**
+             * @description The address of the documentation, where something does not exist.
+             * @example /api/docs
+             */
+            docs?: string | null;
             /** @description Every single thing that is wrong, where there may be several. */
             errors?: components["schemas"]["FieldProblem"][];
             /** @description The next step for the caller. */
@@ -1026,6 +1048,8 @@ export interface components {
             decision: components["schemas"]["SearchDecision"];
             /** @description Parameters that the best tool needs and the request does not give. Only with `ask_human`. */
             missing: components["schemas"]["MissingParameter"][];
+            /** @description Servers whose tools are not known yet and not among the candidates. */
+            missing_servers?: string[];
             /** @description The tools, best first. */
             tools: components["schemas"]["FoundTool"][];
         };
@@ -1070,6 +1094,21 @@ export interface components {
             protocol_version: string;
             /** @description Its version. */
             version?: string | null;
+        };
+        /** @description Addresses of the service. */
+        Index: {
+            /** @description The documentation of the API, for people. */
+            docs: string;
+            /** @description The parts of the API. */
+            endpoints: string[];
+            /** @description The toolbox as an MCP server. */
+            mcp: string;
+            /** @description `haft`. */
+            name: string;
+            /** @description The same for programs: an OpenAPI 3.1 document. */
+            openapi: string;
+            /** @description Haft's version. */
+            version: string;
         };
         /** @description State of the execution log. */
         LogState: {
@@ -1178,7 +1217,7 @@ export interface components {
             status: components["schemas"]["ReadyStatus"];
         };
         /** @enum {string} */
-        ReadyStatus: "ready" | "degraded" | "unready";
+        ReadyStatus: "ready" | "starting" | "degraded" | "unready";
         /** @description One thing that does not work. */
         Reason: {
             /** @description The part: `log`, `configuration`, `keys`, `server:NAME`. */
@@ -1232,6 +1271,8 @@ export interface components {
         };
         /** @description A configured MCP server and how it is doing. */
         Server: {
+            /** @description True if tools and prompts are those of an earlier run, because the server is not connected yet. */
+            cached?: boolean;
             /** @description Its address or command line; secrets are masked. */
             endpoint: string;
             identity?: components["schemas"]["Identity"] | null;
@@ -1245,6 +1286,8 @@ export interface components {
             prompts?: number | null;
             /** @description Why it is in that state; for an admin with the last line of its standard error. */
             reason?: string | null;
+            /** @description The remedy, for a server whose entry has a problem. */
+            remedy?: string;
             /**
              * Format: int32
              * @description Number of reconnect attempts in a row.
@@ -1300,7 +1343,7 @@ export interface components {
          * @description The state of a server.
          * @enum {string}
          */
-        StateName: "disabled" | "configured" | "connecting" | "ready" | "degraded" | "unavailable" | "stopped";
+        StateName: "misconfigured" | "disabled" | "configured" | "connecting" | "ready" | "degraded" | "unavailable" | "stopped";
         /** @description The last hour in steps of equal length. */
         TimeSeries: {
             /** @description The steps, the oldest first. */
@@ -1324,6 +1367,8 @@ export interface components {
         ToolInfo: {
             /** @description Hints about its behaviour. Those of a server are its own claims, unless the configuration sets them. */
             annotations?: Record<string, never> | null;
+            /** @description True if an earlier run saw the tool, and its server is not connected yet. */
+            cached?: boolean;
             /** @description The settings it runs with. */
             config: components["schemas"]["EffectiveValue"][];
             /** @description Origin of its settings: `explicit`, `default` or `merged`. */
@@ -2015,7 +2060,7 @@ export interface components {
             examples?: string[];
             /** @description Its icons. */
             icons?: components["schemas"]["ToolEntryIcon"][];
-            /** @description JSON Schema of the arguments. */
+            /** @description JSON Schema of the arguments, or `"signature"` to read it from the function of a Python tool. */
             input_schema?: Record<string, never>;
             /**
              * Format: int32
@@ -2065,6 +2110,10 @@ export interface components {
              * @example run
              */
             entrypoint?: string;
+            /** @description Variables for its environment. Each needs a line in `policy.allowed_env`. */
+            env?: Record<string, never>;
+            /** @description Packages that a Python tool needs. They need `policy.allowed_scripts: upload`. */
+            requirements?: string[];
             /** @description `python` or `command`; by default derived from the script's extension. */
             runtime?: string;
             /**
@@ -2074,6 +2123,8 @@ export interface components {
             script_path?: string;
             /** @description The server of an entry of `type: mcp`. */
             server?: string;
+            /** @description The text of a Python script, in place of `script_path`. It needs `policy.allowed_scripts: upload`. */
+            source?: string;
         };
         /** @description An icon of a tool. */
         ToolEntryIcon: {
@@ -2106,6 +2157,71 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    index: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The addresses. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Index"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not permitted, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_profiles: {
         parameters: {
             query?: never;
@@ -4055,7 +4171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No call is taken. */
+            /** @description No call is taken, or the service is starting: some servers have not been tried yet. */
             503: {
                 headers: {
                     [name: string]: unknown;

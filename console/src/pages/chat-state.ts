@@ -34,6 +34,7 @@ interface EventData {
   execution_id?: string | null;
   duration_ms?: number;
   id?: string;
+  item?: Item;
 }
 
 /** Returns the parts of a stored conversation. */
@@ -93,7 +94,7 @@ export function next(parts: Part[], { event, data }: ServerEvent): Part[] {
         },
       });
     case "question.asked":
-      return [...parts, { kind: "question", item: data as Item }];
+      return it.item ? [...parts, { kind: "question", item: it.item }] : parts;
     case "question.closed":
       return parts.filter((part) => part.kind !== "question" || part.item.id !== it.id);
     case "warning":

@@ -121,7 +121,7 @@ function Figures(props: { status: Schemas["Glance"]; points: Point[] }) {
     <div className="grid">
       <Tile name="Tools" href="/tools" value={status.tools} />
       <Tile name="Servers" href="/servers" value={status.servers} />
-      <Tile name="Open questions" href="/inbox" value={items.length} isBad={items.length > 0} />
+      <Tile name="Questions" href="/inbox" value={items.length} isBad={items.length > 0} />
       <Tile
         name="Running calls"
         value={status.calls.in_flight}

@@ -11,6 +11,9 @@ export interface Line {
 }
 
 const HEIGHT = 150;
+const SPAN_SECS_MIN = 300;
+/** Below this number of steps each is marked. */
+const FEW = 24;
 
 function clock(seconds: number): string {
   return new Date(seconds * 1_000).toLocaleTimeString([], {
@@ -54,7 +57,11 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
         width: Math.max(element.clientWidth, 200),
         height: HEIGHT,
         cursor: { drag: { x: false, y: false } },
-        scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] } },
+        scales: {
+          // A service that has just started has a few seconds to show; they are not stretched over the chart.
+          x: { range: (_, min, max) => [Math.min(min, max - SPAN_SECS_MIN), max] },
+          y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
+        },
         legend: { show: false },
         axes: [
           { ...axis, values: (_, splits) => splits.map(clock) },
@@ -66,7 +73,7 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
             label,
             stroke: color,
             width: 1.5,
-            points: { show: false },
+            points: { show: (plot: uPlot) => (plot.data[0]?.length ?? 0) < FEW, size: 5 },
             // A step without calls has no duration; the line continues over it.
             spanGaps: true,
           })),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ms, plain, safeLink, shellQuote } from "./text";
+import { ms, plain, safeLink, shellQuote, words } from "./text";
 
 describe("text of servers", () => {
   it("shows characters that hide or reorder text", () => {
@@ -23,5 +23,10 @@ describe("text of servers", () => {
 
   it("shows durations", () => {
     expect([ms(3), ms(1500), ms(90_000)]).toEqual(["3 ms", "1.5 s", "1.5 min"]);
+  });
+
+  it("splits a command line into words", () => {
+    expect(words(`uvx "my server" --name 'a b'  x`)).toEqual(["uvx", "my server", "--name", "a b", "x"]);
+    expect(words("  ")).toEqual([]);
   });
 });
