@@ -66,6 +66,7 @@ class CallError(TypedDict):
 
     code: CallErrorCode
     details: NotRequired[Any]
+    docs: NotRequired[str]
     message: str
     remedy: NotRequired[Union[str, None]]
 
@@ -112,10 +113,29 @@ class Contents(TypedDict):
     contents: list[dict[str, Any]]
 
 
+class ConversationCall(TypedDict):
+    """A tool call of the model."""
+
+    arguments: str
+    id: str
+    tool: str
+
+
 class ConversationList(TypedDict):
     """The stored conversations."""
 
     conversations: list[ConversationSummary]
+
+
+ConversationMessage = dict[str, Any]
+
+
+class ConversationResult(TypedDict):
+    """The result of such a call."""
+
+    call_id: str
+    is_error: bool
+    text: str
 
 
 class ConversationSummary(TypedDict):
@@ -216,6 +236,7 @@ class Found(TypedDict):
 
     decision: SearchDecision
     missing: list[MissingParameter]
+    missing_servers: NotRequired[list[str]]
     tools: list[FoundTool]
 
 
@@ -248,6 +269,20 @@ class Identity(TypedDict):
     version: NotRequired[Union[str, None]]
 
 
+class ImportRequest(TypedDict):
+    """The text of a client's file."""
+
+    text: str
+
+
+class ImportedServers(TypedDict):
+    """The servers of the text."""
+
+    servers: list[ServerRegistration]
+    unset: list[str]
+    warnings: list[str]
+
+
 class InboxItem(TypedDict):
     """A question that waits for a person."""
 
@@ -260,6 +295,7 @@ class InboxItem(TypedDict):
     kind: InboxKind
     options: list[str]
     question: str
+    rule: NotRequired[Union[str, None]]
     schema: Any
     server: NotRequired[Union[str, None]]
     session: NotRequired[Union[str, None]]
@@ -267,6 +303,17 @@ class InboxItem(TypedDict):
 
 
 InboxKind = Literal['question', 'approval', 'sampling', 'elicitation']
+
+
+class Index(TypedDict):
+    """Addresses of the service."""
+
+    docs: str
+    endpoints: list[str]
+    mcp: str
+    name: str
+    openapi: str
+    version: str
 
 
 class KeyList(TypedDict):
@@ -345,12 +392,36 @@ class Problem(TypedDict):
 
     code: str
     detail: str
+    docs: NotRequired[Union[str, None]]
     errors: NotRequired[list[FieldProblem]]
     remedy: NotRequired[Union[str, None]]
     request_id: NotRequired[Union[str, None]]
     status: int
     title: str
     type: str
+
+
+class ProfileList(TypedDict):
+    """The profiles of the configuration."""
+
+    profiles: list[ProfileSummary]
+
+
+class ProfileSummary(TypedDict):
+    """A profile and its tools."""
+
+    endpoint: str
+    name: str
+    surface: str
+    tools: list[ProfileTool]
+
+
+class ProfileTool(TypedDict):
+    """A tool of a profile."""
+
+    description: str
+    name: str
+    server: NotRequired[Union[str, None]]
 
 
 class Prompt(TypedDict):
@@ -384,7 +455,7 @@ class Readiness(TypedDict):
     status: ReadyStatus
 
 
-ReadyStatus = Literal['ready', 'degraded', 'unready']
+ReadyStatus = Literal['ready', 'starting', 'degraded', 'unready']
 
 
 class Reason(TypedDict):
@@ -482,6 +553,7 @@ class SeriesPoint(TypedDict):
 class Server(TypedDict):
     """A configured MCP server and how it is doing."""
 
+    cached: NotRequired[bool]
     endpoint: str
     identity: NotRequired[Union[Identity, None]]
     in_registry: bool
@@ -489,6 +561,7 @@ class Server(TypedDict):
     name: str
     prompts: NotRequired[Union[int, None]]
     reason: NotRequired[Union[str, None]]
+    remedy: NotRequired[str]
     retries: int
     since: NotRequired[Union[str, None]]
     start: str
@@ -503,6 +576,7 @@ class ServerDetails(TypedDict):
 
     definition: list[Effective]
     entry: NotRequired[Union[dict[str, Any], None]]
+    history: list[StateChange]
     stderr_tail: NotRequired[Union[str, None]]
     tool_names: list[str]
 
@@ -532,13 +606,43 @@ class Session(TypedDict):
     scope: str
 
 
+class SignInAddress(TypedDict):
+    """A sign-in that a person completes in a browser."""
+
+    url: str
+
+
 class SignInLink(TypedDict):
     """A link that opens the console signed in."""
 
     path: str
 
 
-StateName = Literal['disabled', 'configured', 'connecting', 'ready', 'degraded', 'unavailable', 'stopped']
+class SignInStatus(TypedDict):
+    """The state of the last sign-in."""
+
+    problem: NotRequired[Union[str, None]]
+    remedy: NotRequired[Union[str, None]]
+    state: str
+
+
+class StateChange(TypedDict):
+    """A change of a server's state."""
+
+    at: str
+    reason: NotRequired[Union[str, None]]
+    state: StateName
+
+
+StateName = Literal['misconfigured', 'disabled', 'configured', 'connecting', 'ready', 'degraded', 'unavailable', 'stopped']
+
+
+class StoredConversation(TypedDict):
+    """A stored conversation with its messages."""
+
+    id: str
+    messages: list[ConversationMessage]
+    model: str
 
 
 class TimeSeries(TypedDict):
@@ -590,9 +694,12 @@ class ToolEntryConfig(TypedDict):
     args: NotRequired[list[str]]
     command: NotRequired[list[str]]
     entrypoint: NotRequired[str]
+    env: NotRequired[dict[str, Any]]
+    requirements: NotRequired[list[str]]
     runtime: NotRequired[str]
     script_path: NotRequired[str]
     server: NotRequired[str]
+    source: NotRequired[str]
 
 
 class ToolEntryIcon(TypedDict):
@@ -608,6 +715,7 @@ class ToolInfo(TypedDict):
     """A tool, its settings and where each of them came from."""
 
     annotations: NotRequired[Union[dict[str, Any], None]]
+    cached: NotRequired[bool]
     config: list[EffectiveValue]
     config_origin: str
     description: str
@@ -676,7 +784,10 @@ __all__ = [
     "ClosedItem",
     "Content",
     "Contents",
+    "ConversationCall",
     "ConversationList",
+    "ConversationMessage",
+    "ConversationResult",
     "ConversationSummary",
     "CreatedKey",
     "Effective",
@@ -691,8 +802,11 @@ __all__ = [
     "FoundTool",
     "Glance",
     "Identity",
+    "ImportRequest",
+    "ImportedServers",
     "InboxItem",
     "InboxKind",
+    "Index",
     "KeyList",
     "KeyScope",
     "KeySummary",
@@ -704,6 +818,9 @@ __all__ = [
     "OpenItems",
     "Outcome",
     "Problem",
+    "ProfileList",
+    "ProfileSummary",
+    "ProfileTool",
     "Prompt",
     "Prompts",
     "RankedTool",
@@ -725,8 +842,12 @@ __all__ = [
     "ServerRegistration",
     "Servers",
     "Session",
+    "SignInAddress",
     "SignInLink",
+    "SignInStatus",
+    "StateChange",
     "StateName",
+    "StoredConversation",
     "TimeSeries",
     "Tool",
     "ToolEntry",

@@ -10,7 +10,7 @@ use super::Routes;
 use crate::serve::DOCS;
 
 pub(super) fn routes() -> Routes {
-    Routes { reading: OpenApiRouter::new().routes(routes!(index)), ..Routes::default() }
+    Routes { reading: OpenApiRouter::new().routes(routes!(get_index)), ..Routes::default() }
 }
 
 /// Addresses of the service.
@@ -41,7 +41,7 @@ struct Index {
     get, path = "/api/v1", tag = "health",
     responses((status = 200, description = "The addresses.", body = Index))
 )]
-async fn index() -> Json<Index> {
+async fn get_index() -> Json<Index> {
     Json(Index {
         name: "haft",
         version: env!("CARGO_PKG_VERSION"),

@@ -121,7 +121,7 @@ fn printed_text_goes_to_the_log() {
 
 /// A wheel with one module, made by hand: a test needs no package index.
 fn wheel(workspace: &Workspace) -> String {
-    let make = r#"
+    let script = r#"
 import sys, zipfile
 info = "umbrella-1.0.dist-info/"
 with zipfile.ZipFile(sys.argv[1], "w") as wheel:
@@ -131,7 +131,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as wheel:
     wheel.writestr(info + "RECORD", "umbrella.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n")
 "#;
     let path = workspace.path().join("umbrella-1.0-py3-none-any.whl");
-    let made = std::process::Command::new("python3").args(["-c", make]).arg(&path).status();
+    let made = std::process::Command::new("python3").args(["-c", script]).arg(&path).status();
     assert!(made.unwrap().success());
     path.to_str().unwrap().to_owned()
 }
@@ -147,12 +147,12 @@ fn requirements_are_installed_once() {
     let wheel = wheel(&workspace);
     let entry = |package: &str| {
         json!({"tools": [{
-            "name": "umbrella", "description": "Tells.", "type": "local", "input_schema": {"type": "object"},
+            "name": "umbrella", "description": "Answers.", "type": "local", "input_schema": {"type": "object"},
             "config": {"script_path": "umbrella_tool.py", "requirements": [package]},
         }]})
         .to_string()
     };
-    workspace.write("tools/tools.json", &entry(&wheel));
+    workspace.write("tools/tools.json", entry(&wheel));
     let called = run(&workspace, &["--log-level", "info", "call", "umbrella"]);
     assert_eq!(called.code, 0, "{}", called.stderr);
     assert_eq!(serde_json::from_str::<Value>(&called.stdout).unwrap(), json!({"umbrella": true}));
@@ -161,11 +161,11 @@ fn requirements_are_installed_once() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(!again.stderr.contains("installing"), "{}", again.stderr);
 
-    workspace.write("tools/tools.json", &entry(&format!("{wheel}.missing")));
+    workspace.write("tools/tools.json", entry(&format!("{wheel}.missing")));
     let failed = run(&workspace, &["call", "umbrella"]);
     assert_eq!(failed.code, 1, "{}", failed.stdout);
     assert!(failed.stderr.contains("cannot be installed"), "{}", failed.stderr);
-    workspace.write("tools/tools.json", &entry("--index-url=http://evil"));
+    workspace.write("tools/tools.json", entry("--index-url=http://evil"));
     let refused = run(&workspace, &["call", "umbrella"]);
     assert!(refused.stderr.contains("is not a package"), "{}", refused.stderr);
 }

@@ -70,9 +70,8 @@ impl Cut<'_> {
             return;
         }
         // A string is its text already.
-        let is_more =
-            |data: &Box<RawValue>| data.get().len() > text && !data.get().starts_with('"');
-        if let Some(data) = output.data.take().filter(is_more) {
+        let is_more = |data: &RawValue| data.get().len() > text && !data.get().starts_with('"');
+        if let Some(data) = output.data.take().filter(|data| is_more(data)) {
             output.content.retain(|block| text_of(block).is_none());
             output.content.insert(0, Content::text(data.get()));
         }
@@ -87,9 +86,10 @@ impl Cut<'_> {
         text.truncate(text.floor_char_boundary(bytes_max));
         let gone = total - text.len();
         let id = self.execution_id;
-        text.push_str(&format!(
+        let note = format!(
             "\n[{gone} of {total} bytes cut here; `haft log show {id} --output` prints the whole answer]"
-        ));
+        );
+        text.push_str(&note);
     }
 }
 

@@ -73,7 +73,9 @@ impl ArgumentOverrides {
         }
         for keyword in LISTS {
             if let Some(Value::Array(schemas)) = shown.get_mut(keyword) {
-                schemas.iter_mut().for_each(|schema| *schema = self.hide(schema));
+                for schema in schemas {
+                    *schema = self.hide(schema);
+                }
             }
         }
         for keyword in SINGLE {
