@@ -29,7 +29,7 @@ def check_sync() -> None:
                 raise AssertionError(tool)
         results = haft.calls([("greet", {"name": "A"}), ("echo", {"b": 1})])
         assert [it["data"] for it in results] == [{"greeting": "Hello, A!"}, {"b": 1}], results
-        assert haft.search("greet somebody by name")
+        assert haft.search("greet a person by name")
         try:
             haft.tool("missing")
         except HaftError as error:

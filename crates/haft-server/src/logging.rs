@@ -1,6 +1,7 @@
 //! Log lines on stderr: `LEVEL: message`, or one JSON object a line.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use haft_text::{printable_block, printable_json};
@@ -25,6 +26,8 @@ use crate::terminal::Paint;
 pub(crate) enum LogFormat {
     /// `LEVEL: message`
     Plain,
+    /// The same with the time in front
+    Timed,
     /// One JSON object a line
     Json,
 }
@@ -40,6 +43,16 @@ pub(crate) enum LogLevel {
     Warning,
     /// Problems
     Error,
+}
+
+/// True if plain lines have the time in front.
+static IS_TIMED: AtomicBool = AtomicBool::new(false);
+
+/// Puts the time in front of plain lines from now on, where no other program does.
+pub(crate) fn add_times() {
+    // journald has the time of each line.
+    let has_times = std::env::var_os("JOURNAL_STREAM").is_some();
+    IS_TIMED.store(!has_times, Ordering::Relaxed);
 }
 
 /// Sends log lines to stderr.
@@ -94,7 +107,10 @@ where
         });
         let level = word(*event.metadata().level());
         match self.format {
-            LogFormat::Plain => {
+            LogFormat::Plain | LogFormat::Timed => {
+                if self.format == LogFormat::Timed || IS_TIMED.load(Ordering::Relaxed) {
+                    write!(writer, "{:.3} ", jiff::Timestamp::now())?;
+                }
                 let level = self.paint.level(level);
                 write!(writer, "{level}: {}", printable_block(&parts.message))?;
                 for (name, value) in &parts.fields {

@@ -55,7 +55,8 @@ impl Waiting {
 /// Shows a line that is taken back when it changes; nothing where it is empty.
 pub(crate) fn show_progress(line: &str) {
     let mut last = LAST.lock();
-    if last.progress != line {
+    // The line belongs to what a person is typing.
+    if last.editor.is_none() && last.progress != line {
         line.clone_into(&mut last.progress);
         // A terminal that is gone needs no progress.
         let _ = write!(std::io::stderr().lock(), "{ERASE}{line}");
@@ -64,7 +65,12 @@ pub(crate) fn show_progress(line: &str) {
 
 /// Hands lines to an editor for as long as the guard lives.
 pub(crate) fn while_editing(editor: Arc<Waiting>) -> Editing {
-    LAST.lock().editor = Some(editor);
+    let mut last = LAST.lock();
+    if !std::mem::take(&mut last.progress).is_empty() {
+        // A terminal that is gone needs no progress.
+        let _ = write!(std::io::stderr().lock(), "{ERASE}");
+    }
+    last.editor = Some(editor);
     Editing
 }
 

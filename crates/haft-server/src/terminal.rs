@@ -47,6 +47,11 @@ impl Paint {
         Self { is_on }
     }
 
+    /// Returns true if there are colours.
+    pub(crate) fn is_on(self) -> bool {
+        self.is_on
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.wrap("1", text)
     }
@@ -175,6 +180,11 @@ fn stdout_width() -> usize {
     if !std::io::stdout().is_terminal() {
         return usize::MAX;
     }
+    columns(terminal_size::terminal_size_of(std::io::stdout()))
+}
+
+/// Columns of the terminal of stdout.
+pub(crate) fn stdout_columns() -> usize {
     columns(terminal_size::terminal_size_of(std::io::stdout()))
 }
 

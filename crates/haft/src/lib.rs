@@ -81,6 +81,7 @@ mod session;
 mod tool;
 mod tool_filter;
 mod trace;
+mod words;
 
 pub use backend::builtin::texts as builtin_tools;
 pub use backend::mcp::{

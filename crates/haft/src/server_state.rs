@@ -1,9 +1,9 @@
 //! The state of an MCP server.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The state of an MCP server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServerState {
     /// Not used, because its entry has a problem.

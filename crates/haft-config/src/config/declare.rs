@@ -89,7 +89,7 @@ macro_rules! choice {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         $vis enum $name {
             $( $(#[doc = $doc])+ #[serde(rename = $word)] $variant, )+
         }

@@ -1,6 +1,6 @@
 //! OAuth settings of a remote server.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use super::raw_oauth::OauthGrant;
@@ -33,7 +33,7 @@ pub struct ClientSecret {
 }
 
 /// `oauth` of a server, as people and programs are shown it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OauthInfo {
     /// The grant type.
     pub grant: OauthGrant,
@@ -47,7 +47,7 @@ pub struct OauthInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_metadata_url: Option<String>,
     /// The scopes to ask for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// The authorization server that the client is registered with.
     #[serde(skip_serializing_if = "Option::is_none")]

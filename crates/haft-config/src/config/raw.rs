@@ -8,6 +8,7 @@ use super::choices::{
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
     UnresolvedEnv,
 };
+use super::dialect::RawLocalTool;
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw_agent::{RawAgent, RawBuiltin, RawInbox};
@@ -28,6 +29,8 @@ record! {
         servers("servers"): Named<RawServer>,
         /// Settings of single tools.
         tools("tools"): Vec<RawTool>,
+        /// Local tools: scripts and commands, each an entry as in `tools.json`. Scripts lie in the folder of this file.
+        local_tools("local_tools"): Vec<RawLocalTool>,
         /// Folder with `tools.json` and `mcp.json`.
         registry("registry"): RawRegistry,
         /// The execution log.

@@ -119,6 +119,15 @@ impl<'a> Document<'a> {
         self.verified(text, section, entries)
     }
 
+    /// The items of a list; none if it is missing.
+    pub fn items(&self, section: &str) -> Result<Vec<Value>, EditError> {
+        match self.tree.get(section).map(Node::to_json) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(EditError::Unsure),
+        }
+    }
+
     /// The text with items at an end of a list, which need not be there yet.
     pub fn append(&self, section: &str, items: &[Value]) -> Result<String, EditError> {
         let mut all = match self.tree.get(section).map(Node::to_json) {

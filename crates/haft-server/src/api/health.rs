@@ -89,6 +89,8 @@ async fn readyz(
     State(service): State<Arc<Service>>,
     caller: Option<Extension<Caller>>,
 ) -> (StatusCode, Json<Readiness>) {
+    // A server that has just answered counts as tried, so its tools must be there too.
+    service.live.runtime().register_changes().await;
     let mut readiness = readiness(&service);
     if caller.is_none() {
         readiness.reasons = None;

@@ -9,9 +9,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::{Lasts, Lines, People};
+use super::arguments::GivenArguments;
 use super::content::shown;
 use super::serve::sampler;
-use super::toolbox::{Purpose, Toolbox};
+use super::service::{self, CallOutcome, CallRequest, Reply, Request, ServiceClient};
+use super::toolbox::{self, Purpose, Toolbox};
 use super::{
     EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, load, print_json, print_json_text,
     trusted_configuration,
@@ -20,6 +22,9 @@ use crate::gateway::Hub;
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
+/// A built-in tool that a service offers only if a file enables it, and a command always.
+const LOCAL_ONLY: &str = "code_execution";
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   haft call get_weather city=Seoul days=3
@@ -27,8 +32,14 @@ use crate::terminal::{self, Paint};
   haft call get_weather @arguments.json
   echo '{\"city\": \"Seoul\"}' | haft call get_weather -
   haft call summarize text=@notes.txt
+  haft call label tags=red,blue         also: tags=red tags=blue
+  haft call label tags:='[\"a,b\"]'      key:=JSON is JSON, whatever the schema says
 
-key=value takes numbers, true, false, null, lists and objects as JSON and anything else as text.")]
+key=value follows the tool's schema: city=123 is a string where the tool takes one. Where the schema
+leaves it open, numbers, true, false, null, lists and objects are JSON and anything else is text.
+
+Beside a running service of the same configuration (`haft serve`) the service runs the call.
+--standalone starts the tool's server for this call instead.")]
 pub(super) struct CallArgs {
     /// The tool's name
     #[arg(value_parser = super::parse_name)]
@@ -50,54 +61,139 @@ pub(super) struct CallArgs {
 }
 
 pub(super) fn run(global: &Global, args: &CallArgs) -> anyhow::Result<ExitCode> {
-    let text = arguments::read(&args.arguments)?;
+    let arguments = arguments::read(&args.arguments)?;
+    block_on(async {
+        match ServiceClient::connect(global).await? {
+            Some(service) => call_service(global, args, arguments, service).await,
+            None => call_here(global, args, arguments).await,
+        }
+    })
+}
+
+/// Calls the tool by way of the running service.
+async fn call_service(
+    global: &Global,
+    args: &CallArgs,
+    arguments: GivenArguments,
+    mut service: ServiceClient,
+) -> anyhow::Result<ExitCode> {
+    let tool = match service.request(&Request::Tool { name: args.tool.clone() }).await? {
+        Reply::Tool(tool) => tool,
+        _ => return Err(service::unexpected()),
+    };
+    if tool.is_none() && args.tool == LOCAL_ONLY {
+        return call_here(global, args, arguments).await;
+    }
+    let schema = tool.map(|tool| tool.input_schema);
+    let inbox = People::are_there().then(HumanInbox::default);
+    let request = CallRequest {
+        tool: args.tool.clone(),
+        arguments: arguments.into_text(schema.as_ref())?,
+        session: args.session.clone(),
+        request: args.request.clone(),
+        approved: args.yes,
+        attended: inbox.is_some(),
+    };
+    let cancel = CancellationToken::new();
+    let calling = Box::pin(service.call(request, inbox.as_ref(), &cancel));
+    let outcome = match &inbox {
+        Some(inbox) => {
+            let people = People::attend(inbox, Lines::open(None), Paint::stderr(global.color))
+                .during(Lasts::OneCall);
+            toolbox::cancelling(&cancel, people.while_working(&cancel, calling)).await??
+        }
+        None => toolbox::cancelling(&cancel, calling).await??,
+    };
+    let CallOutcome { mut envelope, unrecorded, must_record } = outcome;
+    add_example(&mut envelope, schema.as_ref());
+    print_stdout(global, args, &envelope);
+    print(global, &envelope, unrecorded.as_deref())?;
+    Ok(exit_code(&envelope, &cancel, must_record && unrecorded.is_some()))
+}
+
+/// Starts the tool's server, or all of them, and calls the tool.
+async fn call_here(
+    global: &Global,
+    args: &CallArgs,
+    arguments: GivenArguments,
+) -> anyhow::Result<ExitCode> {
     let config = trusted_configuration(global)?;
     let on_failure = config.config().log.on_failure.value;
-    block_on(async {
-        let asking = inbox(config.config(), args.yes);
-        let purpose = Purpose::Call(&args.tool, asking.clone());
-        let mut toolbox = Toolbox::open(config, purpose).await?;
-        let runtime = toolbox.runtime.clone();
-        let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
-        if let Some(session) = &args.session {
-            call = call.session(session);
+    let asking = inbox(config.config(), args.yes);
+    let purpose = Purpose::Call(&args.tool, asking.clone());
+    let mut toolbox = Toolbox::open(config, purpose).await?;
+    let runtime = toolbox.runtime.clone();
+    let cancel = CancellationToken::new();
+    if matches!(arguments, GivenArguments::Pairs(_)) && runtime.tool(&args.tool).is_none() {
+        // The schema decides what the words mean.
+        toolbox.until_end(runtime.discover()).await;
+    }
+    let schema = runtime.tool(&args.tool).map(|tool| tool.input_schema);
+    let text = match arguments.into_text(schema.as_ref()) {
+        Ok(text) => text,
+        Err(error) => {
+            toolbox.end().await;
+            return Err(error);
         }
-        if let Some(request) = &args.request {
-            call = call.user_request(request);
-        }
-        let cancel = CancellationToken::new();
-        call = call.cancelled_by(cancel.clone());
-        if args.yes {
-            call = call.approved();
-        }
-        let mut envelope = if let Some((_, inbox)) = asking {
-            toolbox.hide_progress();
-            let people = People::attend(&inbox, Lines::open(None), Paint::stderr(global.color))
-                .during(Lasts::OneCall);
-            let calling = Box::pin(runtime.call(call.asking_people()));
-            toolbox.cancelling(&cancel, people.while_working(&cancel, calling)).await
-        } else {
-            toolbox.cancelling(&cancel, runtime.call(call)).await
-        };
-        add_stderr(&mut envelope, &runtime.servers());
-        toolbox.end().await;
-        // Only now is it sure whether the entry came to the log after all.
-        let unrecorded = runtime.log_health().and_then(unrecorded);
-        envelope.set_message(unrecorded.clone());
-        say_without_file(global, &mut envelope);
-        if let Some(printed) = envelope.stdout.as_deref().filter(|_| args.verbose) {
-            let paint = Paint::stderr(global.color);
-            say!("{}", paint.dim(&haft_text::printable_block(printed.trim_end())));
-        }
-        print(global, &envelope, unrecorded.as_deref())?;
-        let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
-        Ok(match envelope.status {
-            Status::Success if must_record && unrecorded.is_some() => ExitCode::from(EXIT_RUNTIME),
-            Status::Success => ExitCode::SUCCESS,
-            Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
-            Status::Error => ExitCode::from(EXIT_RUNTIME),
-        })
-    })
+    };
+    let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
+    if let Some(session) = &args.session {
+        call = call.session(session);
+    }
+    if let Some(request) = &args.request {
+        call = call.user_request(request);
+    }
+    call = call.cancelled_by(cancel.clone());
+    if args.yes {
+        call = call.approved();
+    }
+    let mut envelope = if let Some((_, inbox)) = asking {
+        toolbox.hide_progress();
+        let people = People::attend(&inbox, Lines::open(None), Paint::stderr(global.color))
+            .during(Lasts::OneCall);
+        let calling = Box::pin(runtime.call(call.asking_people()));
+        toolbox.cancelling(&cancel, people.while_working(&cancel, calling)).await
+    } else {
+        toolbox.cancelling(&cancel, runtime.call(call)).await
+    };
+    add_stderr(&mut envelope, &runtime.servers());
+    toolbox.end().await;
+    // Only now is it sure whether the entry came to the log after all.
+    let unrecorded = runtime.log_health().and_then(unrecorded);
+    envelope.set_message(unrecorded.clone());
+    say_without_file(global, &mut envelope);
+    add_example(&mut envelope, schema.as_ref());
+    print_stdout(global, args, &envelope);
+    print(global, &envelope, unrecorded.as_deref())?;
+    let must_record = on_failure == haft::config::choices::OnLogFailure::Refuse;
+    Ok(exit_code(&envelope, &cancel, must_record && unrecorded.is_some()))
+}
+
+fn exit_code(envelope: &Envelope, cancel: &CancellationToken, is_unrecorded: bool) -> ExitCode {
+    match envelope.status {
+        Status::Success if is_unrecorded => ExitCode::from(EXIT_RUNTIME),
+        Status::Success => ExitCode::SUCCESS,
+        Status::Error if cancel.is_cancelled() => ExitCode::from(EXIT_INTERRUPTED),
+        Status::Error => ExitCode::from(EXIT_RUNTIME),
+    }
+}
+
+/// Prints what a script wrote to its standard output, with `--verbose`.
+fn print_stdout(global: &Global, args: &CallArgs, envelope: &Envelope) {
+    if let Some(printed) = envelope.stdout.as_deref().filter(|_| args.verbose) {
+        let paint = Paint::stderr(global.color);
+        say!("{}", paint.dim(&haft_text::printable_block(printed.trim_end())));
+    }
+}
+
+/// Adds a valid command line to the remedy for invalid arguments.
+fn add_example(envelope: &mut Envelope, schema: Option<&Value>) {
+    let error = envelope.error.as_mut().filter(|error| error.code == Code::ValidationError);
+    if let (Some(error), Some(schema)) = (error, schema) {
+        let remedy = error.remedy.take().map(|remedy| format!("{remedy}; "));
+        let example = arguments::example(&envelope.tool, schema);
+        error.remedy = Some(format!("{}for example `{example}`", remedy.unwrap_or_default()));
+    }
 }
 
 /// A tool may be missing because no file was read.
@@ -110,7 +206,7 @@ fn say_without_file(global: &Global, envelope: &mut Envelope) {
 }
 
 /// The warning if the end of this program loses the call's entry.
-fn unrecorded(health: LogHealth) -> Option<String> {
+pub(super) fn unrecorded(health: LogHealth) -> Option<String> {
     match health {
         LogHealth::Working { entries_lost: 0, .. }
         | LogHealth::Failing { entries_kept: 0, entries_lost: 0, .. } => None,
@@ -134,7 +230,7 @@ fn inbox(config: &Config, approves: bool) -> Option<(Hub, HumanInbox)> {
 }
 
 /// Adds what the server wrote to its standard error: at the terminal it is the operator who reads.
-fn add_stderr(envelope: &mut Envelope, servers: &[ServerInfo]) {
+pub(super) fn add_stderr(envelope: &mut Envelope, servers: &[ServerInfo]) {
     let Some(error) = &mut envelope.error else { return };
     let name = error.details.get("server").and_then(Value::as_str);
     let server = servers.iter().find(|server| Some(server.name.as_str()) == name);

@@ -5,7 +5,8 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use haft::Config;
-use haft::config::{BrokenEntries, Dialect, InputRequest, LoadOptions};
+use haft::config::model::Origin;
+use haft::config::{BrokenEntries, ConfigError, Dialect, InputRequest, LoadOptions};
 use parking_lot::Mutex;
 
 use super::{EXIT_CONFIG, Failure, Global};
@@ -107,9 +108,44 @@ fn load_with(
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
         Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
+    let config = if options.files.is_empty() { in_state_home(config) } else { config };
     let answers = answers.into_inner();
     options.inputs.extend(answers.into_iter().filter_map(|(id, answer)| Some((id, answer?))));
     Ok((config, options))
+}
+
+/// Loads files without questions.
+pub(super) fn load_unasked(global: &Global, files: Vec<PathBuf>) -> Result<Config, ConfigError> {
+    Config::load(&LoadOptions {
+        broken: BrokenEntries::Disable,
+        allows_missing_registry: true,
+        format: global.config_format,
+        inputs: global.inputs.iter().cloned().collect(),
+        builtin: true,
+        ..LoadOptions::from_process(files)
+    })
+}
+
+/// Without a file, state and log lie in the user's own folder: looking at tools writes nothing into this one.
+fn in_state_home(mut config: Config) -> Config {
+    let Some(folder) = state_home() else { return config };
+    if config.state_dir.origin == Origin::Default {
+        config.state_dir.value.clone_from(&folder);
+    }
+    if config.log.dir.origin == Origin::Default {
+        config.log.dir.value = folder.join("logs");
+    }
+    config
+}
+
+/// `$XDG_STATE_HOME/haft`, or the same below `~/.local/state`. Without a home there is none.
+pub(super) fn state_home() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+    state.map(|state| state.join("haft"))
 }
 
 /// Returns true if there is a configuration: one is named, or lies in this folder.

@@ -9,6 +9,7 @@ use haft::record::{Filter, Follow, LoggedCall, read};
 use haft::{Code, Status};
 use jiff::Timestamp;
 
+use super::service::{self, Reply, Request};
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
@@ -111,7 +112,10 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
             return Err(Failure::new(EXIT_RUNTIME, message, "fix `--dir`").into());
         }
         Some(dir) => dir.clone(),
-        None => configuration(global)?.log.dir.value,
+        None => match service::ask(global, &Request::Status)? {
+            Some(Reply::Status(status)) => PathBuf::from(status.log_dir),
+            Some(_) | None => configuration(global)?.log.dir.value,
+        },
     };
     let filter = Filter {
         execution_id: id.clone(),

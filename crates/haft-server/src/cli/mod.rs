@@ -1,16 +1,20 @@
 //! The command line: arguments in, exit code out.
 
 mod agent;
+mod argument_types;
 mod arguments;
 mod call;
 mod chat;
 mod check;
 mod config;
+mod config_file;
 mod console;
 mod content;
+mod doctor;
 mod eval;
 mod explain;
 mod import;
+mod init;
 mod install;
 mod keys;
 mod learn;
@@ -22,14 +26,19 @@ mod man;
 mod mcp;
 mod profile;
 mod prompts;
+mod ps;
 mod resources;
 mod run;
 mod select;
 mod serve;
 mod servers;
+mod service;
 mod sessions;
+mod status;
 mod toolbox;
 mod tools;
+mod tools_cost;
+mod tools_new;
 mod trust;
 mod user_file;
 
@@ -47,6 +56,15 @@ use self::trust::Trusted;
 use crate::logging::{self, LogFormat, LogLevel};
 use crate::stderr::say;
 use crate::terminal::{self, Color, Paint};
+
+/// Log lines of a program that runs for long get the time in front, unless a format is chosen, a terminal shows them,
+/// or the configuration's format prescribes them.
+fn log_times(global: &Global, config: &Config) {
+    let is_prescribed = config.files.first().is_some_and(|it| it.dialect.prescribes_log_lines());
+    if global.log_format.is_none() && !std::io::stderr().is_terminal() && !is_prescribed {
+        logging::add_times();
+    }
+}
 
 /// Something went wrong while running.
 const EXIT_RUNTIME: u8 = 1;
@@ -74,6 +92,8 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  haft init                             a first haft.yaml and a first tool
+  haft doctor                           what is wrong, and what to do?
   haft serve                            serve the tools over HTTP
   haft check --connect                  is the configuration valid, and does every server answer?
   haft install claude --write           use the tools from Claude Code, or another client
@@ -110,6 +130,9 @@ struct Global {
     /// without remembering it.
     #[arg(long, global = true)]
     trust: bool,
+    /// Do not use a running service of the same configuration: start the servers for this command
+    #[arg(long, global = true)]
+    standalone: bool,
     /// Print JSON for programs
     #[arg(long, global = true)]
     json: bool,
@@ -117,9 +140,9 @@ struct Global {
     /// warning for call, tools, prompts, resources, servers, select, eval, learn and explain]
     #[arg(long, value_name = "LEVEL", global = true)]
     log_level: Option<LogLevel>,
-    /// Format of log lines
-    #[arg(long, value_name = "FORMAT", global = true, default_value = "plain")]
-    log_format: LogFormat,
+    /// Format of log lines [default: plain; timed for serve and mcp if stderr is not a terminal]
+    #[arg(long, value_name = "FORMAT", global = true)]
+    log_format: Option<LogFormat>,
     /// When to use colours
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     color: Color,
@@ -128,12 +151,16 @@ struct Global {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one, read once")]
 enum Command {
+    /// Write a first haft.yaml with comments, and a first tool
+    Init(init::InitArgs),
+    /// Find out what is wrong and what to do: files, programs, permissions, servers
+    Doctor(doctor::DoctorArgs),
     /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// List, show and call tools
+    /// List, show, call and make tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
     /// Call a tool
@@ -152,7 +179,7 @@ enum Command {
     /// List and read the resources of MCP servers
     #[command(subcommand)]
     Resources(resources::ResourcesCommand),
-    /// List, show and ping the configured MCP servers
+    /// List, show, ping, add and remove MCP servers
     #[command(subcommand)]
     Servers(servers::ServersCommand),
     /// Sign in at a remote server that requires OAuth
@@ -168,6 +195,12 @@ enum Command {
     Sessions(sessions::SessionsCommand),
     /// Serve the toolbox over HTTP: calls, registry, log, metrics
     Serve(serve::ServeArgs),
+    /// Show the running service at a glance, or what is configured
+    Status(status::StatusArgs),
+    /// List the calls that the running service works on
+    Ps(ps::PsArgs),
+    /// End a call of the running service
+    Cancel(ps::CancelArgs),
     /// Open the web console of a running service in the browser
     Console(console::ConsoleArgs),
     /// Offer the tools to an MCP client, over stdin and stdout
@@ -207,6 +240,11 @@ impl Command {
             | Self::Prompts(_)
             | Self::Resources(_)
             | Self::Run(_)
+            | Self::Status(_)
+            | Self::Ps(_)
+            | Self::Cancel(_)
+            | Self::Doctor(_)
+            | Self::Init(_)
             | Self::Servers(_) => true,
             Self::Check(_)
             | Self::Config(_)
@@ -241,7 +279,11 @@ pub(crate) fn main() -> ExitCode {
         _ => LogLevel::Info,
     };
     let level = global.log_level.unwrap_or(level);
-    logging::start(global.log_format, level, Paint::stderr(global.color));
+    logging::start(
+        global.log_format.unwrap_or(LogFormat::Plain),
+        level,
+        Paint::stderr(global.color),
+    );
     match dispatch(&global, command) {
         Ok(code) => code,
         Err(error) => report(&global, &error),
@@ -250,6 +292,11 @@ pub(crate) fn main() -> ExitCode {
 
 fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Init(args) => init::run(global, &args),
+        Command::Doctor(args) => doctor::run(global, &args),
+        Command::Status(args) => status::run(global, &args),
+        Command::Ps(args) => ps::run(global, &args),
+        Command::Cancel(args) => ps::cancel(global, &args),
         Command::Check(args) => check::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),

@@ -1,5 +1,6 @@
 //! `haft prompts list|get`.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -7,6 +8,7 @@ use haft::{Message, PromptInfo, Runtime, ServerInfo, ToolFailure};
 use serde_json::value::to_raw_value;
 
 use super::content::shown;
+use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{
     EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, arguments, block_on, print_json,
@@ -46,11 +48,16 @@ pub(super) fn run(global: &Global, command: &PromptsCommand) -> anyhow::Result<E
 }
 
 fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
-    let config = toolbox::with_servers(global, server.as_slice())?;
-    let (prompts, servers) = block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
-        toolbox.work(async |runtime| Ok((runtime.prompts(), runtime.servers()))).await
-    })?;
+    let (prompts, servers) = match from_service(global, server)? {
+        Some(answer) => answer,
+        None => {
+            let config = toolbox::with_servers(global, server.as_slice())?;
+            block_on(async {
+                let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+                toolbox.work(async |runtime| Ok((runtime.prompts(), runtime.servers()))).await
+            })?
+        }
+    };
     let is_incomplete = toolbox::warn_of_failed(global, &servers);
     if global.json {
         print_json(&prompts)?;
@@ -74,6 +81,19 @@ fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
     Ok(if is_failed { ExitCode::from(EXIT_CONNECT) } else { ExitCode::SUCCESS })
 }
 
+/// The prompts of the running service, if there is one, and its servers.
+fn from_service(
+    global: &Global,
+    server: Option<&str>,
+) -> anyhow::Result<Option<(Vec<PromptInfo>, Vec<ServerInfo>)>> {
+    let request = Request::Prompts { server: server.map(ToOwned::to_owned) };
+    match service::ask(global, &request)? {
+        None => Ok(None),
+        Some(Reply::Prompts { prompts, servers }) => Ok(Some((prompts, servers))),
+        Some(_) => Err(service::unexpected()),
+    }
+}
+
 /// The required arguments, and the optional ones in brackets.
 pub(super) fn argument_names(prompt: &PromptInfo) -> String {
     let shown = prompt.arguments.iter().map(|argument| {
@@ -84,23 +104,26 @@ pub(super) fn argument_names(prompt: &PromptInfo) -> String {
 
 fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
     let arguments = arguments::texts(&args.arguments)?;
-    let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
-    let get = async |runtime: &Runtime| {
-        let prompt = find(&args.name, runtime.prompts(), &runtime.servers())?;
-        let given = |name: &str| arguments.contains_key(name);
-        let needed = prompt.arguments.iter().filter(|it| it.required && !given(&it.name));
-        let missing: Vec<String> = needed.map(|it| format!("`{}`", it.name)).collect();
-        if !missing.is_empty() {
-            let problem = format!("the prompt `{}` also needs {}", args.name, missing.join(", "));
-            let remedy = "add each as KEY=VALUE; `haft prompts list --json` describes them";
-            return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
+    let raw = to_raw_value(&arguments)?;
+    let messages = match from_service(global, args.server.as_deref())? {
+        Some((prompts, servers)) => {
+            let PromptInfo { server, name, .. } = fitting(args, &arguments, prompts, &servers)?;
+            let request = Request::Prompt { server, name, arguments: raw };
+            match service::ask(global, &request)? {
+                Some(Reply::Messages(messages)) => messages,
+                _ => return Err(service::unexpected()),
+            }
         }
-        let arguments = to_raw_value(&arguments)?;
-        let messages = runtime.prompt(&prompt.server, &prompt.name, &arguments).await;
-        Ok(messages.map_err(refused)?)
+        None => {
+            let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
+            let get = async |runtime: &Runtime| {
+                let prompt = fitting(args, &arguments, runtime.prompts(), &runtime.servers())?;
+                let messages = runtime.prompt(&prompt.server, &prompt.name, &raw).await;
+                Ok(messages.map_err(refused)?)
+            };
+            block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?
+        }
     };
-    let messages =
-        block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?;
     if global.json {
         print_json(&messages)?;
     } else {
@@ -109,7 +132,26 @@ fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn refused(failure: ToolFailure) -> Failure {
+/// The prompt that is meant, if it has all its arguments.
+fn fitting(
+    args: &GetArgs,
+    arguments: &BTreeMap<String, String>,
+    prompts: Vec<PromptInfo>,
+    servers: &[ServerInfo],
+) -> Result<PromptInfo, Failure> {
+    let prompt = find(&args.name, prompts, servers)?;
+    let given = |name: &str| arguments.contains_key(name);
+    let needed = prompt.arguments.iter().filter(|it| it.required && !given(&it.name));
+    let missing: Vec<String> = needed.map(|it| format!("`{}`", it.name)).collect();
+    if missing.is_empty() {
+        return Ok(prompt);
+    }
+    let problem = format!("the prompt `{}` also needs {}", args.name, missing.join(", "));
+    let remedy = "add each as KEY=VALUE; `haft prompts list --json` describes them";
+    Err(Failure::new(EXIT_CONFIG, problem, remedy))
+}
+
+pub(super) fn refused(failure: ToolFailure) -> Failure {
     toolbox::refused(failure, "`haft prompts list --json` shows what the prompt takes")
 }
 

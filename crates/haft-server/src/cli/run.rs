@@ -213,7 +213,9 @@ impl Output {
         let has_traces = format != OutputFormat::StreamJson && !is_quiet;
         Self {
             format,
-            printer: has_traces.then(|| Printer::new(Paint::stderr(global.color), is_live)),
+            printer: has_traces.then(|| {
+                Printer::new(Paint::stdout(global.color), Paint::stderr(global.color), is_live)
+            }),
             calls: Mutex::default(),
         }
     }

@@ -221,22 +221,47 @@ impl Signals {
 /// The configuration with only the named servers, or with all of them if none is named.
 pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Trusted> {
     let config = configuration_of_file(global)?;
-    for name in names {
-        if !config.servers.iter().any(|server| server.name == *name) {
-            let known = config.servers.iter().map(|server| server.name.as_str());
-            let near =
-                haft_text::nearest(name, known).map(|near| format!("did you mean `{near}`? "));
-            let remedy =
-                format!("{}`haft servers list` shows every server", near.unwrap_or_default());
-            let problem = format!("no server is named `{name}`");
-            return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
-        }
-    }
+    let known: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    require_names(names, &known)?;
     let mut config = Trusted::require(global, config)?;
     if !names.is_empty() {
         config.config_mut().keep_servers(names);
     }
     Ok(config)
+}
+
+/// Checks that there are servers of these names.
+pub(super) fn require_servers(names: &[&str], servers: &[ServerInfo]) -> Result<(), Failure> {
+    let known: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    require_names(names, &known)
+}
+
+fn require_names(names: &[&str], known: &[&str]) -> Result<(), Failure> {
+    let Some(name) = names.iter().find(|name| !known.contains(name)) else { return Ok(()) };
+    let near = haft_text::nearest(name, known.iter().copied());
+    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let remedy = format!("{near}`haft servers list` shows every server");
+    Err(Failure::new(EXIT_CONFIG, format!("no server is named `{name}`"), remedy))
+}
+
+/// Works until that is done or a signal comes.
+pub(super) async fn interruptible<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        biased;
+        () = signals.next() => Err(Interrupted.into()),
+        outcome = work => outcome,
+    }
+}
+
+/// Works until that is done. A signal cancels `cancel`, which `work` has to heed.
+pub(super) async fn cancelling<T>(
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> anyhow::Result<T> {
+    Ok(Signals::new()?.cancelling(cancel, work).await)
 }
 
 /// Asks several servers the same, all at the same time. Answers come in the order of `servers`.

@@ -1,4 +1,4 @@
-//! `haft tools list|show|search|call`.
+//! `haft tools list|show|search|call|new|cost`.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,11 @@ use haft::{ServerInfo, ServerState, ToolInfo};
 use haft_text::{printable, printable_json};
 
 use super::config::plain;
+use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{
-    EXIT_RUNTIME, Failure, Global, block_on, call, load, print_json, select, trusted_configuration,
+    EXIT_RUNTIME, Failure, Global, block_on, call, load, print_json, select, tools_cost, tools_new,
+    trusted_configuration,
 };
 use crate::terminal::{self, Paint};
 
@@ -28,6 +30,15 @@ pub(super) enum ToolsCommand {
     Search(select::SelectArgs),
     /// Call a tool (`haft call` is short for this)
     Call(call::CallArgs),
+    /// Make a local tool: a script with type hints, and its entry in haft.yaml
+    New(tools_new::NewArgs),
+    /// Estimate the tokens that each tool's definition takes in a request to a model
+    #[command(after_help = "Examples:
+  haft tools cost                     the most expensive tools first
+  haft tools cost --json
+
+A token is taken for four bytes of JSON, which is close for English descriptions.")]
+    Cost,
 }
 
 pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<ExitCode> {
@@ -36,6 +47,8 @@ pub(super) fn run(global: &Global, command: ToolsCommand) -> anyhow::Result<Exit
         ToolsCommand::Show { name } => show(global, &find(global, &name)?)?,
         ToolsCommand::Search(args) => return select::run(global, &args),
         ToolsCommand::Call(args) => return call::run(global, &args),
+        ToolsCommand::New(args) => return tools_new::run(global, &args),
+        ToolsCommand::Cost => return tools_cost::run(global),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -60,8 +73,13 @@ pub(super) fn find(global: &Global, name: &str) -> anyhow::Result<ToolInfo> {
     })
 }
 
-/// The tools of a toolbox that writes nothing, and the servers they may come from.
-fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerInfo>)> {
+/// The tools of the running service, or of a toolbox that writes nothing, and the servers they may come from.
+pub(super) fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerInfo>)> {
+    match service::ask(global, &Request::Tools)? {
+        None => {}
+        Some(Reply::Tools { tools, servers }) => return Ok((tools, servers)),
+        Some(_) => return Err(service::unexpected()),
+    }
     let config = trusted_configuration(global)?;
     block_on(async {
         let toolbox = Toolbox::open(config, Purpose::DryRun).await?;

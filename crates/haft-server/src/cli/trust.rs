@@ -83,6 +83,11 @@ pub(super) fn trust_own(global: &Global, config: &Config) {
     }
 }
 
+/// Returns true if the programs of a configuration may be started without a question.
+pub(super) fn is_trusted(global: &Global, config: &Config) -> bool {
+    untrusted(global, config).is_none()
+}
+
 /// The programs that need the user's consent, if any.
 fn untrusted(global: &Global, config: &Config) -> Option<Starts> {
     let starts = Starts::of(&asked_about(global)?, config);

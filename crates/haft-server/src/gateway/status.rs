@@ -105,7 +105,8 @@ fn line(server: &ServerInfo) -> String {
     let mut line = format!("{}: {}", server.name, state(server));
     if let Some(tools) = server.tools {
         let cached = if server.cached { ", as an earlier run saw them" } else { "" };
-        line.push_str(&format!(", {tools} tools{cached}"));
+        let noun = if tools == 1 { "tool" } else { "tools" };
+        line.push_str(&format!(", {tools} {noun}{cached}"));
     }
     if let Some(reason) = server.failure() {
         line.push_str(&format!(": {}", haft_text::printable(reason)));

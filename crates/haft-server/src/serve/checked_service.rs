@@ -88,7 +88,8 @@ impl<D: DirectEndpoints> CheckedService<D> {
                 let (parts, body) = request.into_parts();
                 let (uri, headers, memory) = (parts.uri, parts.headers, of_request);
                 let request = DirectRequest { uri, headers, body, caller, memory };
-                caught(self.direct.answer(request)).await?
+                // On the heap: it takes 20 KB, and every future around it is moved several times.
+                caught(Box::pin(self.direct.answer(request))).await?
             } else {
                 self.route(connection, request, id, Some(caller), of_request).await
             }

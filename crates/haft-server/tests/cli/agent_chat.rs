@@ -79,7 +79,7 @@ fn words_show_what_there_is() {
 /// Removes the durations of calls.
 fn without_durations(text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once(" ms: ") {
-        Some((before, after)) if before.starts_with("< ") => format!("< N ms: {after}"),
+        Some((before, after)) if before.starts_with("<- ") => format!("<- N ms: {after}"),
         _ => line.to_owned(),
     });
     lines.collect::<Vec<_>>().join("\n")

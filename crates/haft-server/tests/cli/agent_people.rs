@@ -211,7 +211,7 @@ fn output_during_typing_appears_above_the_line() {
     terminal.press("de");
     terminal.see("e");
     workspace.write("go", "");
-    terminal.see("< greet, ");
+    terminal.see("<- greet, ");
     let told = terminal.see("\n");
     assert!(told.contains("Hello!") && !told.contains("[d]eny?"), "{told}");
     terminal.see("[d]eny? de");

@@ -77,8 +77,8 @@ fn calls_are_printed_on_stderr_only() {
         assert_eq!(answer(&finished), r#"It said {"greeting":"Hello, Ada!"}"#);
         let told: Vec<&str> = finished.stderr.lines().collect();
         assert_eq!(told.len(), 2, "{told:?}");
-        assert_eq!(told[0], r#"> greet {"name":"Ada"}"#);
-        assert!(told[1].starts_with("< ") && told[1].contains("Hello, Ada!"), "{told:?}");
+        assert_eq!(told[0], r#"-> greet {"name":"Ada"}"#);
+        assert!(told[1].starts_with("<- ") && told[1].contains("Hello, Ada!"), "{told:?}");
         model.then(greeting());
         let finished = asking(&workspace, &["greet Ada", "-q"]).run();
         assert_eq!(answer(&finished), r#"It said {"greeting":"Hello, Ada!"}"#);
@@ -112,7 +112,7 @@ fn output_has_the_format_that_is_asked_for() {
     let finished = asking(&workspace, &["greet Ada", "--json"]).run();
     let object: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!((&object["end"], &object["steps"]), (&json!("answered"), &json!(2)));
-    assert!(finished.stderr.starts_with("> greet"), "{}", finished.stderr);
+    assert!(finished.stderr.starts_with("-> greet"), "{}", finished.stderr);
 }
 
 /// A model that fails ends the program with a reason and what to do, whatever is printed.

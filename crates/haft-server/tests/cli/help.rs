@@ -8,8 +8,17 @@ use crate::{run, transcript};
 #[test]
 fn every_command_has_help() {
     let workspace = Workspace::new();
-    let commands: [(&str, &[&str]); 47] = [
+    let commands: [(&str, &[&str]); 56] = [
         ("haft", &[]),
+        ("init", &["init"]),
+        ("doctor", &["doctor"]),
+        ("status", &["status"]),
+        ("ps", &["ps"]),
+        ("cancel", &["cancel"]),
+        ("tools_new", &["tools", "new"]),
+        ("tools_cost", &["tools", "cost"]),
+        ("servers_add", &["servers", "add"]),
+        ("servers_remove", &["servers", "remove"]),
         ("check", &["check"]),
         ("config", &["config"]),
         ("config_show", &["config", "show"]),

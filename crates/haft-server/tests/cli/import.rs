@@ -58,7 +58,7 @@ fn a_written_copy_shows_the_same_servers() {
     )]);
     let with_token = |args: &[&str]| at_home(&workspace, args).env("TOKEN", "t0ken").run();
     let written = with_token(&["import", ".codex/config.toml", "--write"]);
-    assert_eq!((written.code, written.stderr.as_str()), (0, ""));
+    assert_eq!(written.code, 0, "{}", written.stderr);
     assert_eq!(written.stdout, "added 2 servers to haft.yaml\n");
     let servers = |file: &str| -> Vec<String> {
         let shown = with_token(&["-c", file, "config", "show", "--json"]);

@@ -212,9 +212,10 @@ fn without_a_home_only_projects_have_files() {
 fn an_installed_entry_serves_the_toolbox() {
     let workspace = toolbox();
     for client in ["claude", "codex"] {
-        succeed(&workspace, &["install", client, "--write"]);
+        succeed(&workspace, &["install", client, "--scope", "user", "--write"]);
     }
-    let claude: Value = serde_json::from_str(&workspace.read(".mcp.json").unwrap()).unwrap();
+    let claude: Value =
+        serde_json::from_str(&workspace.read("home/.claude.json").unwrap()).unwrap();
     let claude = &claude["mcpServers"]["haft"];
     let codex = workspace.read("home/.codex/config.toml").unwrap();
     let codex = haft_config::edit::Document::read(&codex, haft_config::edit::Syntax::Toml).unwrap();
@@ -257,7 +258,7 @@ fn the_entry_names_the_configuration_in_use() {
         let args = printed["entry"]["args"].as_array().unwrap().iter();
         args.map(|arg| workspace.stable(arg.as_str().unwrap())).collect()
     };
-    let install = ["install", "cursor", "--json"];
+    let install = ["install", "cursor", "--scope", "user", "--json"];
     let several = ["-c", "link.yaml", "-c", "sub/../sub/more.json", "--config-format", "claude"];
     let named = at_home(&workspace, &[&several[2..], &install[..]].concat());
     assert_eq!(args(named), ["mcp", "-c", "WORKSPACE/sub/more.json", "--config-format", "claude"]);

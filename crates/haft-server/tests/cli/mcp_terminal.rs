@@ -76,13 +76,17 @@ fn descriptions_are_cut_at_a_terminal_only() {
 #[test]
 fn what_is_only_worth_knowing_stays_out_of_a_terminal() {
     let workspace = three();
-    let told = "not explicitly configured";
+    let told = ": connected, ";
     let at = |line: &str| at_terminal(&workspace, 120, line).stdout;
     for command in ["tools list", "call text", "explain echo"] {
         let shown = at(&format!("\"$haft\" {command}"));
         assert!(!shown.contains(told) && shown.contains("out of cheese"), "{command}: {shown}");
-        assert!(at(&format!("\"$haft\" {command} --log-level info")).contains(told), "{command}");
-        let words: Vec<&str> = command.split(' ').collect();
-        assert!(run(&workspace, &words).stderr.contains(told), "{command} in a pipe");
+        let shown = at(&format!("\"$haft\" {command} --log-level debug"));
+        assert!(shown.contains("not explicitly configured"), "{command}: {shown}");
     }
+    // A call logs one line for each connection; the tools of native files have defaults without a line.
+    let piped = run(&workspace, &["call", "text"]).stderr;
+    assert!(piped.contains("INFO: good: connected, 3 tools, "), "{piped}");
+    assert!(!piped.contains("not explicitly configured"), "{piped}");
+    assert!(at("\"$haft\" call text --log-level info").contains(told));
 }

@@ -57,6 +57,11 @@ fn quick_start() {
 }
 
 #[test]
+fn terminal() {
+    Session::new("docs/terminal.md").run();
+}
+
+#[test]
 fn tool_choice() {
     Session::new("docs/tool-choice.md").run();
 }

@@ -104,7 +104,8 @@ fn a_failure_is_reported_when_it_happens() {
 #[test]
 fn built_in_tools_are_offered_where_a_file_names_them() {
     let names = |more: Value| {
-        let mut client = Client::start_unchanged(&toolbox(&more));
+        let workspace = toolbox(&more);
+        let mut client = Client::start_unchanged(&workspace);
         initialize(&mut client);
         let mut tools = listed(&mut client).0;
         tools.retain(|name| !["echo", "haft_status"].contains(&name.as_str()));

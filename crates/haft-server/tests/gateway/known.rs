@@ -122,7 +122,7 @@ fn a_known_tool_that_is_gone_leaves_the_list() {
     assert_eq!(client.tools(), ["second"]);
 }
 
-/// What one command line offered says nothing about another.
+/// The tools of one command line are not those of another.
 #[test]
 fn tools_of_another_configuration_are_not_offered() {
     let toolbox = Toolbox::known("{first_list_timeout: 50ms}");

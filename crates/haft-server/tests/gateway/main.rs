@@ -13,6 +13,7 @@ mod keys;
 mod known;
 mod masked;
 mod metadata;
+mod output;
 mod overrides;
 mod people;
 mod profile_reload;

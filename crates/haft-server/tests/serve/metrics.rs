@@ -146,7 +146,9 @@ async fn what_is_wrong_is_visible() {
     let (inside, _) = start(&format!("servers: {servers}\n")).await;
     let page = inside.metrics().await;
     let up = |server: &str, state: &str| {
-        page.value(&format!("haft_server_up{{server=\"{server}\",state=\"{state}\"}}"))
+        let labels = format!("{{server=\"{server}\",state=\"{state}\"}}");
+        assert_eq!(page.value(&format!("haft_server_state{labels}")), 1.0);
+        page.value(&format!("haft_server_up{{server=\"{server}\"}}"))
     };
     let states = [up("good", "ready"), up("bad", "unavailable"), up("off", "disabled")];
     assert_eq!(states, [1.0, 0.0, 0.0]);

@@ -1,4 +1,4 @@
-//! What operators rely on: readiness, the registry's folder, the address, the service manager.
+//! The service under an operator: readiness, the registry's folder, the address, the service manager.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -75,7 +75,7 @@ async fn a_broken_entry_is_a_misconfigured_server() {
     let config = "servers: {bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}}\n";
     let served = Served::open(Workspace::with(&[("haft.yaml", config)]));
     let servers = served.get("/api/v1/servers").await.json();
-    let server = &servers["items"][0];
+    let server = &servers["servers"][0];
     assert_eq!((&server["name"], &server["state"]), (&json!("bad"), &json!("misconfigured")));
     let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
     assert!(text("reason").contains("'NOT_SET_ANYWHERE' not found"), "{server}");
@@ -121,13 +121,17 @@ async fn eventually_status(served: &Served, part: &str) -> String {
 /// A registry's folder that is missing is created, and can be used at once.
 #[tokio::test]
 async fn a_missing_registry_is_created() {
-    let served =
-        Served::with_admin(Workspace::with(&[("haft.yaml", "registry: {dir: new/tools}\n")]));
+    let served = Served::open(Workspace::with(&[("haft.yaml", "registry: {dir: new/tools}\n")]));
     assert_eq!(served.workspace.read("new/tools/tools.json").unwrap(), "{\"tools\": []}\n");
-    let server = json!({"url": "http://127.0.0.1:9/mcp", "disabled": true});
-    let put = served.put("/api/v1/servers/far", &server.to_string()).await;
-    assert!([200, 201].contains(&put.status), "{put:?}");
-    assert!(served.workspace.read("new/tools/mcp.json").unwrap().contains("far"));
+    let entry =
+        json!({"mcp_servers": {"far": {"url": "http://127.0.0.1:9/mcp", "disabled": true}}});
+    served.workspace.write("new/tools/mcp.json", entry.to_string());
+    let listed = async {
+        while served.get("/api/v1/servers").await.json()["servers"][0]["name"] != "far" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, listed).await.expect("the registry is followed");
     drop(served);
     // Other commands create nothing, and an invalid configuration neither.
     let workspace =

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{Defaults, Origin, ServerConfig, Setting, ToolSettings};
@@ -31,7 +31,7 @@ pub struct Effective {
 }
 
 /// The origin of a tool's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SettingsOrigin {
     /// The tool's own entry.

@@ -14,7 +14,7 @@ mod texts;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::choices::Mode;
 use crate::config::model::ToolSettings;
@@ -57,7 +57,7 @@ pub struct RegisteredTool {
 }
 
 /// The origin of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "lowercase")]
 pub enum ToolSource {
     /// A script, command, function or built-in tool of this process.

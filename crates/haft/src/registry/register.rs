@@ -10,6 +10,7 @@ use super::{
     ArgumentOverrides, Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool,
     Registration, ToolSource, texts,
 };
+use crate::config::Dialect;
 use crate::config::choices::{Mode, NameCollision, ToolPrefix};
 use crate::config::model::Defaults;
 use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
@@ -191,9 +192,13 @@ impl<'a> Run<'a> {
                 let is_new = self.is_new(server, tool);
                 let new = is_new.then(|| texts::discovered(&tool.name, &server.name));
                 let default_used = texts::using_default(&tool.name, &server.name);
-                let lines = new.into_iter().chain([default_used]);
+                // Required by the toolbox format; elsewhere the default is the rule.
+                let level =
+                    if server.dialect == Dialect::Toolbox { Level::Info } else { Level::Debug };
+                let new = new.map(|text| (Level::Info, text));
+                let lines = new.into_iter().chain([(level, default_used)]);
                 let settings = effective(None, Some(default), fallback, SettingsOrigin::Default);
-                (settings, lines.map(|text| (Level::Info, text)).collect())
+                (settings, lines.collect())
             }
         };
         let source = ToolSource::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };

@@ -182,8 +182,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Restricts the start to one tool: it does not wait for servers that are known not to have the
-    /// tool. They connect in the background.
+    /// Restricts the start to one tool: servers that are known not to have the tool stay
+    /// unconnected. A call of an unknown tool connects them after all.
     #[must_use]
     pub fn for_tool(mut self, tool: impl Into<String>) -> Self {
         self.wanted = Some(tool.into());

@@ -1,6 +1,6 @@
 //! A tool as shown to programs and people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
@@ -8,11 +8,12 @@ use crate::config::tool_overrides::ToolOverrides;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
 use crate::registry::{Effective, SettingsOrigin, ToolSource};
+use crate::words::{Word, origin_word, setting_word};
 use haft_config::tool_metadata::{Icon, ToolAnnotations};
 use haft_text::human;
 
 /// A tool, its settings and the origin of each.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolInfo {
     /// The name under which it is called.
@@ -49,7 +50,7 @@ pub struct ToolInfo {
     /// The settings it runs with.
     pub config: Vec<EffectiveValue>,
     /// True if only user interfaces call it; models do not see it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
     /// True if an earlier run saw the tool, and its server is not connected yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -60,15 +61,17 @@ pub struct ToolInfo {
 }
 
 /// One setting and its origin.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EffectiveValue {
     /// The setting.
-    pub key: &'static str,
+    #[serde(deserialize_with = "setting_word")]
+    pub key: Word,
     /// Its value.
     pub value: Value,
     /// `explicit` or `default`.
-    pub origin: &'static str,
+    #[serde(deserialize_with = "origin_word")]
+    pub origin: Word,
     /// The file and line, the variable, or the default that set it.
     pub from: String,
 }

@@ -459,6 +459,11 @@ impl Runtime {
         self.inner.discover_unlisted().await;
     }
 
+    /// Registers the lists of servers that have just answered, which otherwise happens in the background.
+    pub async fn register_changes(&self) {
+        self.inner.take_over(false).await;
+    }
+
     /// Waits until every server without a known list was tried once, and registers the tools of those that answered.
     /// Failed attempts are repeated in the background.
     pub async fn wait_for_lists(&self) {

@@ -1,7 +1,7 @@
 //! Prompts and resources of servers.
 
 use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Runtime;
@@ -11,7 +11,7 @@ use crate::error::ToolFailure;
 use std::sync::Arc;
 
 /// A prompt and its server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptInfo {
     /// The server.
@@ -28,7 +28,7 @@ pub struct PromptInfo {
 }
 
 /// A resource or resource template, and its server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ResourceInfo {
     /// One resource.

@@ -63,15 +63,18 @@ impl ServerPool {
     /// prevents the start, unless the runtime inspects. Other failures at about the same time are
     /// named too.
     ///
-    /// If only one tool is wanted and earlier runs know its servers, the start does not wait for
-    /// the others.
+    /// If only one tool is wanted, servers that do not have it stay unconnected: all of them for a
+    /// local tool, otherwise those that earlier runs have listed without it.
     pub(super) async fn connect(
         &self,
         parts: &Parts,
+        config: &Config,
         known: Option<&KnownTools>,
     ) -> Result<(), StartError> {
         let is_inspected = parts.purpose == Purpose::Inspect;
+        let is_local = |tool: &str| config.local.iter().any(|it| it.definition.name == tool);
         let is_spared = |server: &str| match (parts.wanted.as_deref(), known) {
+            (Some(tool), _) if is_local(tool) => true,
             (Some(tool), Some(known)) => known.of(server).is_some() && !known.had(server, tool),
             _ => false,
         };
@@ -82,7 +85,7 @@ impl ServerPool {
                 let must_be_there = is_inspected
                     || connection.config().on_connect_failure.value == ConnectFailure::Exit;
                 if !must_be_there && is_spared(connection.name()) {
-                    connection.begin();
+                    // The call connects it after all if no other server has the tool.
                     continue;
                 }
                 let can_stop_it = must_be_there || connection.config().mode.value == Mode::Strict;
@@ -245,14 +248,16 @@ impl ServerPool {
         &self.connections
     }
 
-    /// Connects servers without a list: lazy ones and those being retried. Returns true if any
-    /// answered.
+    /// Connects servers without a list: lazy ones, those that the start left out, and those being
+    /// retried. Returns true if any answered.
     pub(super) async fn ask_unlisted(&self) -> bool {
         let mut asking = JoinSet::new();
         for connection in self.unlisted() {
             let connection = Arc::clone(connection);
             asking.spawn(async move {
-                let is_news = connection.config().start.value == Start::Lazy;
+                let state = connection.health().state;
+                let is_news = connection.config().start.value == Start::Lazy
+                    || state == ServerState::Configured;
                 let failed = connection.connect().await.err();
                 if let Some(reason) = failed.as_ref().filter(|_| is_news) {
                     skipped(connection.name(), &reason.to_string()).emit();
@@ -315,8 +320,10 @@ impl ServerPool {
 
     fn unlisted(&self) -> impl Iterator<Item = &Arc<Connection>> {
         let may_have_more = |connection: &&Arc<Connection>| {
-            let is_waited_for = connection.health().state == ServerState::Connecting;
-            let is_late = connection.config().start.value == Start::Lazy;
+            let state = connection.health().state;
+            let is_waited_for = state == ServerState::Connecting;
+            let is_late =
+                connection.config().start.value == Start::Lazy || state == ServerState::Configured;
             connection.lists().is_none() && (is_late || is_waited_for)
         };
         self.connections.iter().filter(may_have_more)
@@ -366,6 +373,7 @@ fn context(config: &Config, parts: &Parts) -> ConnectionContext {
         changed: Arc::clone(&parts.changed),
         cache: Some(state_dir.join("servers")),
         may_write: parts.list_cache == ListCache::Write,
+        announces: parts.purpose == Purpose::Call,
         offers_cached: !parts.waits_for_all,
         redactor: Redactor::new(config.secrets()),
         descriptions: Redactor::of_known(config.described_secrets()),

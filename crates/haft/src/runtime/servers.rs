@@ -1,6 +1,6 @@
 //! A configured MCP server as shown to programs and people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::backend::mcp::{Connection, Health};
 use crate::config::MisconfiguredServer;
@@ -8,10 +8,11 @@ use crate::config::choices::{Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::config::oauth::{OauthConfig, OauthInfo};
 pub use crate::server_state::ServerState;
+use crate::words::{Word, transport_word};
 use haft_text::printable;
 
 /// One configured server and its state.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerInfo {
     /// Its name.
@@ -19,7 +20,8 @@ pub struct ServerInfo {
     /// The handling of its unconfigured tools.
     pub mode: Mode,
     /// Its transport.
-    pub transport: &'static str,
+    #[serde(deserialize_with = "transport_word")]
+    pub transport: Word,
     /// Its address or command line, with secrets masked.
     pub endpoint: String,
     /// The time at which it connects.
@@ -94,7 +96,7 @@ impl From<Health> for StateChange {
 }
 
 /// The identity a server reports. It is not verified.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerIdentity {
     /// Its name.
     pub name: Option<String>,

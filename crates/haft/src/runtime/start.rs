@@ -94,7 +94,7 @@ pub(super) async fn build(
     let before = old.map_or(&nothing, |old| &old.server_pool);
     let server_pool = ServerPool::new(&config, parts, Some(before));
     let known = load_known(&config);
-    if let Err(error) = server_pool.connect(parts, known.as_ref()).await {
+    if let Err(error) = server_pool.connect(parts, &config, known.as_ref()).await {
         server_pool.retire(before).await;
         return Err(error);
     }

@@ -5,8 +5,9 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::parse::Syntax;
 
 /// Root keys that only the native format has.
-const NATIVE_KEYS: [&str; 10] = [
+const NATIVE_KEYS: [&str; 11] = [
     "defaults",
+    "local_tools",
     "registry",
     "log",
     "state_dir",

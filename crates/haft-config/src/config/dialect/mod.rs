@@ -56,6 +56,22 @@ choice! {
 }
 
 impl Dialect {
+    /// Returns true if the documents of the format prescribe the log lines of a start.
+    pub fn prescribes_log_lines(self) -> bool {
+        match self {
+            Self::Toolbox | Self::McpServers | Self::ToolsJson | Self::AgentYaml => true,
+            Self::Native
+            | Self::Vscode
+            | Self::Claude
+            | Self::Cursor
+            | Self::Codex
+            | Self::Goose
+            | Self::Langchain
+            | Self::Mcphost
+            | Self::Inspector => false,
+        }
+    }
+
     /// Every format, in the order of `--config-format`'s help.
     pub const ALL: [Self; 13] = [
         Self::Native,
@@ -208,7 +224,9 @@ pub fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>, context: &F
     let dialect = layer.dialect;
     match dialect {
         Dialect::Native => {
-            if let Some(config) = RawConfig::read(root, reader) {
+            if let Some(mut config) = RawConfig::read(root, reader) {
+                let local = config.local_tools.take().map(|it| it.value).unwrap_or_default();
+                layer.local.extend(tools_json::local_tools(local, reader));
                 layer.config = config;
             }
         }

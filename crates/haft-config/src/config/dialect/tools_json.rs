@@ -195,6 +195,27 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
     layer.config.tools = Some(At { value: settings, place: tools.place });
 }
 
+/// The entries of `local_tools` in a native file, all of which are local.
+pub(super) fn local_tools(tools: Vec<RawLocalTool>, reader: &mut Reader<'_>) -> Vec<RawLocalTool> {
+    let mut local = Vec::new();
+    for mut tool in tools {
+        split_function(&mut tool);
+        match &tool.kind {
+            Some(At { value: EntryKind::Mcp, place }) => reader.error_at(
+                place,
+                "an entry of `local_tools` is not a tool of a server",
+                "move it to `tools`, with `mcp: SERVER`",
+            ),
+            Some(At { value: EntryKind::Local, .. }) => local.push(tool),
+            None => {
+                tool.kind = Some(At { value: EntryKind::Local, place: tool.place.clone() });
+                local.push(tool);
+            }
+        }
+    }
+    local
+}
+
 /// `function: "greet"` names the entrypoint; `"hello.py:greet"` and `"hello.py"` the script too.
 fn split_function(tool: &mut RawLocalTool) {
     let Some(At { value: function, place }) = tool.function.take() else {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use super::completion::{Complete, Completion};
 use haft_text::printable;
 use rustix::io::ioctl_fionread;
 use rustix::process::{getpid, kill_process};
@@ -72,10 +73,18 @@ enum Meant {
 impl Lines {
     /// Reads from the terminal, with editing; `history` keeps what was typed.
     pub(in crate::cli) fn open(history: Option<PathBuf>) -> Self {
+        Self::open_completing(history, None)
+    }
+
+    /// The same; Tab completes what is typed at a prompt.
+    pub(in crate::cli) fn open_completing(
+        history: Option<PathBuf>,
+        complete: Option<Box<Complete>>,
+    ) -> Self {
         let (send, requests) = channel();
         let mode = Mode::of_now();
         let is_reading = Arc::clone(&mode.is_reading);
-        std::thread::spawn(move || serve(&requests, history.as_deref(), &is_reading));
+        std::thread::spawn(move || serve(&requests, history.as_deref(), complete, &is_reading));
         Self { requests: send, _mode: Arc::new(mode) }
     }
 
@@ -132,15 +141,24 @@ impl Drop for Mode {
     }
 }
 
-fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &AtomicBool) {
+fn serve(
+    requests: &Receiver<Request>,
+    history: Option<&Path>,
+    complete: Option<Box<Complete>>,
+    is_reading: &AtomicBool,
+) {
     // Where the answer goes into a file, the question does not.
     let is_terminal = std::io::stdin().is_terminal();
     let is_answer_elsewhere = is_terminal && !std::io::stdout().is_terminal();
     let behavior = if is_answer_elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
-    let config = Config::builder().behavior(behavior).max_history_size(HISTORY_MAX);
+    let config = Config::builder()
+        .behavior(behavior)
+        .completion_type(rustyline::CompletionType::List)
+        .max_history_size(HISTORY_MAX);
     let config = config.map(rustyline::config::Builder::build);
-    let editor = config.and_then(Editor::<(), FileHistory>::with_config);
+    let editor = config.and_then(Editor::<Completion, FileHistory>::with_config);
     let Ok(mut editor) = editor else { return };
+    editor.set_helper(complete.map(Completion::new));
     if let Some(file) = history {
         if let Some(folder) = file.parent() {
             // What is typed first comes before the conversation makes its folder. Without one nothing is remembered,
@@ -178,6 +196,10 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
         }
         let said = kept.unwrap_or_else(|| {
             is_reading.store(true, Ordering::SeqCst);
+            if let Some(completion) = editor.helper_mut() {
+                // An answer to a question is not a command.
+                completion.set_active(meant == Meant::Prompt);
+            }
             let _editing = above.clone().map(stderr::while_editing);
             let said = read(&mut editor, &prompt);
             is_reading.store(false, Ordering::SeqCst);
@@ -200,7 +222,7 @@ fn serve(requests: &Receiver<Request>, history: Option<&Path>, is_reading: &Atom
 
 /// The printer that shows lines above the edited one; none without a terminal. A thread passes them on: the editor
 /// takes one only while it reads, and no other task shall wait for that.
-fn above(editor: &mut Editor<(), FileHistory>) -> Option<Arc<Waiting>> {
+fn above(editor: &mut Editor<Completion, FileHistory>) -> Option<Arc<Waiting>> {
     // Where stderr goes elsewhere, so do its lines.
     if !std::io::stderr().is_terminal() {
         return None;
@@ -227,7 +249,7 @@ fn typed_ahead(ahead: &mut VecDeque<String>) {
     }
 }
 
-fn read(editor: &mut Editor<(), FileHistory>, prompt: &str) -> Said {
+fn read(editor: &mut Editor<Completion, FileHistory>, prompt: &str) -> Said {
     match editor.readline(prompt) {
         Ok(line) => Said::Line(line),
         Err(ReadlineError::Interrupted | ReadlineError::Signal(Signal::Interrupt)) => {

@@ -1,9 +1,12 @@
 //! Shared parts of `haft run` and `haft chat`: the model, the toolbox and the conversation.
 
+mod completion;
 mod form;
 mod lines;
+mod markdown;
 mod people;
 mod printer;
+mod spinner;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,6 +24,7 @@ use super::trust::Trusted;
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
 use crate::gateway::Hub;
 
+pub(super) use completion::Complete;
 pub(super) use lines::{Lines, Said};
 pub(super) use people::{Lasts, People};
 pub(super) use printer::Printer;

@@ -79,14 +79,12 @@ impl People {
                 biased;
                 done = &mut work => return done,
                 interrupted = async {
-                    match &waiting {
-                        Some(item) => self.put(item).await.is_err(),
-                        // Whatever happened, what is open is looked at again.
-                        None => {
-                            drop(updates.recv().await);
-                            false
-                        }
+                    if let Some(item) = &waiting {
+                        return self.put(item).await.is_err();
                     }
+                    // Whatever happened, what is open is looked at again.
+                    drop(updates.recv().await);
+                    false
                 } => interrupted,
             };
             if interrupted {

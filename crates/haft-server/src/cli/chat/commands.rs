@@ -23,13 +23,24 @@ const HELP: &str = "\
 /prompts               the prompts of the servers
 /prompt NAME KEY=VALUE send the messages of a prompt; KEY='two words'
 /resources             the resources of the servers; @URI in a message hands one to the model
+/model [NAME]          the model, or another one from now on, such as openai::gpt-5
 /log                   the calls of this conversation
 /clear                 start over: earlier messages are not sent; the file keeps them
 /exit                  leave (Ctrl-D)";
 
 /// Every word there is.
-const WORDS: [&str; 9] =
-    ["/help", "/tools", "/servers", "/prompts", "/prompt", "/resources", "/log", "/clear", "/exit"];
+pub(super) const WORDS: [&str; 10] = [
+    "/help",
+    "/tools",
+    "/servers",
+    "/prompts",
+    "/prompt",
+    "/resources",
+    "/model",
+    "/log",
+    "/clear",
+    "/exit",
+];
 
 /// The next step after a typed line.
 pub(super) enum Next {
@@ -37,6 +48,8 @@ pub(super) enum Next {
     Nothing,
     /// Send this to the model.
     Say(Vec<Content>),
+    /// Use this model; with an empty name, show the one in use.
+    Model(String),
     /// The person leaves.
     Leave,
 }
@@ -66,6 +79,7 @@ impl Commands<'_> {
             "/prompts" => self.prompts(),
             "/prompt" => return self.prompt(rest).await,
             "/resources" => self.resources().await,
+            "/model" => return Next::Model(rest.to_owned()),
             "/log" => self.log(),
             "/clear" => {
                 self.conversation.clear().await;

@@ -1,14 +1,17 @@
 //! `haft chat`: talking with the agent.
 
 mod commands;
+mod completion;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use haft::Content;
-use haft_agent::{AgentEvent, SessionStore};
+use haft::config::LoadOptions;
+use haft::{Config, Content};
+use haft_agent::{Agent, AgentEvent, SessionStore};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use self::commands::{Commands, Next};
@@ -30,9 +33,9 @@ Examples:
   haft chat -m ollama::qwen3                    a local model
   haft chat --last                              continue the last conversation
 
-In the chat: /help shows what there is, @URI hands a server's resource to the model, Ctrl-C breaks
-off an answer, Ctrl-D leaves. Calls of tools with `approval: ask` are asked about: allow, always,
-deny.")]
+In the chat: /help shows what there is, Tab completes commands, tools and resources, @URI hands a
+server's resource to the model, /model changes the model, Ctrl-C breaks off an answer, Ctrl-D leaves.
+Calls of tools with `approval: ask` are asked about: allow, always, deny.")]
 pub(super) struct ChatArgs {
     #[command(flatten)]
     agent: AgentArgs,
@@ -52,7 +55,8 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
     // Who wants nothing kept wants no lines kept either.
     let is_kept = std::io::stdin().is_terminal() && opened.conversation.is_kept();
     let history = is_kept.then(|| SessionStore::of(&config).dir().join(HISTORY));
-    let lines = Lines::open(history);
+    let completing = completion::complete(opened.runtime().clone(), Handle::current());
+    let lines = Lines::open_completing(history, Some(completing));
     let (out, err) = (Paint::stdout(global.color), Paint::stderr(global.color));
     greet(err, opened);
     let people = People::are_there().then(|| People::attend(&opened.inbox, lines.clone(), err));
@@ -75,9 +79,13 @@ async fn talk(global: &Global, opened: &mut Opened) -> anyhow::Result<ExitCode> 
         let content = match understood(opened, line.trim(), out, err).await {
             Next::Nothing => continue,
             Next::Leave => break,
+            Next::Model(name) => {
+                change_model(opened, &name, err);
+                continue;
+            }
             Next::Say(content) => content,
         };
-        if !turn(opened, people.as_ref(), content, err).await {
+        if !turn(opened, people.as_ref(), content, (out, err)).await {
             break;
         }
     }
@@ -105,9 +113,9 @@ async fn turn(
     opened: &mut Opened,
     people: Option<&People>,
     content: Vec<Content>,
-    paint: Paint,
+    (out, paint): (Paint, Paint),
 ) -> bool {
-    let printer = Printer::new(paint, true);
+    let printer = Printer::new(out, paint, true);
     let tell = |event: AgentEvent| printer.note(&event);
     let cancel = CancellationToken::new();
     let Opened { toolbox, agent, conversation, .. } = opened;
@@ -127,6 +135,24 @@ async fn turn(
         Some(Err(error)) => terminal::error(paint, &error.message, error.remedy.as_deref()),
     }
     true
+}
+
+/// Uses another model from the next turn on, or shows the one in use.
+fn change_model(opened: &mut Opened, name: &str, paint: Paint) {
+    if name.is_empty() {
+        return terminal::line(opened.agent.model().name());
+    }
+    let mut config = Config::clone(&opened.runtime().config());
+    let environment = LoadOptions::from_process(Vec::new()).environment;
+    config.choose_model(name, &environment);
+    match haft_agent::model::open(&config.agent) {
+        Ok(model) => {
+            let settings = opened.agent.settings().clone();
+            opened.agent = Agent::new(opened.runtime().clone(), model, settings);
+            terminal::line(&format!("from now on: {}", opened.agent.model().name()));
+        }
+        Err(error) => terminal::error(paint, &error.message, error.remedy.as_deref()),
+    }
 }
 
 fn greet(paint: Paint, opened: &Opened) {

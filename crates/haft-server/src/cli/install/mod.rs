@@ -201,12 +201,14 @@ fn program(scope: Scope) -> anyhow::Result<String> {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let found = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
             let found = found.filter_map(|file| std::fs::canonicalize(file).ok()).next();
-            if found.as_ref() != Some(&own) {
-                tracing::warn!(
-                    "the entry starts `{PROGRAM}` from the path, and that is {}; this one is {}",
-                    found.map_or("nothing".to_owned(), |it| it.display().to_string()),
-                    own.display()
-                );
+            match found {
+                None => tracing::warn!(
+                    "the entry starts `{PROGRAM}` from the path, where there is none yet"
+                ),
+                Some(found) if found != own => {
+                    tracing::warn!("`{PROGRAM}` on the path is another program than this one");
+                }
+                Some(_) => {}
             }
             Ok(PROGRAM.to_owned())
         }

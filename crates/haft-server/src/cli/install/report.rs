@@ -72,10 +72,7 @@ impl Placed<'_> {
             None => format!("{name} (not set here)"),
         };
         let names: Vec<String> = self.variables.iter().map(named).collect();
-        say!(
-            "the client must provide these variables, for instance in `env` of the entry: {}",
-            names.join(", ")
-        );
+        say!("these variables must be set where the client starts Haft: {}", names.join(", "));
     }
 
     /// Another entry has the name.

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::toolbox::{Purpose, Toolbox};
 use super::trust::{self, Trusted};
-use super::{Global, block_on, load, profile};
+use super::{Global, block_on, load, log_times, profile};
 use crate::gateway::{Gateway, Hub, View};
 
 /// The caller's name in the log.
@@ -52,6 +52,7 @@ pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.profile {
         profile::require(&config, name)?;
     }
+    log_times(global, &config);
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }

@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use haft::{ResourceInfo, Runtime, ServerInfo, ToolFailure};
 
+use super::service::{self, FailureBody, RefusedList, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
-use super::{EXIT_CONNECT, Global, block_on, print_json};
+use super::{EXIT_CONNECT, Failure, Global, block_on, print_json};
 use crate::terminal::{self, Paint};
 
 #[derive(Debug, Subcommand)]
@@ -35,39 +36,69 @@ pub(super) fn run(global: &Global, command: &ResourcesCommand) -> anyhow::Result
 struct Listed {
     resources: Vec<ResourceInfo>,
     servers: Vec<ServerInfo>,
-    refused: Vec<(String, ToolFailure)>,
+    refused: Vec<RefusedList>,
 }
 
-/// Asks every connected server for its resources.
-async fn ask(runtime: &Runtime) -> Listed {
+/// Asks the service for its resources, or starts the servers.
+fn listed(global: &Global, server: Option<&str>) -> anyhow::Result<Listed> {
+    let request = Request::Resources { server: server.map(ToOwned::to_owned) };
+    if let Some(reply) = service::ask(global, &request)? {
+        let Reply::Resources { resources, servers, refused } = reply else {
+            return Err(service::unexpected());
+        };
+        return Ok(Listed { resources, servers, refused });
+    }
+    let config = toolbox::with_servers(global, server.as_slice())?;
+    block_on(async {
+        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        toolbox.work(async |runtime| Ok(list_all(runtime).await)).await
+    })
+}
+
+async fn list_all(runtime: &Runtime) -> Listed {
     let servers = runtime.servers();
+    let (resources, refused) = ask(runtime, &servers).await;
+    Listed { resources, servers, refused }
+}
+
+/// Asks those of `servers` that are connected for their resources.
+pub(super) async fn ask(
+    runtime: &Runtime,
+    servers: &[ServerInfo],
+) -> (Vec<ResourceInfo>, Vec<RefusedList>) {
     let reached = servers.iter().filter(|server| toolbox::answers(server));
     let names = reached.map(|server| server.name.clone()).collect();
     let answers = toolbox::ask_each(names, |server| {
         let runtime = runtime.clone();
         async move { runtime.resources(&server).await }
     });
-    let mut listed = Listed { resources: Vec::new(), servers, refused: Vec::new() };
+    let (mut resources, mut refusals) = (Vec::new(), Vec::new());
     for (server, answer) in answers.await {
         match answer {
-            Ok(resources) => listed.resources.extend(resources),
-            Err(failure) => listed.refused.push((server, failure)),
+            Ok(more) => resources.extend(more),
+            Err(failure) => {
+                // The plain text, without the tool that a call would have.
+                let message = failure.to_string();
+                let failure = toolbox::refused(failure, "fix the server");
+                let failure = FailureBody { message, ..failure.into() };
+                refusals.push(RefusedList { server, failure });
+            }
         }
     }
-    listed
+    (resources, refusals)
+}
+
+pub(super) fn refused(failure: ToolFailure) -> Failure {
+    toolbox::refused(failure, "`haft resources list` shows what there is")
 }
 
 fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
-    let config = toolbox::with_servers(global, server.as_slice())?;
-    let Listed { resources, servers, refused } = block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
-        toolbox.work(async |runtime| Ok(ask(runtime).await)).await
-    })?;
+    let Listed { resources, servers, refused } = listed(global, server)?;
     let mut is_incomplete = toolbox::warn_of_failed(global, &servers);
-    for (server, failure) in refused {
+    for RefusedList { server, failure } in refused {
         is_incomplete = true;
-        let message = format!("the resources of `{server}` are not listed: {failure}");
-        let remedy = toolbox::refused(failure, "fix the server").remedy.unwrap_or_default();
+        let message = format!("the resources of `{server}` are not listed: {}", failure.message);
+        let remedy = failure.remedy.unwrap_or_default();
         terminal::warning(Paint::stderr(global.color), &message, &remedy);
     }
     if global.json {

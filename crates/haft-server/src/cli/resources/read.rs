@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use clap::Args;
-use haft::{Content, ResourceInfo, Runtime, ToolFailure};
+use haft::{Content, ResourceInfo, Runtime, ServerInfo};
 
-use super::{Listed, ask};
+use super::{Listed, list_all, listed, refused};
+use crate::cli::service::{self, RefusedList, Reply, Request};
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, print_json};
 use crate::terminal;
@@ -27,24 +28,10 @@ pub(in crate::cli) struct ReadArgs {
 }
 
 pub(super) fn run(global: &Global, args: &ReadArgs) -> anyhow::Result<ExitCode> {
-    let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
-    let read = async |runtime: &Runtime| {
-        let server = match &args.server {
-            Some(server) => server.clone(),
-            None => find(&args.uri, &ask(runtime).await)?,
-        };
-        if let Some(failed) =
-            runtime.servers().iter().find(|it| it.name == server && !toolbox::answers(it))
-        {
-            let problem = format!("`{server}` could not be asked: {}", toolbox::reason(failed));
-            return Err(
-                Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(failed)).into()
-            );
-        }
-        Ok(runtime.read_resource(&server, &args.uri).await.map_err(refused)?)
+    let contents = match from_service(global, args)? {
+        Some(contents) => contents,
+        None => from_toolbox(global, args)?,
     };
-    let contents =
-        block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(read).await })?;
     match &args.output {
         Some(path) => {
             let bytes = bytes_of(&contents)?.concat();
@@ -59,8 +46,41 @@ pub(super) fn run(global: &Global, args: &ReadArgs) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn refused(failure: ToolFailure) -> Failure {
-    toolbox::refused(failure, "`haft resources list` shows what there is")
+/// Reads by way of the running service, if there is one.
+fn from_service(global: &Global, args: &ReadArgs) -> anyhow::Result<Option<Vec<Content>>> {
+    let names = Vec::from_iter(args.server.clone());
+    let request = Request::Servers { names, connect: true };
+    let Some(Reply::Servers(servers)) = service::ask(global, &request)? else { return Ok(None) };
+    let server = match &args.server {
+        Some(server) => server.clone(),
+        None => find(&args.uri, &listed(global, None)?)?,
+    };
+    require_connected(&server, &servers)?;
+    let request = Request::ReadResource { server, uri: args.uri.clone() };
+    match service::ask(global, &request)? {
+        Some(Reply::Contents(contents)) => Ok(Some(contents)),
+        _ => Err(service::unexpected()),
+    }
+}
+
+fn from_toolbox(global: &Global, args: &ReadArgs) -> anyhow::Result<Vec<Content>> {
+    let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
+    let read = async |runtime: &Runtime| {
+        let server = match &args.server {
+            Some(server) => server.clone(),
+            None => find(&args.uri, &list_all(runtime).await)?,
+        };
+        require_connected(&server, &runtime.servers())?;
+        Ok(runtime.read_resource(&server, &args.uri).await.map_err(refused)?)
+    };
+    block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(read).await })
+}
+
+fn require_connected(server: &str, servers: &[ServerInfo]) -> Result<(), Failure> {
+    let failed = servers.iter().find(|it| it.name == server && !toolbox::answers(it));
+    let Some(failed) = failed else { return Ok(()) };
+    let problem = format!("`{server}` could not be asked: {}", toolbox::reason(failed));
+    Err(Failure::new(EXIT_CONNECT, problem, toolbox::remedy_and_more(failed)))
 }
 
 /// The one server that lists the URI, or has a template for it.
@@ -88,7 +108,9 @@ fn find(uri: &str, listed: &Listed) -> Result<String, Failure> {
     owners.pop().ok_or_else(|| {
         let failed = listed.servers.iter().filter(|server| toolbox::failed(server));
         let failed = failed.map(|server| (&server.name, toolbox::reason(server).to_owned()));
-        let refused = listed.refused.iter().map(|(name, failure)| (name, failure.to_string()));
+        let refused = listed.refused.iter();
+        let refused =
+            refused.map(|RefusedList { server, failure }| (server, failure.message.clone()));
         let unasked: Vec<String> = failed
             .chain(refused)
             .map(|(name, reason)| format!("`{name}` could not be asked: {reason}"))

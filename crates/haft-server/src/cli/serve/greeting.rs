@@ -12,8 +12,7 @@ use crate::terminal::{self, Paint};
 
 pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> anyhow::Result<()> {
     let config = service.live.runtime().config();
-    let scheme = if config.api.tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{}", reachable(address));
+    let url = url(service, address);
     if global.json {
         return print_json(&json!({
             "listening": url,
@@ -35,6 +34,13 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
         terminal::warning(errors, &message, &toolbox::remedy(server));
     }
     Ok(())
+}
+
+/// The address of the service for clients on this machine.
+pub(super) fn url(service: &Service, address: SocketAddr) -> String {
+    let is_tls = service.live.runtime().config().api.tls.is_some();
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{}", reachable(address))
 }
 
 /// The address as a client on this machine can use it.

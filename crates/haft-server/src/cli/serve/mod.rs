@@ -7,6 +7,7 @@ mod sampling;
 mod signals;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::service::{ServiceContext, ServiceSocket, socket_name};
 use super::trust;
-use super::{EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load};
+use super::{
+    EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
+};
 use crate::api::{self, Service};
 use crate::gateway::{Hub, Mount};
 use crate::keys::{self, KeyFile, Keyring};
@@ -62,14 +66,17 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode>
     } else {
         first_start::prepare()?
     };
+    let socket = socket_name(global, &files);
     let (config, options) = load::load_served(global, files)?;
     if is_own {
         trust::trust_own(global, &config);
     }
+    log_times(global, &config);
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
-    block_on(serve(global, args, config, options))
+    let socket = config.state_dir.value.join(socket);
+    block_on(serve(global, args, config, options, &socket))
 }
 
 async fn serve(
@@ -77,6 +84,7 @@ async fn serve(
     args: &ServeArgs,
     config: Config,
     options: LoadOptions<'static>,
+    socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
     let keys = KeyFile::new(config.api.keys_file.value.clone());
@@ -103,10 +111,18 @@ async fn serve(
     let gateway = Mount::new(runtime.clone(), hub.clone());
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
-    greeting::print(global, &service, listener.local_addr())?;
-
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    let context = ServiceContext {
+        live: live.clone(),
+        telemetry: Arc::clone(&telemetry),
+        started: service.started,
+        url: greeting::url(&service, listener.local_addr()),
+    };
+    if let Some(commands) = open_socket(socket).await {
+        background.spawn(commands.serve(Arc::new(context), stop.clone()));
+    }
+    greeting::print(global, &service, listener.local_addr())?;
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
     background.spawn(Runs::expire_conversations(live.runtime().clone(), stop.clone()));
@@ -160,6 +176,26 @@ async fn serve(
         () = signals.end() => {
             tracing::warn!("ending at once");
             Ok(ExitCode::from(EXIT_INTERRUPTED))
+        }
+    }
+}
+
+/// Opens the socket for commands of the same user. Without it they start the servers themselves.
+async fn open_socket(path: &Path) -> Option<ServiceSocket> {
+    match ServiceSocket::bind(path).await {
+        Ok(Some(socket)) => Some(socket),
+        Ok(None) => {
+            tracing::warn!(
+                "another service of this configuration is running; commands such as `haft call` use that one"
+            );
+            None
+        }
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!(
+                "commands such as `haft call` cannot use this service: `{path}`: {error}"
+            );
+            None
         }
     }
 }

@@ -1,5 +1,6 @@
-//! `haft servers list|show|ping`.
+//! `haft servers list|show|ping|add|remove`.
 
+mod edit;
 mod ping;
 mod show;
 
@@ -10,9 +11,12 @@ use haft::ServerInfo;
 use serde_json::json;
 
 use super::config::plain;
+use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{EXIT_CONNECT, Global, block_on, configuration_of_file, print_json};
 use crate::terminal::{self, Paint};
+
+pub(super) use ping::ping_all;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ServersCommand {
@@ -36,6 +40,10 @@ pub(super) enum ServersCommand {
         /// The servers' names; all of them if none is given
         names: Vec<String>,
     },
+    /// Add a server to haft.yaml
+    Add(edit::AddArgs),
+    /// Take a server out of haft.yaml
+    Remove(edit::RemoveArgs),
 }
 
 pub(super) fn run(global: &Global, command: &ServersCommand) -> anyhow::Result<ExitCode> {
@@ -44,12 +52,19 @@ pub(super) fn run(global: &Global, command: &ServersCommand) -> anyhow::Result<E
         ServersCommand::List { connect: true } => list_connected(global),
         ServersCommand::Show { name } => show::run(global, name),
         ServersCommand::Ping { names } => ping::run(global, names),
+        ServersCommand::Add(args) => edit::add(global, args),
+        ServersCommand::Remove(args) => edit::remove(global, args),
     }
 }
 
 fn list_configured(global: &Global) -> anyhow::Result<ExitCode> {
-    let config = configuration_of_file(global)?;
-    let servers: Vec<ServerInfo> = config.servers.iter().map(ServerInfo::configured).collect();
+    let servers = match from_service(global, &[], false)? {
+        Some(servers) => servers,
+        None => {
+            let config = configuration_of_file(global)?;
+            config.servers.iter().map(ServerInfo::configured).collect()
+        }
+    };
     let head = ["SERVER", "MODE", "TRANSPORT", "START", "STATE", "ENDPOINT"];
     let row = |server: &ServerInfo| {
         vec![
@@ -104,11 +119,28 @@ fn print(
 
 /// Connects the named servers, or all, and returns their states.
 fn connect(global: &Global, names: &[&str]) -> anyhow::Result<Vec<ServerInfo>> {
+    if let Some(servers) = from_service(global, names, true)? {
+        return Ok(servers);
+    }
     let config = toolbox::with_servers(global, names)?;
     block_on(async {
         let toolbox = Toolbox::open(config, Purpose::Servers).await?;
         toolbox.work(async |runtime| Ok(runtime.servers())).await
     })
+}
+
+/// The servers of the running service, if there is one.
+fn from_service(
+    global: &Global,
+    names: &[&str],
+    connect: bool,
+) -> anyhow::Result<Option<Vec<ServerInfo>>> {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    match service::ask(global, &Request::Servers { names, connect })? {
+        None => Ok(None),
+        Some(Reply::Servers(servers)) => Ok(Some(servers)),
+        Some(_) => Err(service::unexpected()),
+    }
 }
 
 fn exit_code(servers: &[ServerInfo]) -> ExitCode {

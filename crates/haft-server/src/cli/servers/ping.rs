@@ -6,30 +6,32 @@ use std::time::{Duration, Instant};
 use haft::{Runtime, ServerInfo};
 use serde_json::{Value, json};
 
+use crate::cli::service::{self, FailureBody, PingAnswer, Reply, Request};
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::{EXIT_RUNTIME, Failure, Global, block_on, print_json};
 use crate::terminal::{self, Paint};
 
-/// The answer of one server.
-struct Answer {
-    server: String,
-    outcome: Result<Duration, Failure>,
-}
-
 pub(super) fn run(global: &Global, names: &[String]) -> anyhow::Result<ExitCode> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let config = toolbox::with_servers(global, &names)?;
-    let answers = block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
-        toolbox.work(async |runtime| Ok(ping_all(runtime).await)).await
-    })?;
+    let request = Request::Ping { names: names.iter().map(|it| (*it).to_owned()).collect() };
+    let answers = match service::ask(global, &request)? {
+        Some(Reply::Pings(answers)) => answers,
+        Some(_) => return Err(service::unexpected()),
+        None => {
+            let config = toolbox::with_servers(global, &names)?;
+            block_on(async {
+                let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+                toolbox.work(async |runtime| Ok(ping_all(runtime, &runtime.servers()).await)).await
+            })?
+        }
+    };
     print(global, &answers)?;
     let is_failed = answers.iter().any(|answer| answer.outcome.is_err());
     Ok(if is_failed { ExitCode::from(EXIT_RUNTIME) } else { ExitCode::SUCCESS })
 }
 
-async fn ping_all(runtime: &Runtime) -> Vec<Answer> {
-    let servers = runtime.servers();
+/// Pings these servers, all at the same time.
+pub(in crate::cli) async fn ping_all(runtime: &Runtime, servers: &[ServerInfo]) -> Vec<PingAnswer> {
     let reached = servers.iter().filter(|server| toolbox::answers(server));
     let reached: Vec<String> = reached.map(|server| server.name.clone()).collect();
     let pinged = toolbox::ask_each(reached, |server| {
@@ -44,20 +46,18 @@ async fn ping_all(runtime: &Runtime) -> Vec<Answer> {
         let outcome = if toolbox::answers(server) {
             // In the order of the servers, so the next answer is this one's.
             let (_, outcome) = pinged.next()?;
-            outcome.map_err(|failure| toolbox::refused(failure, "fix the server"))
+            let refused = |failure| toolbox::refused(failure, "fix the server").into();
+            outcome.map(millis).map_err(refused)
         } else {
-            Err(Failure::new(
-                EXIT_RUNTIME,
-                toolbox::reason(server),
-                toolbox::remedy_and_more(server),
-            ))
+            let (reason, remedy) = (toolbox::reason(server), toolbox::remedy_and_more(server));
+            Err(Failure::new(EXIT_RUNTIME, reason, remedy).into())
         };
-        Some(Answer { server: server.name.clone(), outcome })
+        Some(PingAnswer { server: server.name.clone(), outcome })
     };
     servers.iter().filter_map(answer).collect()
 }
 
-fn print(global: &Global, answers: &[Answer]) -> anyhow::Result<()> {
+fn print(global: &Global, answers: &[PingAnswer]) -> anyhow::Result<()> {
     if global.json {
         let answers: Vec<Value> = answers.iter().map(as_json).collect();
         return print_json(&answers);
@@ -66,9 +66,9 @@ fn print(global: &Global, answers: &[Answer]) -> anyhow::Result<()> {
         terminal::line("no servers are configured");
         return Ok(());
     }
-    let row = |answer: &Answer| {
+    let row = |answer: &PingAnswer| {
         let (state, time, reason) = match &answer.outcome {
-            Ok(time) => ("ok", format!("{:.1} ms", millis(*time)), String::new()),
+            Ok(time) => ("ok", format!("{time:.1} ms"), String::new()),
             Err(failure) => ("failed", "-".to_owned(), failure.message.clone()),
         };
         vec![answer.server.clone(), state.to_owned(), time, reason]
@@ -78,11 +78,11 @@ fn print(global: &Global, answers: &[Answer]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(answer: &Answer) -> Value {
+fn as_json(answer: &PingAnswer) -> Value {
     let server = &answer.server;
     match &answer.outcome {
-        Ok(time) => json!({"server": server, "ok": true, "round_trip_ms": millis(*time)}),
-        Err(Failure { message, remedy, .. }) => {
+        Ok(time) => json!({"server": server, "ok": true, "round_trip_ms": time}),
+        Err(FailureBody { message, remedy, .. }) => {
             json!({"server": server, "ok": false, "error": message, "remedy": remedy})
         }
     }

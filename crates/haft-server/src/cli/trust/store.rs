@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 use super::starts::Starts;
+use crate::cli::load::state_home;
 
 /// Only the user reads and writes it.
 const FOLDER_MODE: u32 = 0o700;
@@ -18,13 +19,7 @@ pub(super) struct TrustStore(Option<PathBuf>);
 impl TrustStore {
     /// `$XDG_STATE_HOME/haft/trusted`, or the same below `~/.local/state`.
     pub(super) fn from_process() -> Self {
-        let folder = |name: &str| {
-            let path = PathBuf::from(std::env::var_os(name)?);
-            path.is_absolute().then_some(path)
-        };
-        let state =
-            folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|it| it.join(".local/state")));
-        Self(state.map(|state| state.join("haft/trusted")))
+        Self(state_home().map(|state| state.join("trusted")))
     }
 
     /// Returns true if the user agreed. A store that cannot be read knows nothing.

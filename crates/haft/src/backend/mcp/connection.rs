@@ -55,6 +55,8 @@ pub struct ConnectionContext {
     pub cache: Option<PathBuf>,
     /// True if that folder may be written to.
     pub may_write: bool,
+    /// True if the log has a line for each connection.
+    pub announces: bool,
     /// True if the lists of an earlier run are offered until an eager server is connected.
     pub offers_cached: bool,
     /// The folder for the tokens of `haft login`.

@@ -37,6 +37,7 @@ pub(super) async fn run(
     let supervisor = Supervisor {
         machine: Machine::new(policy, backoff::random(), status),
         connect_time: ConnectTime::new(connection.config.connect_timeout.value),
+        round_started: Instant::now(),
         connection,
         commands,
         seen: Commands::default(),
@@ -59,6 +60,8 @@ struct Supervisor {
     running: Option<(Job, BoxFuture<'static, Done>)>,
     /// The time that is left for the attempts of the current round.
     connect_time: ConnectTime,
+    /// The start of the current round.
+    round_started: Instant,
 }
 
 /// The result of a job.
@@ -179,6 +182,7 @@ impl Supervisor {
                 if begins_round {
                     let limit = connection.config.connect_timeout.value;
                     self.connect_time = ConnectTime::new(limit);
+                    self.round_started = Instant::now();
                 }
                 let mut time_left = self.connect_time.clone();
                 Box::pin(async move {
@@ -234,12 +238,27 @@ impl Supervisor {
         let client = Arc::new(client);
         self.client = Some(Arc::clone(&client));
         self.connection.events.reconnected();
+        self.log_connected(lists.tools.len());
         let listed = self.known(lists);
         let connected = Arc::clone(&client);
         self.apply_lists(listed, |listed| {
             Event::Attempted(Ok(Connected { client: connected, listed }))
         });
         self.connection.resubscribe(&client);
+    }
+
+    /// One line for each connection. The formats of other tools prescribe their own lines, so theirs is for debugging.
+    fn log_connected(&self, tools: usize) {
+        let config = &self.connection.config;
+        let plural = if tools == 1 { "" } else { "s" };
+        let secs = self.round_started.elapsed().as_secs_f64();
+        let line = format!("{}: connected, {tools} tool{plural}, {secs:.1} s", config.name);
+        let is_told = self.connection.context.announces && !config.dialect.prescribes_log_lines();
+        if !is_told {
+            tracing::debug!("{line}");
+        } else {
+            tracing::info!("{line}");
+        }
     }
 
     fn attempt_failed(&mut self, error: AttemptError) {

@@ -1,0 +1,131 @@
+//! The native file that commands change: `servers add`, `servers remove`, `tools new`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use haft::Config;
+use haft::config::{Dialect, LoadOptions, check_text};
+use haft_config::edit::{Document, EditError, Syntax};
+
+use super::user_file::{UserFile, broken};
+use super::{EXIT_CONFIG, Failure, Global, load, trust};
+
+/// The file that is made where there is none.
+const NEW_FILE: &str = "haft.yaml";
+/// Stands for a variable that is not set here. A valid address too, so that it fits wherever a string does.
+const PLACEHOLDER: &str = "http://127.0.0.1";
+
+/// A native file, ready to be changed.
+pub(super) struct ConfigFile {
+    /// As the user names it.
+    shown: PathBuf,
+    target: PathBuf,
+    file: UserFile,
+    /// True if its programs may be started without a question.
+    is_trusted: bool,
+}
+
+/// A change that was written.
+pub(super) struct Written {
+    pub(super) file: PathBuf,
+    /// The copy of the previous content.
+    pub(super) backup: Option<PathBuf>,
+    /// Variables that are not set here.
+    pub(super) unset: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Opens the first native file of the configuration; without a configuration, a new one in this folder.
+    pub(super) fn open(global: &Global) -> anyhow::Result<Self> {
+        if !load::is_named(global) {
+            return Self::at(PathBuf::from(NEW_FILE), true);
+        }
+        let files = load::files(global)?;
+        let missing = files.iter().find(|file| !file.exists());
+        if let Some(missing) = missing {
+            return Self::at(missing.clone(), true);
+        }
+        let config = load::load(global)?;
+        let Some(file) = config.files.iter().find(|file| file.dialect == Dialect::Native) else {
+            let names: Vec<String> = files.iter().map(|it| format!("`{}`", it.display())).collect();
+            let problem = format!("{} is not in Haft's own format", names.join(" and "));
+            let remedy = "name a haft.yaml with `-c`, change the file by hand, or run `haft import FILE --write`";
+            return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
+        };
+        Self::at(file.path.clone(), trust::is_trusted(global, &config))
+    }
+
+    fn at(shown: PathBuf, is_trusted: bool) -> anyhow::Result<Self> {
+        let target = std::path::absolute(&shown)?;
+        Ok(Self { file: UserFile::read(&target)?, shown, target, is_trusted })
+    }
+
+    pub(super) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The folder that relative paths in the file start from.
+    pub(super) fn folder(&self) -> &Path {
+        self.target.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Changes the text and writes it, if the result is a valid configuration.
+    pub(super) fn change(
+        &self,
+        global: &Global,
+        change: impl FnOnce(&Document<'_>) -> Result<String, EditError>,
+    ) -> anyhow::Result<Written> {
+        let syntax = Syntax::of(&self.shown.display().to_string());
+        let changed = Document::read(self.file.text(), syntax).and_then(|it| change(&it));
+        let text = changed.map_err(|error| broken(&self.shown, &error))?;
+        let mut options = LoadOptions { builtin: true, ..LoadOptions::from_process(Vec::new()) };
+        let unset: Vec<String> = variables(&text)
+            .into_iter()
+            .filter(|name| !options.environment.contains_key(name))
+            .collect();
+        for name in &unset {
+            options.environment.insert(name.clone(), PLACEHOLDER.to_owned());
+        }
+        check_text(&text, &self.target, &options)?;
+        let backup = self.file.replace(&text)?;
+        if self.is_trusted
+            && let Ok(config) = load::load(global)
+        {
+            // The user just wrote this entry.
+            trust::trust_own(global, &config);
+        }
+        Ok(Written { file: self.shown.clone(), backup, unset })
+    }
+
+    /// Returns true if a section has an entry of this name.
+    pub(super) fn has(&self, section: &str, name: &str) -> anyhow::Result<bool> {
+        let syntax = Syntax::of(&self.shown.display().to_string());
+        let entries = Document::read(self.file.text(), syntax).and_then(|it| it.entries(section));
+        Ok(entries.map_err(|error| broken(&self.shown, &error))?.contains_key(name))
+    }
+}
+
+impl ConfigFile {
+    /// The items of a list in the file; none if it is missing.
+    pub(super) fn list(&self, section: &str) -> anyhow::Result<Vec<serde_json::Value>> {
+        let syntax = Syntax::of(&self.shown.display().to_string());
+        let items = Document::read(self.file.text(), syntax).and_then(|it| it.items(section));
+        items.map_err(|error| broken(&self.shown, &error))
+    }
+}
+
+/// The file of a configuration, as the user sees it.
+pub(super) fn place_of(config: &Config, server: &str) -> Option<String> {
+    let server = config.servers.iter().find(|it| it.name == server)?;
+    Some(server.place.file.to_string())
+}
+
+/// The names in `${NAME}` and `${env:NAME}`, without those that have a default.
+fn variables(text: &str) -> BTreeSet<String> {
+    let parts = text.split("${").skip(1).filter_map(|part| part.split_once('}'));
+    let names = parts.map(|(name, _)| name.strip_prefix("env:").unwrap_or(name));
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+    };
+    names.filter(is_name).map(ToOwned::to_owned).collect()
+}
