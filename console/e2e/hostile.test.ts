@@ -161,7 +161,7 @@ describe("hostile content", () => {
 
   it("is text on the pages of the server", async () => {
     for (const tab of ["Tools", "Prompts", "Resources", "History", "Settings", "Edit"]) {
-      await page.goto(`${service.url}/?tab=${tab}#/servers/bad`);
+      await page.goto(`${service.url}/#/servers/bad?tab=${tab}`);
       await page.getByRole("tab", { name: tab, selected: true }).waitFor();
       for (const summary of await page.locator("summary").all()) await summary.click();
       await expectHarmless(tab);
@@ -209,7 +209,7 @@ describe("hostile content", () => {
   it("comes back from addresses as text", async () => {
     const evil = encodeURIComponent(`${HTML}${HIDDEN}`);
     for (const path of [`tools/${evil}`, `servers/${evil}`, `log/${evil}`, evil]) {
-      await page.goto(`${service.url}/?q=${evil}&for=${evil}&text=${evil}&arguments=${evil}#/${path}`);
+      await page.goto(`${service.url}/#/${path}?q=${evil}&for=${evil}&text=${evil}&arguments=${evil}`);
       await page.getByRole("heading", { level: 1 }).waitFor();
       await expectHarmless(path);
     }

@@ -114,7 +114,7 @@ describe("an open page", () => {
 
   it("exports what the filters show, whole, and finds entries by text and code", async () => {
     await service.callAsClient("echo", { message: "needle in the log" });
-    await page.goto(`${service.url}/?text=NEEDLE#/log`);
+    await page.goto(`${service.url}/#/log?text=NEEDLE`);
     await page.getByText("1 entry").waitFor();
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export as JSONL" }).click();
@@ -125,7 +125,7 @@ describe("an open page", () => {
       (line) => JSON.parse(line) as { tool: string; input: unknown; output: unknown },
     );
     expect(entries).toMatchObject([{ tool: "echo", input: { message: "needle in the log" } }]);
-    await page.goto(`${service.url}/?code=UnknownTool#/log`);
+    await page.goto(`${service.url}/#/log?code=UnknownTool`);
     await page.getByText("No entry matches").waitFor();
   });
 
@@ -137,7 +137,7 @@ describe("an open page", () => {
   });
 
   it("adds a server by form", async () => {
-    await page.goto(`${service.url}/?add=1#/servers`);
+    await page.goto(`${service.url}/#/servers?add=1`);
     await page.getByRole("tab", { name: "Form" }).click();
     await page.getByLabel("Name of the server").fill("formed");
     await page

@@ -159,13 +159,13 @@ describe("a large toolbox", () => {
   });
 
   it("finds the oldest entry by its text", async () => {
-    await page.goto(`${service.url}/?text=input%2012%20x#/log`);
+    await page.goto(`${service.url}/#/log?text=input%2012%20x`);
     await page.getByRole("link", { name: /tool_12/ }).click();
     await page.getByText("input 12 x").waitFor();
   });
 
   it("takes thousands of events without a change of the page for each", async () => {
-    await page.goto(`${service.url}/?tool=burst#/log`);
+    await page.goto(`${service.url}/#/log?tool=burst`);
     await page.getByText("live", { exact: true }).waitFor();
     await page.evaluate(() => {
       const counted = window as unknown as { changes: number };

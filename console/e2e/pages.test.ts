@@ -124,6 +124,11 @@ describe("the console", () => {
     await page.getByRole("button", { name: "Find by meaning" }).click();
     await page.getByText("Decision:").waitFor();
     await page.getByRole("link", { name: "get-sum" }).waitFor();
+    // The address has the view, and a link to another page leaves none of it behind.
+    expect(page.url()).toContain("#/tools?for=add+two+numbers");
+    await page.getByRole("button", { name: "Show all tools" }).click();
+    await page.getByRole("link", { name: "echo", exact: true }).waitFor();
+    expect(new URL(page.url()).hash).toBe("#/tools");
   });
 
   it("asks for an approval with the exact arguments in two tabs, and one answer is enough", async () => {
@@ -224,7 +229,7 @@ describe("the console", () => {
     await page.getByRole("combobox", { name: /Tool, server/ }).fill("get-tiny");
     await page.getByRole("option", { name: "get-tiny-image tool", exact: true }).waitFor();
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: "get-tiny-image" }).waitFor();
+    await page.getByRole("heading", { name: "Get Tiny Image Tool" }).waitFor();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByRole("img", { name: /image\/png/ }).waitFor();
   });

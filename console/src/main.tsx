@@ -2,9 +2,9 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
-import { useHashLocation } from "wouter/use-hash-location";
 import { ApiError } from "./api/client";
 import { App } from "./app";
+import { useFragment } from "./location";
 import "./style.css";
 
 const queries = new QueryClient({
@@ -22,7 +22,7 @@ if (root) {
   createRoot(root).render(
     <StrictMode>
       <QueryClientProvider client={queries}>
-        <Router hook={useHashLocation}>
+        <Router hook={useFragment}>
           <App />
         </Router>
       </QueryClientProvider>

@@ -19,8 +19,8 @@ fn toolbox_with(config: &str) -> Workspace {
 }
 
 /// The states of a server's history, the oldest first.
-async fn states(served: &Served, server: &str) -> Vec<String> {
-    let details = served.get(&format!("/api/v1/servers/{server}")).await.json();
+async fn states(served: &Served, name: &str) -> Vec<String> {
+    let details = served.get(&format!("/api/v1/servers/{name}")).await.json();
     let history = details["history"].as_array().unwrap().iter();
     history.map(|change| change["state"].as_str().unwrap().to_owned()).collect()
 }
