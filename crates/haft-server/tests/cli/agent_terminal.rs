@@ -326,3 +326,44 @@ fn always_holds_for_the_whole_chat() {
     let history = workspace.read(".haft/sessions/history").unwrap();
     assert_eq!(history, "#V2\ngo\nagain\n", "answers to questions are not remembered");
 }
+
+/// At a terminal Markdown is styled, Tab completes commands, tools and resources, `/model` shows the model, and the wait
+/// for the model is shown with its time.
+#[test]
+fn a_chat_styles_completes_and_shows_what_it_waits_for() {
+    let answer = "# Title\n\nsome **bold** text\n";
+    let model = ModelServer::openai([Step::text(answer), Step::silence()]);
+    let workspace = Workspace::new();
+    let notes = json!({
+        "tools": ["echo"], "templates": [],
+        "resources": [{"uri": "notes://today", "name": "today", "text": "buy milk"}],
+    });
+    let config = json!({
+        "servers": {"desk": server(&notes)},
+        "agent": {"model": model.model(), "base_url": model.url(), "retries": 0},
+    });
+    workspace.write("haft.json", config.to_string());
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" --color always chat");
+    terminal.see("> ");
+    terminal.press("/mod\t\r");
+    terminal.see(model.model());
+    terminal.press("/tools ec\t\r");
+    terminal.see("desk");
+    terminal.press("read @no\t");
+    terminal.see("@notes://today");
+    terminal.press("\r");
+    terminal.see("\u{1b}[1m\u{1b}[4mTitle\u{1b}[0m");
+    terminal.see("\u{1b}[1mbold\u{1b}[0m");
+    terminal.enter("and now?");
+    terminal.see("waiting for the model, ");
+    terminal.press(CTRL_C);
+    terminal.see("[interrupted]");
+    terminal.press(CTRL_D);
+    let left = terminal.left();
+    assert!(left.code == 0 && left.is_sane, "{} {}", left.code, left.screen);
+    assert!(model.requests()[0].last_user_text().contains("buy milk"));
+    // Without colours, and in a pipe, the answer stays as the model wrote it.
+    model.then([Step::text(answer)]);
+    let piped = haft(&workspace, &["run", "once more"]).run();
+    assert_eq!(piped.stdout, answer, "{}", piped.stderr);
+}

@@ -53,7 +53,7 @@ pub struct ToolInfo {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub app_only: bool,
     /// True if an earlier run saw the tool, and its server is not connected yet.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,7 +54,7 @@ pub struct ServerInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// True if tools and prompts are those of an earlier run, because the server is not connected yet.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// Number of prompts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -118,7 +118,8 @@ pub(super) async fn run(
     };
     envelope.set_message(unrecorded.clone());
     let must_record = runtime.config().log.on_failure.value == OnLogFailure::Refuse;
-    Some(CallResult { envelope, unrecorded, must_record })
+    let stdout = envelope.stdout.take();
+    Some(CallResult { envelope, stdout, unrecorded, must_record })
 }
 
 fn is_of(item: &InboxItem, id: &OnceLock<String>) -> bool {
@@ -166,7 +167,8 @@ impl ServiceClient {
                 }
                 Reply::Closed { id } => questions.withdraw(&id),
                 Reply::Result(result) => {
-                    let CallResult { envelope, unrecorded, must_record } = *result;
+                    let CallResult { mut envelope, stdout, unrecorded, must_record } = *result;
+                    envelope.stdout = stdout;
                     return Ok(CallOutcome { envelope, unrecorded, must_record });
                 }
                 Reply::Failed(failure) => return Err(Failure::from(failure).into()),

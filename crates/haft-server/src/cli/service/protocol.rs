@@ -135,6 +135,8 @@ pub(in crate::cli) enum Reply {
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::cli) struct CallResult {
     pub(in crate::cli) envelope: Envelope,
+    /// The text that a script printed, which an envelope does not carry.
+    pub(in crate::cli) stdout: Option<String>,
     /// The warning if the execution log fails.
     pub(in crate::cli) unrecorded: Option<String>,
     /// True if a call that is not logged counts as failed.
