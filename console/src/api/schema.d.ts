@@ -12,7 +12,7 @@ export interface paths {
             cookie?: never;
         };
         /** Lists the addresses of the service: documentation, MCP, and the parts of the API. */
-        get: operations["index"];
+        get: operations["get_index"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2157,7 +2157,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    index: {
+    get_index: {
         parameters: {
             query?: never;
             header?: never;

@@ -36,6 +36,8 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
             #[serde(crate = "::haft::__private::serde")]
             #[schemars(crate = "::haft::__private::schemars", rename = #name)]
             struct Arguments { #(#fields),* }
+            // A tool may have nothing to wait for.
+            #[allow(clippy::unused_async)]
             #function
             ::haft::FunctionTool::typed(#name, #description, |arguments: Arguments| {
                 let Arguments { #(#names),* } = arguments;

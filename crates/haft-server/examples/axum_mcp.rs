@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Your own authentication. The name decides whose sessions and calls a client sees, and stands in the log.
 async fn authenticate(mut request: Request, next: Next) -> Response {
-    let header = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
+    let header = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes);
     if header != Some(b"Bearer ada-secret") {
         return StatusCode::UNAUTHORIZED.into_response();
     }

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{DEADLINE, Workspace, eventually};
 
-/// A program about to be run in a workspace. It sees PATH, HOME and what the test gives it. Haft has no built-in
-/// tools there, so that a test sees those it is about.
+/// A program about to be run in a workspace. It sees PATH, HOME, the workspace's state home and what the test
+/// gives it. Haft has no built-in tools there, so that a test sees those it is about.
 #[derive(Debug)]
 pub struct Program {
     binary: PathBuf,
@@ -23,6 +23,7 @@ pub struct Program {
     environment: Vec<(String, String)>,
     stdin: String,
     folder: PathBuf,
+    state_home: (&'static str, PathBuf),
     has_builtins: bool,
 }
 
@@ -55,6 +56,7 @@ impl Program {
             environment: Vec::new(),
             stdin: String::new(),
             folder: workspace.path().to_path_buf(),
+            state_home: workspace.state_home(),
             has_builtins: false,
         }
     }
@@ -103,7 +105,7 @@ impl Program {
         if !self.has_builtins {
             command.envs([WITHOUT_BUILTINS, WITHOUT_STATUS]);
         }
-        command.envs([TRUSTED]).envs(self.environment);
+        command.envs([self.state_home]).envs([TRUSTED]).envs(self.environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         // The program may end without reading; the test does not fail for that.

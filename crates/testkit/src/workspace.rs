@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use tempfile::TempDir;
 
-/// A temporary folder with files in it, gone when the test ends.
+/// A temporary folder with files in it, gone when the test ends. Beside it lies a home for the state of the programs
+/// that run in it.
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,
     _dir: TempDir,
+    state: TempDir,
 }
 
 impl Workspace {
@@ -18,7 +20,8 @@ impl Workspace {
         let dir = tempfile::tempdir().expect("a temporary folder");
         // What a program prints is the real path, so that one is compared with.
         let path = dir.path().canonicalize().expect("the folder's real path");
-        Self { path, _dir: dir }
+        let state = tempfile::tempdir().expect("a temporary folder for the state");
+        Self { path, _dir: dir, state }
     }
 
     /// A folder with files, each given by its relative path and its text.
@@ -49,9 +52,15 @@ impl Workspace {
         &self.path
     }
 
-    /// Replaces everything that differs from run to run: this folder, execution ids, times and durations.
+    /// The variable that puts the state of a program into this test's own folder, and not the user's.
+    pub fn state_home(&self) -> (&'static str, PathBuf) {
+        ("XDG_STATE_HOME", self.state.path().to_path_buf())
+    }
+
+    /// Replaces everything that differs from run to run: the folders, execution ids, times and durations.
     pub fn stable(&self, text: &str) -> String {
         let text = text.replace(&self.path.display().to_string(), "WORKSPACE");
+        let text = text.replace(&self.state.path().display().to_string(), "STATE-HOME");
         let changing = [
             (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "EXECUTION-ID"),
             (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),

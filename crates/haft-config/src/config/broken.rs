@@ -107,7 +107,8 @@ fn collect(node: &Node, path: &mut Vec<String>, entries: &mut Vec<Vec<String>>) 
         path.push(key.clone());
         if SECTIONS.contains(&key.as_str()) {
             let servers = value.entries().iter().map(|server| &server.key);
-            entries.extend(servers.map(|name| [path.as_slice(), &[name.clone()]].concat()));
+            entries
+                .extend(servers.map(|name| [path.as_slice(), std::slice::from_ref(name)].concat()));
         } else if path.len() < DEPTH_MAX {
             collect(value, path, entries);
         }

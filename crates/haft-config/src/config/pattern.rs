@@ -32,6 +32,12 @@ impl NamePattern {
         is_one.then(|| Self(text.to_owned()))
     }
 
+    /// A pattern for the tools of one server; `None` if it is empty. A server may choose any name, and each of them
+    /// can be denied.
+    pub fn of_tools(text: &str) -> Option<Self> {
+        (!text.trim().is_empty()).then(|| Self(text.to_owned()))
+    }
+
     /// Returns true if a name matches.
     pub fn fits(&self, name: &str) -> bool {
         fits(&self.0, name)

@@ -102,8 +102,7 @@ impl Types {
 
     fn value(&self, word: &str) -> serde_json::Result<Box<RawValue>> {
         let json = serde_json::from_str::<Box<RawValue>>(word).ok();
-        let fits = |json: &Box<RawValue>| self.names.is_empty() || self.takes(json.get());
-        match json.filter(fits) {
+        match json.filter(|json| self.names.is_empty() || self.takes(json.get())) {
             Some(json) => Ok(json),
             None if self.names.is_empty() || self.has("string") => to_raw_value(word),
             None => serde_json::from_str(word).or_else(|_| to_raw_value(word)),
@@ -179,7 +178,7 @@ fn is_plain(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn one(schema: Value, word: &str) -> String {
+    fn one(schema: &Value, word: &str) -> String {
         let schema = json!({"properties": {"it": schema}, "$defs": {"Name": {"type": "string"}}});
         let types = Types::of_property(Some(&schema), "it");
         types.join(&types.values(word).unwrap())
@@ -188,28 +187,28 @@ mod tests {
     #[test]
     fn a_word_becomes_a_value_of_the_schemas_type() {
         let text = || json!({"type": "string"});
-        assert_eq!(one(text(), "123"), r#""123""#);
-        assert_eq!(one(text(), "true"), r#""true""#);
-        assert_eq!(one(json!({"$ref": "#/$defs/Name"}), "123"), r#""123""#);
-        assert_eq!(one(json!({"anyOf": [text(), {"type": "null"}]}), "12"), r#""12""#);
-        assert_eq!(one(json!({"anyOf": [text(), {"type": "null"}]}), "null"), "null");
-        assert_eq!(one(json!({"type": ["string", "integer"]}), "12"), "12");
-        assert_eq!(one(json!({"type": "integer"}), "3"), "3");
-        assert_eq!(one(json!({"type": "integer"}), "three"), r#""three""#);
-        assert_eq!(one(json!({"type": "number"}), "12345678901234567890"), "12345678901234567890");
-        assert_eq!(one(json!({"enum": ["1", "2"]}), "1"), r#""1""#);
-        assert_eq!(one(json!({}), "123"), "123");
-        assert_eq!(one(json!({}), "Seoul"), r#""Seoul""#);
+        assert_eq!(one(&text(), "123"), r#""123""#);
+        assert_eq!(one(&text(), "true"), r#""true""#);
+        assert_eq!(one(&json!({"$ref": "#/$defs/Name"}), "123"), r#""123""#);
+        assert_eq!(one(&json!({"anyOf": [text(), {"type": "null"}]}), "12"), r#""12""#);
+        assert_eq!(one(&json!({"anyOf": [text(), {"type": "null"}]}), "null"), "null");
+        assert_eq!(one(&json!({"type": ["string", "integer"]}), "12"), "12");
+        assert_eq!(one(&json!({"type": "integer"}), "3"), "3");
+        assert_eq!(one(&json!({"type": "integer"}), "three"), r#""three""#);
+        assert_eq!(one(&json!({"type": "number"}), "12345678901234567890"), "12345678901234567890");
+        assert_eq!(one(&json!({"enum": ["1", "2"]}), "1"), r#""1""#);
+        assert_eq!(one(&json!({}), "123"), "123");
+        assert_eq!(one(&json!({}), "Seoul"), r#""Seoul""#);
     }
 
     #[test]
     fn lists_take_words_with_commas_and_json() {
         let texts = || json!({"type": "array", "items": {"type": "string"}});
-        assert_eq!(one(texts(), "a,b"), r#"["a","b"]"#);
-        assert_eq!(one(texts(), "1, 2"), r#"["1","2"]"#);
-        assert_eq!(one(texts(), r#"["a", "b,c"]"#), r#"["a","b,c"]"#);
-        assert_eq!(one(texts(), ""), "[]");
-        assert_eq!(one(json!({"type": "array", "items": {"type": "integer"}}), "1,2"), "[1,2]");
+        assert_eq!(one(&texts(), "a,b"), r#"["a","b"]"#);
+        assert_eq!(one(&texts(), "1, 2"), r#"["1","2"]"#);
+        assert_eq!(one(&texts(), r#"["a", "b,c"]"#), r#"["a","b,c"]"#);
+        assert_eq!(one(&texts(), ""), "[]");
+        assert_eq!(one(&json!({"type": "array", "items": {"type": "integer"}}), "1,2"), "[1,2]");
     }
 
     #[test]

@@ -77,9 +77,9 @@ async fn call_service(
     arguments: GivenArguments,
     mut service: ServiceClient,
 ) -> anyhow::Result<ExitCode> {
-    let tool = match service.request(&Request::Tool { name: args.tool.clone() }).await? {
-        Reply::Tool(tool) => tool,
-        _ => return Err(service::unexpected()),
+    let request = Request::Tool { name: args.tool.clone() };
+    let Reply::Tool(tool) = service.request(&request).await? else {
+        return Err(service::unexpected());
     };
     if tool.is_none() && args.tool == LOCAL_ONLY {
         return call_here(global, args, arguments).await;

@@ -45,14 +45,17 @@ impl ConfigFile {
         if let Some(missing) = missing {
             return Self::at(missing.clone(), true);
         }
-        let config = load::load(global)?;
+        // A broken entry can be replaced or removed, and a variable that is not set here may be set where Haft runs.
+        let (config, _) = load::load_usable(global, files.clone())?;
         let Some(file) = config.files.iter().find(|file| file.dialect == Dialect::Native) else {
             let names: Vec<String> = files.iter().map(|it| format!("`{}`", it.display())).collect();
             let problem = format!("{} is not in Haft's own format", names.join(" and "));
             let remedy = "name a haft.yaml with `-c`, change the file by hand, or run `haft import FILE --write`";
             return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
         };
-        Self::at(file.path.clone(), trust::is_trusted(global, &config))
+        // The programs of a broken entry are not part of the trusted ones.
+        let is_trusted = config.misconfigured.is_empty() && trust::is_trusted(global, &config);
+        Self::at(file.path.clone(), is_trusted)
     }
 
     fn at(shown: PathBuf, is_trusted: bool) -> anyhow::Result<Self> {

@@ -48,15 +48,14 @@ pub(super) fn run(global: &Global, command: &PromptsCommand) -> anyhow::Result<E
 }
 
 fn list(global: &Global, server: Option<&str>) -> anyhow::Result<ExitCode> {
-    let (prompts, servers) = match from_service(global, server)? {
-        Some(answer) => answer,
-        None => {
-            let config = toolbox::with_servers(global, server.as_slice())?;
-            block_on(async {
-                let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
-                toolbox.work(async |runtime| Ok((runtime.prompts(), runtime.servers()))).await
-            })?
-        }
+    let (prompts, servers) = if let Some(answer) = from_service(global, server)? {
+        answer
+    } else {
+        let config = toolbox::with_servers(global, server.as_slice())?;
+        block_on(async {
+            let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+            toolbox.work(async |runtime| Ok((runtime.prompts(), runtime.servers()))).await
+        })?
     };
     let is_incomplete = toolbox::warn_of_failed(global, &servers);
     if global.json {
@@ -105,24 +104,22 @@ pub(super) fn argument_names(prompt: &PromptInfo) -> String {
 fn get(global: &Global, args: &GetArgs) -> anyhow::Result<ExitCode> {
     let arguments = arguments::texts(&args.arguments)?;
     let raw = to_raw_value(&arguments)?;
-    let messages = match from_service(global, args.server.as_deref())? {
-        Some((prompts, servers)) => {
-            let PromptInfo { server, name, .. } = fitting(args, &arguments, prompts, &servers)?;
-            let request = Request::Prompt { server, name, arguments: raw };
-            match service::ask(global, &request)? {
-                Some(Reply::Messages(messages)) => messages,
-                _ => return Err(service::unexpected()),
-            }
+    let answer = from_service(global, args.server.as_deref())?;
+    let messages = if let Some((prompts, servers)) = answer {
+        let PromptInfo { server, name, .. } = fitting(args, &arguments, prompts, &servers)?;
+        let request = Request::Prompt { server, name, arguments: raw };
+        match service::ask(global, &request)? {
+            Some(Reply::Messages(messages)) => messages,
+            _ => return Err(service::unexpected()),
         }
-        None => {
-            let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
-            let get = async |runtime: &Runtime| {
-                let prompt = fitting(args, &arguments, runtime.prompts(), &runtime.servers())?;
-                let messages = runtime.prompt(&prompt.server, &prompt.name, &raw).await;
-                Ok(messages.map_err(refused)?)
-            };
-            block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?
-        }
+    } else {
+        let config = toolbox::with_servers(global, args.server.as_deref().as_slice())?;
+        let get = async |runtime: &Runtime| {
+            let prompt = fitting(args, &arguments, runtime.prompts(), &runtime.servers())?;
+            let messages = runtime.prompt(&prompt.server, &prompt.name, &raw).await;
+            Ok(messages.map_err(refused)?)
+        };
+        block_on(async { Toolbox::open(config, Purpose::Inspect).await?.work(get).await })?
     };
     if global.json {
         print_json(&messages)?;

@@ -244,18 +244,6 @@ fn require_names(names: &[&str], known: &[&str]) -> Result<(), Failure> {
     Err(Failure::new(EXIT_CONFIG, format!("no server is named `{name}`"), remedy))
 }
 
-/// Works until that is done or a signal comes.
-pub(super) async fn interruptible<T>(
-    work: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<T> {
-    let mut signals = Signals::new()?;
-    tokio::select! {
-        biased;
-        () = signals.next() => Err(Interrupted.into()),
-        outcome = work => outcome,
-    }
-}
-
 /// Works until that is done. A signal cancels `cancel`, which `work` has to heed.
 pub(super) async fn cancelling<T>(
     cancel: &CancellationToken,

@@ -1,5 +1,6 @@
 //! `haft tools new`: a script with type hints, and its entry in haft.yaml.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -207,8 +208,8 @@ fn template(args: &NewArgs) -> String {
             }
             None => (kind.clone(), format!("args[\"{name}\"]")),
         };
-        fields.push_str(&format!("    {name}: {field}\n"));
-        values.push_str(&format!("        \"{name}\": {value},\n"));
+        let _ = writeln!(fields, "    {name}: {field}");
+        let _ = writeln!(values, "        \"{name}\": {value},");
     }
     let does = args
         .description

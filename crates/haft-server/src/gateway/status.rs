@@ -1,5 +1,7 @@
 //! The state of the servers as clients see it: `haft_status`, a line of the instructions, and log messages.
 
+use std::fmt::Write as _;
+
 use haft::mcp_server::{Level, LogMessage, Peer};
 use haft::{RpcError, ServerInfo, ServerState, ToolDescription};
 use serde_json::value::RawValue;
@@ -35,8 +37,8 @@ pub(super) fn failure_message(server: &str, reason: &str) -> LogMessage {
 
 /// The servers that a search could not include.
 pub(super) fn missing_line(missing: &[ServerInfo]) -> Option<String> {
-    let named = |server: &ServerInfo| format!("`{}` ({})", server.name, state(server));
-    let names: Vec<String> = missing.iter().map(named).collect();
+    let shown = |server: &ServerInfo| format!("`{}` ({})", server.name, state(server));
+    let names: Vec<String> = missing.iter().map(shown).collect();
     let names = names.join(", ");
     (!names.is_empty()).then(|| format!("The tools of these servers are not known yet: {names}."))
 }
@@ -106,13 +108,13 @@ fn line(server: &ServerInfo) -> String {
     if let Some(tools) = server.tools {
         let cached = if server.cached { ", as an earlier run saw them" } else { "" };
         let noun = if tools == 1 { "tool" } else { "tools" };
-        line.push_str(&format!(", {tools} {noun}{cached}"));
+        let _ = write!(line, ", {tools} {noun}{cached}");
     }
     if let Some(reason) = server.failure() {
-        line.push_str(&format!(": {}", haft_text::printable(reason)));
+        let _ = write!(line, ": {}", haft_text::printable(reason));
     }
     if let Some(remedy) = &server.remedy {
-        line.push_str(&format!("; {}", haft_text::printable(remedy)));
+        let _ = write!(line, "; {}", haft_text::printable(remedy));
     }
     line
 }

@@ -79,6 +79,7 @@ impl Terminal {
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
+        command.envs([workspace.state_home()]);
         command.env("haft", env!("CARGO_BIN_EXE_haft"));
         command.env("TERM", "xterm").env("NO_COLOR", "1").envs([TRUSTED]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

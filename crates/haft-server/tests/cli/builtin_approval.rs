@@ -58,13 +58,14 @@ fn a_call_by_hand_needs_no_approval() {
     assert!(finished.stdout.contains("42"), "{}", finished.stdout);
 }
 
-/// Calls the tool through `haft mcp` and returns the result.
+/// Calls the tool through `haft mcp` and returns the response.
 fn client_runs_code(yaml: &str) -> Value {
     let workspace = Workspace::with(&[("haft.yaml", yaml)]);
     let mut mcp = Command::new(env!("CARGO_BIN_EXE_haft"))
         .arg("mcp")
         .current_dir(workspace.path())
         .env_remove("HAFT_CONFIG")
+        .envs([workspace.state_home()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -91,14 +92,20 @@ fn client_runs_code(yaml: &str) -> Value {
     let found = answers.find(|answer| answer["id"] == 2).expect("an answer");
     drop(input);
     assert!(mcp.wait().unwrap().success());
-    found["result"].clone()
+    found
 }
 
+/// A client does not see the tool unless a file names it, and does not run it unless a file enables it.
 #[test]
 fn a_client_runs_no_code_that_no_file_allows() {
-    let refused = client_runs_code("");
-    assert_eq!(refused["isError"], true, "{refused}");
+    for yaml in ["", "builtin: {web_search: {}}"] {
+        let hidden = client_runs_code(yaml);
+        assert_eq!(hidden["error"]["code"], -32602, "{yaml}: {hidden}");
+        assert!(hidden["result"].is_null(), "{yaml}: {hidden}");
+    }
+    let refused = client_runs_code("tools: [{name: code_execution, timeout: 5s}]");
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
     assert!(refused.to_string().contains(NEEDS_APPROVAL), "{refused}");
     let allowed = client_runs_code("builtin: {code_execution: {}}");
-    assert!(allowed.to_string().contains("42"), "{allowed}");
+    assert!(allowed["result"].to_string().contains("42"), "{allowed}");
 }

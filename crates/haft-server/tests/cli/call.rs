@@ -56,21 +56,21 @@ fn arguments_come_as_json_words_files_or_standard_input() {
 fn bad_words_are_refused_with_the_ways_to_give_arguments() {
     let workspace = toolbox();
     let mut text = String::new();
-    let lines: [&[&str]; 6] = [
-        &["Ada"],
-        &["=Ada"],
-        &["a=1", "a=2"],
-        &["@nowhere.json"],
-        &["a=@nowhere.txt"],
-        &["a=1", "{}"],
-    ];
-    for line in lines {
+    let lines: [&[&str]; 6] =
+        [&["Ada"], &["=Ada"], &["@nowhere.json"], &["a=@nowhere.txt"], &["a=1", "{}"], &["a:=b"]];
+    let mut refuse = |line: &[&str]| {
         let finished = run(&workspace, &[&["call", "echo"], line].concat());
         assert_eq!(finished.code, 2, "{line:?}");
         text += &format!("$ haft call echo {}\n{}", line.join(" "), finished.stderr);
+    };
+    for line in lines {
+        refuse(line);
     }
-    insta::assert_snapshot!(text);
     assert!(!workspace.path().join("logs").exists());
+    // Only the tool's schema shows that the argument is not a list.
+    refuse(&["a=1", "a=2"]);
+    insta::assert_snapshot!(text);
+    assert_eq!(run(&workspace, &["log", "--json"]).stdout, "");
 }
 
 /// Proves S2-FR-005, S2-US2-2: refused arguments, a failing tool, an unknown tool; exit code 1.
@@ -80,7 +80,7 @@ fn failed_calls_say_why_and_what_to_do() {
     let mut text = String::new();
     let lines: [&[&str]; 6] = [
         &["greet"],
-        &["greet", "name=5"],
+        &["greet", "name:=5"],
         &["greet", "nam=Ada", "--session", "s"],
         &["greet", "{\"name\": "],
         &["fail"],

@@ -37,9 +37,13 @@ fn an_unreachable_server_may_be_skipped() {
     let workspace = toolbox();
     let servers = r#"{"mcp_servers": {"far": {"url": "http://127.0.0.1:1/mcp"}}}"#;
     workspace.write("tools/mcp.json", servers);
-    let finished = run(&workspace, &["call", "greet", "name=Ada"]);
+    let finished = run(&workspace, &["tools", "list"]);
     assert_eq!(finished.code, 0);
     insta::assert_snapshot!(transcript(&workspace, &finished));
+    // A local tool starts no server.
+    let called = run(&workspace, &["call", "greet", "name=Ada"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    assert!(called.stdout.contains("Hello, Ada!"), "{}", called.stdout);
 }
 
 /// Proves S0-52, S0-64, X-7: two names that become one where that is an error; exit code 4.

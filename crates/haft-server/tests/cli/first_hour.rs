@@ -104,7 +104,7 @@ fn servers_are_added_and_removed_by_a_command() {
     // Without a configuration the command makes one.
     let workspace = Workspace::new();
     assert_eq!(run(&workspace, &["servers", "add", "one", "--", "cat"]).code, 0);
-    assert_eq!(workspace.read("haft.yaml").unwrap(), "servers:\n  one: {command: cat}\n");
+    assert_eq!(workspace.read("haft.yaml").unwrap(), "servers:\n  one:\n    command: cat\n");
 }
 
 /// The programs of a trusted file stay trusted when the user adds a server, and only then.
@@ -320,7 +320,7 @@ fn looking_and_calling_without_a_configuration_write_into_the_state_home() {
         at(args);
     }
     assert_eq!(files(&workspace), Vec::<String>::new());
-    let called = at(&["call", "code_execution", "code=print(6*7)", "--yes"]);
+    let called = at(&["call", "code_execution", "language=python", "code=print(6*7)", "--yes"]);
     assert!(called.stdout.contains("42"), "{called:?}");
     assert_eq!(files(&workspace), Vec::<String>::new());
     assert!(home.path().join("state/haft/logs").is_dir());

@@ -8,7 +8,7 @@ use crate::{haft, run, toolbox, transcript};
 fn with_calls() -> Workspace {
     let workspace = toolbox();
     assert_eq!(run(&workspace, &["call", "greet", "name=Ada", "--session", "one"]).code, 0);
-    assert_eq!(run(&workspace, &["call", "greet", "name=5", "--session", "two"]).code, 1);
+    assert_eq!(run(&workspace, &["call", "greet", "name:=5", "--session", "two"]).code, 1);
     assert_eq!(run(&workspace, &["call", "echo", "a=1"]).code, 0);
     assert_eq!(run(&workspace, &["call", "nothing"]).code, 1);
     workspace
@@ -47,7 +47,7 @@ fn calls_are_listed_and_filtered() {
 #[test]
 fn one_call_is_shown_by_its_id() {
     let workspace = toolbox();
-    let finished = run(&workspace, &["call", "greet", "name=5", "--session", "s", "--json"]);
+    let finished = run(&workspace, &["call", "greet", "name:=5", "--session", "s", "--json"]);
     let envelope: Value = serde_json::from_str(&finished.stdout).unwrap();
     let id = envelope["execution_id"].as_str().unwrap();
     let finished = run(&workspace, &["log", "show", id]);

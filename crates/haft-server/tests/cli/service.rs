@@ -49,7 +49,7 @@ fn socket(workspace: &Workspace) -> PathBuf {
 
 fn fixture(workspace: &Workspace) -> Value {
     server(&json!({
-        "facts": facts_file(workspace), "tools": ["echo", "text", "sleep", "error"],
+        "facts": facts_file(workspace), "tools": ["echo", "text", "sleep", "fail"],
         "prompts": [{"name": "review", "arguments": [{"name": "language", "required": true}]}],
         "resources": [{"uri": "notes://today", "name": "today", "text": "buy milk"}], "templates": [],
     }))
@@ -66,43 +66,66 @@ fn starts(workspace: &Workspace) -> usize {
     events(&facts_file(workspace), "start").len()
 }
 
+/// Starts a call of the service that takes a minute, and waits until its server works on it. Returns the call's id too.
+fn long_call(workspace: &Workspace) -> (Running, String) {
+    let calling = haft(workspace, &["call", "sleep", r#"{"ms": 60000}"#]).start();
+    let facts = facts_file(workspace);
+    eventually("the server works on it", || {
+        (messages(&facts, "tools/call").len() == 1).then_some(())
+    });
+    let calls: Value = run(workspace, &["ps", "--json"]).stdout.parse().unwrap();
+    let call = calls.as_array().unwrap().iter().find(|it| it["tool"] == "sleep");
+    let id = call.expect("a call of the service")["execution_id"].as_str().unwrap().to_owned();
+    (calling, id)
+}
+
+/// Waits until the service has ended its call and cancelled it at the server.
+fn see_cancelled(workspace: &Workspace) {
+    eventually("no call is in flight", || {
+        (run(workspace, &["ps", "--json"]).stdout.trim() == "[]").then_some(())
+    });
+    let facts = facts_file(workspace);
+    eventually("the server receives the cancellation", || {
+        (messages(&facts, "notifications/cancelled").len() == 1).then_some(())
+    });
+}
+
 /// Every command gives the same output by way of the service and without it, and the service's server is the only one
 /// that runs.
 #[test]
 fn commands_answer_from_the_running_service_with_the_same_output() {
     let workspace = one_server();
-    let commands: [&[&str]; 12] = [
-        &["tools", "list"],
-        &["tools", "list", "--json"],
-        &["tools", "show", "echo"],
-        &["tools", "show", "nope"],
-        &["call", "echo", "a=1", "b=x"],
-        &["call", "nope"],
-        &["servers", "show", "nope"],
-        &["prompts", "list"],
-        &["prompts", "get", "review", "language=Rust"],
-        &["prompts", "get", "review"],
-        &["resources", "list"],
-        &["resources", "read", "notes://today"],
+    let commands: [(&[&str], i32, &str); 13] = [
+        (&["tools", "list"], 0, "echo"),
+        (&["tools", "list", "--json"], 0, "echo"),
+        (&["tools", "show", "echo"], 0, "echo"),
+        (&["tools", "show", "nope"], 1, ""),
+        (&["call", "echo", "a=1", "b=x"], 0, "x"),
+        (&["call", "fail"], 1, ""),
+        (&["call", "nope"], 1, ""),
+        (&["servers", "show", "nope"], 2, ""),
+        (&["prompts", "list"], 0, "review"),
+        (&["prompts", "get", "review", "language=Rust"], 0, "Rust"),
+        (&["prompts", "get", "review"], 2, ""),
+        (&["resources", "list"], 0, "notes://today"),
+        (&["resources", "read", "notes://today"], 0, "buy milk"),
     ];
-    let alone: Vec<Finished> = commands.iter().map(|args| run(&workspace, args)).collect();
+    let alone = commands.map(|(args, code, shown)| {
+        let alone = run(&workspace, args);
+        assert!(alone.code == code && alone.stdout.contains(shown), "{args:?}: {alone:?}");
+        alone
+    });
     let service = Service::start(&workspace, &[]);
     eventually("the server is connected", || {
         run(&workspace, &["servers", "list"]).stdout.contains("ready").then_some(())
     });
     let before = starts(&workspace);
-    for (args, alone) in commands.iter().zip(alone) {
+    for ((args, ..), alone) in commands.iter().zip(alone) {
         let beside = run(&workspace, args);
         let stdout = |it: &Finished| without_ids(&it.stdout);
         assert_eq!((beside.code, stdout(&beside)), (alone.code, stdout(&alone)), "{args:?}");
-        let help = |it: &Finished| {
-            it.stderr
-                .lines()
-                .filter(|line| line.contains("help:"))
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(help(&beside), help(&alone), "{args:?}: {}", beside.stderr);
+        let problems = [&beside, &alone].map(|it| error_and_remedy(&it.stderr));
+        assert_eq!(problems[0], problems[1], "{args:?}: {beside:?} {alone:?}");
     }
     assert_eq!(starts(&workspace), before, "a command started a server of its own");
     // --standalone does what was done before.
@@ -116,6 +139,12 @@ fn commands_answer_from_the_running_service_with_the_same_output() {
         .collect();
     assert!(callers.len() >= 4 && callers.iter().all(|it| it == "cli"), "{callers:?}");
     drop(service);
+}
+
+/// The error on standard error and its remedy. Warnings come before it: of a slow disk, for example.
+fn error_and_remedy(stderr: &str) -> Vec<&str> {
+    let error = stderr.lines().skip_while(|line| !line.starts_with("error: "));
+    error.filter(|line| line.starts_with("error: ") || line.contains("help: ")).collect()
 }
 
 fn without_ids(text: &str) -> String {
@@ -155,16 +184,7 @@ fn ps_lists_the_calls_and_cancel_ends_one() {
     let without = run(&workspace, &["ps"]);
     assert!(without.code == 1 && without.stderr.contains("no service"), "{without:?}");
     let _service = Service::start(&workspace, &[]);
-    let calling = haft(&workspace, &["call", "sleep", r#"{"ms": 60000}"#]).start();
-    let id = eventually("the call is listed", || {
-        let calls: Value =
-            serde_json::from_str(&run(&workspace, &["ps", "--json"]).stdout).unwrap();
-        Some(
-            calls.as_array()?.iter().find(|it| it["tool"] == "sleep")?["execution_id"]
-                .as_str()?
-                .to_owned(),
-        )
-    });
+    let (calling, id) = long_call(&workspace);
     assert!(run(&workspace, &["ps"]).stdout.contains(&id));
     let unknown = run(&workspace, &["cancel", "zzz"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("no call `zzz`"), "{unknown:?}");
@@ -173,6 +193,7 @@ fn ps_lists_the_calls_and_cancel_ends_one() {
     let finished = calling.finish();
     assert_eq!(finished.code, 1, "{finished:?}");
     assert!(finished.stderr.to_lowercase().contains("cancelled"), "{}", finished.stderr);
+    see_cancelled(&workspace);
 }
 
 /// Ctrl-C ends the call in the service, and the command ends with 130.
@@ -180,17 +201,11 @@ fn ps_lists_the_calls_and_cancel_ends_one() {
 fn ctrl_c_cancels_the_call_of_the_service() {
     let workspace = one_server();
     let _service = Service::start(&workspace, &[]);
-    let calling = haft(&workspace, &["call", "sleep", r#"{"ms": 60000}"#]).start();
-    let facts = facts_file(&workspace);
-    eventually("the server works on it", || {
-        (messages(&facts, "tools/call").len() == 1).then_some(())
-    });
+    let (calling, _) = long_call(&workspace);
     calling.interrupt();
     let finished = calling.finish();
     assert_eq!(finished.code, 130, "{finished:?}");
-    eventually("no call is in flight", || {
-        (run(&workspace, &["ps", "--json"]).stdout.trim() == "[]").then_some(())
-    });
+    see_cancelled(&workspace);
 }
 
 /// A command that is killed cancels its call.
@@ -198,16 +213,10 @@ fn ctrl_c_cancels_the_call_of_the_service() {
 fn a_command_that_is_gone_cancels_its_call() {
     let workspace = one_server();
     let _service = Service::start(&workspace, &[]);
-    let calling = haft(&workspace, &["call", "sleep", r#"{"ms": 60000}"#]).start();
-    let facts = facts_file(&workspace);
-    eventually("the server works on it", || {
-        (messages(&facts, "tools/call").len() == 1).then_some(())
-    });
+    let (calling, _) = long_call(&workspace);
     calling.kill();
     calling.finish();
-    eventually("no call is in flight", || {
-        (run(&workspace, &["ps", "--json"]).stdout.trim() == "[]").then_some(())
-    });
+    see_cancelled(&workspace);
 }
 
 /// An approval is asked for at the terminal of the command, not in the service.
@@ -234,6 +243,7 @@ fn approvals_of_the_services_calls_are_asked_at_the_terminal() {
     let left = terminal.left();
     assert!(left.code == 130 && left.is_sane, "{} {}", left.code, left.screen);
     assert_eq!(messages(&facts_file(&workspace), "tools/call").len(), 2);
+    assert_eq!(starts(&workspace), 1, "a command started a server of its own");
 }
 
 /// Another configuration in the same folder is another one, and the service of this one is not used for it.

@@ -10,8 +10,9 @@ use crate::support::{Client, server};
 fn toolbox(more: &Value) -> Workspace {
     let mut config = json!({
         "servers": {
-            "good": server(&json!({"tools": ["echo"]})),
+            // First: its column is shown, and the paths in the other entries differ between machines.
             "unset": {"command": "x", "env": {"TOKEN": "${NOT_SET_ANYWHERE}"}},
+            "good": server(&json!({"tools": ["echo"]})),
             "gone": {"command": "/nowhere/at/all", "reconnect": {"attempts": 0}},
         },
     });

@@ -157,6 +157,10 @@ fn assert_no_key_on_disk(workspace: &Workspace, keys: &[String]) {
                 folders.push(path);
                 continue;
             }
+            // The socket of the service holds nothing.
+            if !path.is_file() {
+                continue;
+            }
             files += 1;
             let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
             assert!(keys.iter().all(|key| !text.contains(&**key)), "{}", path.display());

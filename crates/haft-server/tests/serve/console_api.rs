@@ -125,7 +125,8 @@ async fn a_sign_in_that_cannot_begin_is_explained() {
 /// A key that is bound to a profile reads that profile and its own session, and nothing else.
 #[tokio::test]
 async fn a_profile_key_reads_its_profile_only() {
-    let config = "registry: {dir: tools}\nprofiles:\n  one: {tools: [echo]}\n  two: {tools: []}\n";
+    let config =
+        "registry: {dir: tools}\nprofiles:\n  one: {tools: [echo]}\n  two: {tools: [none]}\n";
     let served = Served::with_admin(toolbox_with(config));
     let args = ["--json", "keys", "create", "--profile", "one", "--name", "bound"];
     let created: Value =

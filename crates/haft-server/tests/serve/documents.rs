@@ -60,8 +60,8 @@ async fn operations_have_readable_names_and_bodies_have_examples() {
         if body.is_null() {
             continue;
         }
-        let named = body["schema"]["$ref"].as_str().and_then(|it| it.rsplit('/').next());
-        let schema = named.map(|name| &document["components"]["schemas"][name]);
+        let reference = body["schema"]["$ref"].as_str().and_then(|it| it.rsplit('/').next());
+        let schema = reference.map(|name| &document["components"]["schemas"][name]);
         let is_there = |it: &Value| !it["example"].is_null() || !it["examples"].is_null();
         assert!(is_there(body) || schema.is_some_and(is_there), "{method} {path} has no example");
     }

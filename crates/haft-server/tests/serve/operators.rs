@@ -62,8 +62,8 @@ async fn a_service_offers_known_tools() {
     assert_eq!((&found["tools"][0]["tool"], found.get("missing_servers")), (&json!("one"), None));
     let tool = served.get("/api/v1/tools/one").await.json();
     assert_eq!(tool["cached"], true, "{tool}");
-    let server = served.get("/api/v1/servers/late").await.json();
-    assert_eq!((&server["state"], &server["cached"]), (&json!("connecting"), &json!(true)));
+    let late = served.get("/api/v1/servers/late").await.json();
+    assert_eq!((&late["state"], &late["cached"]), (&json!("connecting"), &json!(true)));
     fs::remove_file(served.workspace.path().join("hold")).unwrap();
     ready(&served).await;
     assert_eq!(served.get("/api/v1/tools/one").await.json().get("cached"), None);
@@ -74,12 +74,12 @@ async fn a_service_offers_known_tools() {
 async fn a_broken_entry_is_a_misconfigured_server() {
     let config = "servers: {bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}}\n";
     let served = Served::open(Workspace::with(&[("haft.yaml", config)]));
-    let servers = served.get("/api/v1/servers").await.json();
-    let server = &servers["servers"][0];
-    assert_eq!((&server["name"], &server["state"]), (&json!("bad"), &json!("misconfigured")));
-    let text = |key: &str| server[key].as_str().unwrap_or_default().to_owned();
-    assert!(text("reason").contains("'NOT_SET_ANYWHERE' not found"), "{server}");
-    assert!(text("remedy").contains("${NOT_SET_ANYWHERE:-value}"), "{server}");
+    let list = served.get("/api/v1/servers").await.json();
+    let bad = &list["servers"][0];
+    assert_eq!((&bad["name"], &bad["state"]), (&json!("bad"), &json!("misconfigured")));
+    let text = |key: &str| bad[key].as_str().unwrap_or_default().to_owned();
+    assert!(text("reason").contains("'NOT_SET_ANYWHERE' not found"), "{bad}");
+    assert!(text("remedy").contains("${NOT_SET_ANYWHERE:-value}"), "{bad}");
     assert_eq!(served.get("/readyz").await.json()["status"], "degraded");
     let metrics = served.get("/metrics").await.text;
     assert!(metrics.contains("haft_server_state{server=\"bad\",state=\"misconfigured\"} 1"));
@@ -88,7 +88,9 @@ async fn a_broken_entry_is_a_misconfigured_server() {
         "servers: {bad: {command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}, worse: {comand: x}}\n";
     served.workspace.write("haft.yaml", broken);
     let status = eventually_status(&served, "configuration").await;
-    assert!(status.contains("comand"), "{status}");
+    assert!(status.contains("haft.yaml:1:"), "{status}");
+    let list = served.get("/api/v1/servers").await.json();
+    assert_eq!(list["servers"].as_array().unwrap().len(), 1, "{list}");
     drop(served);
     for (config, code) in [
         ("servers: {bad: {required: true, command: x, env: {TOKEN: '${NOT_SET_ANYWHERE}'}}}\n", 2),

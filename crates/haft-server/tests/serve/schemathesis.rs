@@ -26,14 +26,16 @@ const MAY_NEVER_SUCCEED: [&str; 4] = [
 const ANSWERS_MAX: usize = 5_000;
 
 /// Endless streams, and operations that query servers, which are unreachable here: 502 to 504 are right then, but a
-/// server error to the generated client. `api_log.rs`, `inbox.rs`, `runs.rs` and `api_offers.rs` test them.
-const LEFT_OUT: [&str; 6] = [
+/// server error to the generated client. `api_log.rs`, `inbox.rs`, `runs.rs`,
+/// `api_offers.rs` and `console_api.rs` test them.
+const LEFT_OUT: [&str; 7] = [
     "/api/v1/inbox/events",
     "/api/v1/log/tail",
     "/api/v1/prompts/{server}/{name}",
     "/api/v1/resources",
     "/api/v1/resources/content",
     "/api/v1/runs/{id}/events",
+    "/api/v1/servers/{name}/sign-in",
 ];
 
 /// No answer that the document does not have, none of another shape, and no fault inside. That is worth

@@ -33,8 +33,11 @@ profiles:
 fn nothing_said_means_one_endpoint_with_every_tool() {
     insta::assert_snapshot!(shown("{}"), @r#"
     gateway.surface = "all" (default)
+    gateway.output_bytes_max = 0 (default)
     gateway.sessions_max = 1000 (default)
     gateway.session_idle = "1800s" (default)
+    gateway.first_list_timeout = "30s" (default)
+    gateway.status_tool = true (default)
     "#);
 }
 

@@ -71,7 +71,7 @@ impl Sick {
 
     /// The message of a call.
     async fn calling(self, about: &'static str, tool: &str, arguments: Value) -> Told {
-        let runtime = self.start().await;
+        let runtime = Box::pin(self.start()).await;
         let envelope = runtime.call(ToolCall::new(tool, &arguments)).await;
         runtime.shutdown(Duration::ZERO).await;
         let error = envelope.error.unwrap_or_else(|| panic!("{about} is no failure"));

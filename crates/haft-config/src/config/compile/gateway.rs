@@ -98,12 +98,21 @@ fn profile(
     Some(Profile { name, place, servers, tools, exclude_tools, surface })
 }
 
-pub(super) fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
+fn patterns(raw: At<Vec<String>>, problems: &mut Problems) -> Setting<Vec<NamePattern>> {
+    read_patterns(raw, NamePattern::parse, problems)
+}
+
+/// Reads a list of patterns with `parse`.
+pub(super) fn read_patterns(
+    raw: At<Vec<String>>,
+    parse: impl Fn(&str) -> Option<NamePattern>,
+    problems: &mut Problems,
+) -> Setting<Vec<NamePattern>> {
     let place = raw.place.clone();
     explicit(raw, |texts| {
         let mut patterns = Vec::with_capacity(texts.len());
         for text in texts {
-            match NamePattern::parse(&text) {
+            match parse(&text) {
                 Some(pattern) => patterns.push(pattern),
                 None => problems.error(
                     &place,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::gateway::patterns;
+use super::gateway::read_patterns;
 use super::merge::ServerSource;
 use super::{explicit, pick, pick_or, span, tool};
 use crate::config::choices::{
@@ -167,7 +167,7 @@ fn patterns_of(
     list: impl FnOnce(Vec<NamePattern>) -> ServerToolFilter,
 ) -> Setting<ServerToolFilter> {
     let place = raw.place.clone();
-    let patterns = patterns(raw, problems);
+    let patterns = read_patterns(raw, NamePattern::of_tools, problems);
     for pattern in &patterns.value {
         let text = pattern.to_string();
         let other = text.split_once('/').map(|(before, _)| before);

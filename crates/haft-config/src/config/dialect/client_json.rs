@@ -181,7 +181,7 @@ fn native(
     let is_in_seconds = entry.approved.is_some() || is_cline(reader.file());
     let timeout = entry.timeout.map(|at| at.map(|timeout| timeout.span(is_in_seconds)));
     let tools = approved(&name, entry.approved);
-    let (allowed, excluded) = filters(entry.allowed, entry.excluded);
+    let (allowed, excluded) = filters(dialect, entry.allowed, entry.excluded);
     let server = RawServer {
         transport,
         command,
@@ -254,10 +254,12 @@ fn approved(server: &At<String>, names: Option<At<Vec<String>>>) -> Vec<RawTool>
 
 type Names = Option<At<Vec<String>>>;
 
-/// Gemini takes both lists, and an excluded tool is excluded.
-fn filters(allowed: Names, excluded: Names) -> (Names, Names) {
+/// Gemini takes both lists, and an excluded tool is excluded. mcphost refuses them, as Haft does.
+fn filters(dialect: Dialect, allowed: Names, excluded: Names) -> (Names, Names) {
     match (allowed, excluded) {
-        (Some(mut allowed), Some(excluded)) if !allowed.value.is_empty() => {
+        (Some(mut allowed), Some(excluded))
+            if dialect != Dialect::Mcphost && !allowed.value.is_empty() =>
+        {
             allowed.value.retain(|name| !excluded.value.contains(name));
             (Some(allowed), None)
         }

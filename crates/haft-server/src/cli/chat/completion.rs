@@ -29,7 +29,8 @@ pub(super) fn complete(runtime: Runtime, handle: Handle) -> Box<Complete> {
             return WORDS.iter().map(|word| (*word).to_owned()).collect();
         }
         if word.starts_with('@') {
-            let resources = handle.block_on(timeout(LIST_TIMEOUT, uris(&runtime)));
+            // The timer belongs to the runtime and is created in its context: this is the editor's own thread.
+            let resources = handle.block_on(async { timeout(LIST_TIMEOUT, uris(&runtime)).await });
             return resources.unwrap_or_default();
         }
         match line.split_whitespace().next() {

@@ -199,8 +199,8 @@ fn program(scope: Scope) -> anyhow::Result<String> {
         Scope::User => word(&own),
         Scope::Project => {
             let path = std::env::var_os("PATH").unwrap_or_default();
-            let found = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
-            let found = found.filter_map(|file| std::fs::canonicalize(file).ok()).next();
+            let found = std::env::split_paths(&path)
+                .find_map(|folder| std::fs::canonicalize(folder.join(PROGRAM)).ok());
             match found {
                 None => tracing::warn!(
                     "the entry starts `{PROGRAM}` from the path, where there is none yet"

@@ -67,11 +67,11 @@ impl Placed<'_> {
         if self.variables.is_empty() {
             return;
         }
-        let named = |name: &String| match std::env::var_os(name) {
+        let shown = |name: &String| match std::env::var_os(name) {
             Some(_) => name.clone(),
             None => format!("{name} (not set here)"),
         };
-        let names: Vec<String> = self.variables.iter().map(named).collect();
+        let names: Vec<String> = self.variables.iter().map(shown).collect();
         say!("these variables must be set where the client starts Haft: {}", names.join(", "));
     }
 

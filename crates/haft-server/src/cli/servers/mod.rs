@@ -58,12 +58,11 @@ pub(super) fn run(global: &Global, command: &ServersCommand) -> anyhow::Result<E
 }
 
 fn list_configured(global: &Global) -> anyhow::Result<ExitCode> {
-    let servers = match from_service(global, &[], false)? {
-        Some(servers) => servers,
-        None => {
-            let config = configuration_of_file(global)?;
-            config.servers.iter().map(ServerInfo::configured).collect()
-        }
+    let servers = if let Some(servers) = from_service(global, &[], false)? {
+        servers
+    } else {
+        let config = configuration_of_file(global)?;
+        config.servers.iter().map(ServerInfo::configured).collect()
     };
     let head = ["SERVER", "MODE", "TRANSPORT", "START", "STATE", "ENDPOINT"];
     let row = |server: &ServerInfo| {

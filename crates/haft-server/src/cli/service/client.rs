@@ -8,7 +8,6 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use super::protocol::{Frames, Reply, Request, VERSION, frames};
 use super::socket::{self, SocketRefusal};
 use super::{files, socket_name};
-use crate::cli::toolbox::interruptible;
 use crate::cli::{EXIT_RUNTIME, Failure, Global, block_on, load};
 
 /// The state folder beside a file that cannot be loaded.
@@ -73,12 +72,13 @@ pub(in crate::cli) fn ask(global: &Global, request: &Request) -> anyhow::Result<
     if global.standalone || files(global).is_none() {
         return Ok(None);
     }
-    block_on(interruptible(async {
+    // Without handlers of signals, which would outlast the request: Ctrl-C ends the command now and later.
+    block_on(async {
         match ServiceClient::connect(global).await? {
             Some(mut client) => client.request(request).await.map(Some),
             None => Ok(None),
         }
-    }))
+    })
 }
 
 /// The error for a response that does not fit the request.

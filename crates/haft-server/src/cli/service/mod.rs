@@ -12,6 +12,7 @@ mod protocol;
 mod session;
 mod socket;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
@@ -26,8 +27,8 @@ pub(super) use protocol::{
 };
 pub(super) use session::ServiceContext;
 
-/// Characters of the hash in the name of the socket.
-const HASH_CHARS: usize = 16;
+/// Bytes of the hash in the name of the socket.
+const HASH_BYTES: usize = 8;
 
 /// The name of the socket of a configuration: the same files, format and inputs have the same one. Several
 /// configurations may share a state folder.
@@ -47,8 +48,11 @@ pub(super) fn socket_name(global: &Global, files: &[PathBuf]) -> String {
         part(value.as_bytes());
     }
     let digest = hash.finalize();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("service-{}.sock", &hex[..HASH_CHARS])
+    let mut name = "service-".to_owned();
+    for byte in &digest[..HASH_BYTES] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name + ".sock"
 }
 
 /// The files of the configuration, if there is one.

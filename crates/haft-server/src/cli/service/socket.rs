@@ -83,7 +83,7 @@ pub(super) async fn bind(path: &Path) -> io::Result<Option<UnixListener>> {
         },
         Err(error) => return Err(error),
     };
-    // Whoever connects before this line is another user or this one, which `is_own_peer` tells apart.
+    // Another user may connect before this line. `is_own_peer` refuses the connection.
     std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE))?;
     Ok(Some(listener))
 }

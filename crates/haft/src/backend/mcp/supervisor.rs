@@ -253,11 +253,10 @@ impl Supervisor {
         let plural = if tools == 1 { "" } else { "s" };
         let secs = self.round_started.elapsed().as_secs_f64();
         let line = format!("{}: connected, {tools} tool{plural}, {secs:.1} s", config.name);
-        let is_told = self.connection.context.announces && !config.dialect.prescribes_log_lines();
-        if !is_told {
-            tracing::debug!("{line}");
-        } else {
+        if self.connection.context.announces && !config.dialect.prescribes_log_lines() {
             tracing::info!("{line}");
+        } else {
+            tracing::debug!("{line}");
         }
     }
 
