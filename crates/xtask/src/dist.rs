@@ -113,10 +113,11 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
 /// Builds the wheel of the Python client. Its name is returned.
 fn wheel(artifacts: &Path) -> Result<String> {
     crate::peers::install_client()?;
-    let python = crate::peers::folder().join("client/bin/python");
-    let mut build = Command::new(python);
+    let python = crate::peers::folder().canonicalize()?.join("client/bin/python");
+    let mut build = Command::new("env");
+    build.arg("--chdir=clients/python").arg(python);
     build.args(["-m", "hatchling", "build", "--target", "wheel", "--directory"]).arg(artifacts);
-    step(build.current_dir(root().join("clients/python")))?;
+    step(&mut build)?;
     let name = format!("haft_client-{VERSION}-py3-none-any.whl");
     if !artifacts.join(&name).is_file() {
         bail!("`clients/python/pyproject.toml` has another version than {VERSION}");

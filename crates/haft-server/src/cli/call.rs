@@ -22,9 +22,6 @@ use crate::gateway::Hub;
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
-/// A built-in tool that a service offers only if a file enables it, and a command always.
-const LOCAL_ONLY: &str = "code_execution";
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   haft call get_weather city=Seoul days=3
@@ -81,10 +78,10 @@ async fn call_service(
     let Reply::Tool(tool) = service.request(&request).await? else {
         return Err(service::unexpected());
     };
-    if tool.is_none() && args.tool == LOCAL_ONLY {
-        return call_here(global, args, arguments).await;
-    }
-    let schema = tool.map(|tool| tool.input_schema);
+    // The service may not have read the last change of the files yet, and offers `code_execution` only if a file
+    // enables it.
+    let Some(tool) = tool else { return call_here(global, args, arguments).await };
+    let schema = Some(tool.input_schema);
     let inbox = People::are_there().then(HumanInbox::default);
     let request = CallRequest {
         tool: args.tool.clone(),

@@ -85,7 +85,7 @@ fn add(script: &mut String, at: usize, step: &Step, port: &str) {
         }
         Step::Command { text, .. } => {
             let text = text.replace(PORT, port);
-            if text.starts_with("haft serve") {
+            if text.split_whitespace().take(2).eq(["haft", "serve"]) {
                 let text = text.split(" #").next().unwrap_or_default();
                 writeln!(script, "{text} > $PAGE_OUTPUT/{at}.out 2>&1 &\nserved").unwrap();
             } else {
