@@ -90,8 +90,8 @@ fn see_cancelled(workspace: &Workspace) {
     });
 }
 
-/// Every command gives the same output by way of the service and without it, and the service's server is the only one
-/// that runs.
+/// Every command gives the same output by way of the service and without it. Only a call of a tool that the service
+/// lacks starts a server.
 #[test]
 fn commands_answer_from_the_running_service_with_the_same_output() {
     let workspace = one_server();
@@ -127,10 +127,11 @@ fn commands_answer_from_the_running_service_with_the_same_output() {
         let problems = [&beside, &alone].map(|it| error_and_remedy(&it.stderr));
         assert_eq!(problems[0], problems[1], "{args:?}: {beside:?} {alone:?}");
     }
-    assert_eq!(starts(&workspace), before, "a command started a server of its own");
+    // `nope`: the service may not have read the last change of the files yet, so the command looks for itself.
+    assert_eq!(starts(&workspace), before + 1, "a command started a server of its own");
     // --standalone does what was done before.
     assert_eq!(run(&workspace, &["--standalone", "call", "echo"]).code, 0);
-    assert_eq!(starts(&workspace), before + 1);
+    assert_eq!(starts(&workspace), before + 2);
     // The calls are in the same log, under the same caller.
     let log = run(&workspace, &["log", "--json"]).stdout;
     let callers: Vec<Value> = log
