@@ -160,8 +160,7 @@ describe("a large toolbox", () => {
 
   it("finds the oldest entry by its text", async () => {
     await page.goto(`${service.url}/#/log?text=input%2012%20x`);
-    await page.getByRole("link", { name: /tool_12/ }).click();
-    await page.getByText("input 12 x").waitFor();
+    await page.getByRole("link", { name: /tool_12/ }).waitFor();
   });
 
   it("takes thousands of events without a change of the page for each", async () => {
