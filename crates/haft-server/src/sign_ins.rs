@@ -134,7 +134,12 @@ impl Browser for ReturningBrowser {
     ) -> BoxFuture<'a, Result<String, AuthError>> {
         Box::pin(async move {
             let state = url.query_pairs().find(|(key, _)| key == "state");
-            let state = state.map(|(_, state)| state.into_owned()).unwrap_or_default();
+            // Without a state, any page could complete the sign-in.
+            let Some(state) = state.map(|(_, state)| state.into_owned()).filter(|it| !it.is_empty())
+            else {
+                let problem = "the authorization request has no `state`".to_owned();
+                return Err(AuthError::Setup { problem });
+            };
             let (sender, returned) = oneshot::channel();
             {
                 let mut table = self.table.lock();
