@@ -135,7 +135,8 @@ impl Browser for ReturningBrowser {
         Box::pin(async move {
             let state = url.query_pairs().find(|(key, _)| key == "state");
             // Without a state, any page could complete the sign-in.
-            let Some(state) = state.map(|(_, state)| state.into_owned()).filter(|it| !it.is_empty())
+            let Some(state) =
+                state.map(|(_, state)| state.into_owned()).filter(|it| !it.is_empty())
             else {
                 let problem = "the authorization request has no `state`".to_owned();
                 return Err(AuthError::Setup { problem });
