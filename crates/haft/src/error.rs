@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_text::human;
+use haft_text::{human, printable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -36,6 +36,8 @@ pub enum Code {
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
+    /// The definition of the tool is not the approved one. The tool did not run.
+    DefinitionChanged,
     /// Haft is shutting down.
     Stopping,
 }
@@ -46,7 +48,7 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
@@ -58,6 +60,7 @@ impl Code {
         Self::ServiceUnavailable,
         Self::ProtocolError,
         Self::OutcomeUnknown,
+        Self::DefinitionChanged,
         Self::Stopping,
     ];
 
@@ -84,6 +87,7 @@ impl Code {
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::ProtocolError => "ProtocolError",
             Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::DefinitionChanged => "DefinitionChanged",
             Self::Stopping => "Stopping",
         }
     }
@@ -112,6 +116,8 @@ pub enum CallRefusal {
     Invalid,
     /// No person approved the call.
     NotApproved,
+    /// The definition of the tool is not the approved one.
+    DefinitionChanged,
     /// A limit is reached.
     Busy,
     /// The call could not be recorded.
@@ -202,6 +208,20 @@ pub enum CallError {
         /// The timeout of the question.
         after: Duration,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("`{tool}` is blocked: its definition {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The tool that was called.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -263,6 +283,22 @@ pub struct Diagnosis {
     pub problem: String,
     /// The remedy.
     pub remedy: String,
+}
+
+/// The end of a sentence about a definition that is not the approved one.
+fn differs(approved: Option<&str>) -> &'static str {
+    match approved {
+        Some(_) => "differs from the one that `haft.lock` approves",
+        None => "is not approved in `haft.lock`",
+    }
+}
+
+fn approval_remedy(server: &str, tool: &str) -> String {
+    let (server, tool) = (printable(server), printable(tool));
+    format!(
+        "let the operator review it with `haft lock diff` and accept it with `haft lock approve {server}/{tool}` \
+         or in the inbox"
+    )
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -346,6 +382,18 @@ pub enum ToolFailure {
         /// Facts for a program: the timeout.
         details: Value,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("the definition of `{tool}` on `{server}` {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The server.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
     OutcomeUnknown {
@@ -386,11 +434,12 @@ impl ToolFailure {
                 error.mask(redactor);
             }
             Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+            Self::DefinitionChanged { .. } => {}
         }
         self
     }
 
-    fn remedy(&self) -> Option<&str> {
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::Execution { remedy, .. }
             | Self::Rejected { remedy, .. }
@@ -398,12 +447,11 @@ impl ToolFailure {
             | Self::Unavailable { remedy, .. }
             | Self::Refused { remedy, .. }
             | Self::Expired { remedy, .. }
-            | Self::Protocol { remedy, .. } => remedy.as_deref(),
-            Self::OutcomeUnknown { remedy, .. } => Some(
-                remedy
-                    .as_deref()
-                    .unwrap_or("check whether the tool took effect before you call it again"),
-            ),
+            | Self::Protocol { remedy, .. } => remedy.clone(),
+            Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
+                "check whether the tool took effect before you call it again".to_owned()
+            })),
+            Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
 
@@ -422,6 +470,9 @@ impl ToolFailure {
             }
             Self::NoResponse { server, after, .. } => {
                 json!({"server": server, "timeout_ms": millis(*after)})
+            }
+            Self::DefinitionChanged { server, tool, approved, current } => {
+                json!({"server": server, "tool": tool, "approved": approved, "current": current})
             }
         }
     }
@@ -455,6 +506,7 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Code::Denied
             }
+            Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
@@ -470,6 +522,7 @@ impl CallError {
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
+                ToolFailure::DefinitionChanged { .. } => Code::DefinitionChanged,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
@@ -502,6 +555,7 @@ impl CallError {
                  `approval: auto` for the tool"
                     .into(),
             ),
+            Self::DefinitionChanged { server, name, .. } => Some(approval_remedy(server, name)),
             Self::Busy { setting, .. } => {
                 Some(format!("try again later, or raise `{setting}` in the configuration"))
             }
@@ -522,7 +576,7 @@ impl CallError {
                     .into(),
             ),
             Self::Stopping { .. } => Some("call again when Haft is back".into()),
-            Self::Failed { failure, .. } => failure.remedy().map(ToOwned::to_owned),
+            Self::Failed { failure, .. } => failure.remedy(),
         }
     }
 
@@ -537,10 +591,14 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Stage::Refused(CallRefusal::NotApproved)
             }
+            Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
             Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::DefinitionChanged { .. } => {
+                    Stage::Refused(CallRefusal::DefinitionChanged)
+                }
                 ToolFailure::Execution { .. }
                 | ToolFailure::Rejected { .. }
                 | ToolFailure::NoResponse { .. }
@@ -575,6 +633,9 @@ impl CallError {
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::Failed { failure, .. } => failure.details(),
+            Self::DefinitionChanged { server, name, approved, current, .. } => {
+                json!({"server": server, "tool": name, "approved": approved, "current": current})
+            }
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }

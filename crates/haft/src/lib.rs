@@ -98,6 +98,8 @@ pub use error::{
 };
 /// Configuration.
 pub use haft_config::config;
+/// The lock file.
+pub use haft_config::lock;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 #[cfg(feature = "typed")]
 pub use haft_macros::tool;
@@ -113,7 +115,7 @@ pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
-    ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
+    ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, LockStatus, ReconnectError, Runtime,
     RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
     ToolLoadStats,
 };

@@ -19,6 +19,7 @@ mod install;
 mod keys;
 mod learn;
 mod load;
+mod lock;
 mod log;
 mod log_output;
 mod login;
@@ -157,6 +158,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
+    /// Write, check and approve what the servers offer: haft.lock
+    Lock(lock::LockArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -244,6 +247,7 @@ impl Command {
             | Self::Ps(_)
             | Self::Cancel(_)
             | Self::Doctor(_)
+            | Self::Lock(_)
             | Self::Init(_)
             | Self::Servers(_) => true,
             Self::Check(_)
@@ -298,6 +302,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Ps(args) => ps::run(global, &args),
         Command::Cancel(args) => ps::cancel(global, &args),
         Command::Check(args) => check::run(global, &args),
+        Command::Lock(args) => lock::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),

@@ -4,10 +4,13 @@ mod builder;
 mod builtin;
 mod change;
 mod choice;
+mod definition_inbox;
+mod definition_lock;
 mod forward;
 mod info;
 mod instructions;
 mod load_stats;
+mod lock_status;
 mod local;
 mod local_setup;
 mod reconnect;
@@ -34,7 +37,7 @@ use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::error::ToolFailure;
+use crate::error::{CallError, ToolFailure};
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
@@ -49,6 +52,7 @@ pub use forward::{Offer, RegistrationInfo, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
 pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
+pub use lock_status::{ApproveError, DefinitionChoice, LockStatus};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo, StateChange};
@@ -120,6 +124,9 @@ impl Inner {
             changes: watch::Sender::new(0),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
+        if inner.parts.is_served {
+            inner.background.spawn(definition_inbox::run(Arc::downgrade(&inner)));
+        }
         inner
     }
 
@@ -193,6 +200,10 @@ impl ToolboxSource for Inner {
             let _ = connection.first_attempt().await;
             self.refresh().await;
         }))
+    }
+
+    fn unapproved(&self, tool: &str, tool_filter: &ToolFilter) -> Option<CallError> {
+        definition_lock::unapproved(&self.snapshot.load(), tool, tool_filter)
     }
 
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {

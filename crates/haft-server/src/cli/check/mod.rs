@@ -1,6 +1,7 @@
 //! `haft check`.
 
 mod connect;
+mod notes;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use haft::config::{ConfigError, Place, Problem, Severity};
 use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
+use notes::Note;
 use crate::terminal::{self, Paint};
 
 #[derive(Debug, Args)]
@@ -83,6 +85,7 @@ fn report(config: &Config) -> Value {
         "tools": config.tools.len(),
         "local_tools": config.local.len(),
         "problems": config.warnings,
+        "notes": notes::unpinned_packages(config),
     })
 }
 
@@ -90,6 +93,9 @@ fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
         terminal::warning(paint, &problem.to_string(), &problem.remedy);
+    }
+    for Note { place, note, remedy } in notes::unpinned_packages(config) {
+        terminal::note(paint, &format!("{place}: {note}"), &remedy);
     }
     let paint = Paint::stdout(global.color);
     for file in &config.files {
