@@ -3,6 +3,7 @@
 //! Everything here but [`store`] is pure: text in, text or differences out.
 
 mod canonical;
+mod change;
 mod diff;
 mod instruction_like;
 mod package;
@@ -20,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use canonical::hash;
-pub use diff::{Change, ChangeKind, Drift, DriftState, compare};
+pub use change::{Change, ChangeKind};
+pub use diff::{Drift, DriftState, compare};
 pub use package::Package;
 pub use parse::parse;
 pub use render::render;

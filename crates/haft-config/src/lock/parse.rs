@@ -70,7 +70,12 @@ impl Reader<'_> {
                 let problem = format!(
                     "the lock file has version {version}, and this program reads version {LOCK_VERSION}"
                 );
-                Err(self.at(item, "version", problem, "use the newer version of Haft that wrote it"))
+                Err(self.at(
+                    item,
+                    "version",
+                    problem,
+                    "use the newer version of Haft that wrote it",
+                ))
             }
             _ => Err(self.at(item, "version", "the `version` is invalid", DAMAGED)),
         }
@@ -82,7 +87,8 @@ impl Reader<'_> {
             let below = format!("{path}.{key}");
             match key {
                 "instructions" => {
-                    let instructions = self.definition(LockedKind::Instructions, "", item, &below)?;
+                    let instructions =
+                        self.definition(LockedKind::Instructions, "", item, &below)?;
                     server.instructions = Some(instructions);
                 }
                 "tools" => server.tools = self.items(LockedKind::Tool, item, &below)?,
@@ -165,13 +171,7 @@ impl Reader<'_> {
         self.at(item, path, "a lock file has no such key", DAMAGED)
     }
 
-    fn at(
-        &self,
-        item: &Item,
-        path: &str,
-        problem: impl Into<String>,
-        remedy: &str,
-    ) -> LockProblem {
+    fn at(&self, item: &Item, path: &str, problem: impl Into<String>, remedy: &str) -> LockProblem {
         self.problem(item.span().map_or(0, |span| span.start), path, problem, remedy)
     }
 
@@ -195,4 +195,5 @@ impl Reader<'_> {
     }
 }
 
-const DAMAGED: &str = "take the file from version control again; or delete it, run `haft lock` and review the result";
+const DAMAGED: &str =
+    "take the file from version control again; or delete it, run `haft lock` and review the result";

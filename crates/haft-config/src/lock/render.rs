@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use toml_edit::{DocumentMut, Item, Table, Value, value};
 
-use super::{
-    Definition, LOCK_VERSION, Lock, LockProblem, LockedServer, parse, values,
-};
+use super::{Definition, LOCK_VERSION, Lock, LockProblem, LockedServer, parse, values};
 
 const HEADER: &str = "\
 # The approved definitions of the MCP servers. `haft lock` writes this file; review its changes like code.
@@ -69,11 +67,7 @@ fn put_server(table: &mut Table, server: &LockedServer) -> Option<()> {
     put_items(table, "templates", templates)
 }
 
-fn put_items(
-    server: &mut Table,
-    key: &str,
-    items: &BTreeMap<String, Definition>,
-) -> Option<()> {
+fn put_items(server: &mut Table, key: &str, items: &BTreeMap<String, Definition>) -> Option<()> {
     if items.is_empty() {
         server.remove(key);
         return Some(());
@@ -174,9 +168,10 @@ mod tests {
         };
         let changed = lock(&[("b", "two"), ("c", "three"), ("d", "4")]);
         let text = render(&swapped, &changed).unwrap();
-        let order: Vec<usize> = ["tools.d]", "# Reviewed by Ada.", "tools.b]", "tools.c]", "# The end."]
-            .map(|it| text.find(it).unwrap_or_else(|| panic!("{it} in {text}")))
-            .into();
+        let order: Vec<usize> =
+            ["tools.d]", "# Reviewed by Ada.", "tools.b]", "tools.c]", "# The end."]
+                .map(|it| text.find(it).unwrap_or_else(|| panic!("{it} in {text}")))
+                .into();
         assert!(order.is_sorted(), "{text}");
         assert_eq!(render(&text, &changed).unwrap(), text);
     }
@@ -184,8 +179,14 @@ mod tests {
     #[test]
     fn hostile_texts_are_read_back_and_visible() {
         let texts = [
-            "<<<<<<< HEAD\n=======\n>>>>>>> x", "a\u{202e}b\u{200b}", "'''\"\"\"\\", "\r\n\t\u{0}\u{7f}",
-            "# not a comment", "", "\n", "[servers.evil]\nhash = 'x'",
+            "<<<<<<< HEAD\n=======\n>>>>>>> x",
+            "a\u{202e}b\u{200b}",
+            "'''\"\"\"\\",
+            "\r\n\t\u{0}\u{7f}",
+            "# not a comment",
+            "",
+            "\n",
+            "[servers.evil]\nhash = 'x'",
         ];
         for text in texts {
             let lock = lock(&[("a\u{202e}\n.]", text), ("", text)]);

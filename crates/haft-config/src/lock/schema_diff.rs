@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::diff::{Change, ChangeKind};
+use super::change::{Change, ChangeKind};
 
 /// Deeper schemas are compared as a whole.
 const DEPTH_MAX: usize = 16;
@@ -45,7 +45,13 @@ pub(super) fn schema_diff(
             }
             "items" => {
                 let (null, path) = (Value::Null, format!("{at}[]"));
-                schema_diff(&path, before.unwrap_or(&null), after.unwrap_or(&null), depth + 1, changes);
+                schema_diff(
+                    &path,
+                    before.unwrap_or(&null),
+                    after.unwrap_or(&null),
+                    depth + 1,
+                    changes,
+                );
             }
             key => {
                 let path = below(at, key);
@@ -128,7 +134,12 @@ fn types(at: &str, old: &Map<String, Value>, new: &Map<String, Value>, changes: 
     changes.push(Change::between(kind, at, before, after));
 }
 
-fn choices(at: &str, old: &Map<String, Value>, new: &Map<String, Value>, changes: &mut Vec<Change>) {
+fn choices(
+    at: &str,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    changes: &mut Vec<Change>,
+) {
     let of = |schema: &Map<String, Value>| -> Option<BTreeSet<String>> {
         if let Some(one) = schema.get("const") {
             return Some([one.to_string()].into());
@@ -149,7 +160,12 @@ fn choices(at: &str, old: &Map<String, Value>, new: &Map<String, Value>, changes
 }
 
 /// Further properties: allowed unless `additionalProperties` is false.
-fn further(at: &str, old: &Map<String, Value>, new: &Map<String, Value>, changes: &mut Vec<Change>) {
+fn further(
+    at: &str,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    changes: &mut Vec<Change>,
+) {
     const KEY: &str = "additionalProperties";
     let (before, after) = (old.get(KEY), new.get(KEY));
     let is_closed = |value: Option<&Value>| value == Some(&Value::Bool(false));
@@ -179,4 +195,53 @@ fn widening<T: Ord>(before: &BTreeSet<T>, after: &BTreeSet<T>) -> ChangeKind {
 
 fn below(at: &str, name: &str) -> String {
     if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_of_a_parameter_is_named() {
+        let before = json!({"type": "object", "required": ["a", "b"], "additionalProperties": false,
+            "properties": {
+                "a": {"type": "string"}, "b": {"type": ["string", "null"], "description": "Old."},
+                "c": {"enum": [1, 2]}, "d": {"type": "integer"}, "e": {}, "f": {"type": "array",
+                "items": {"type": "string"}}, "g": {"type": "string", "maxLength": 5}}});
+        let after = json!({"type": "object", "required": ["b", "d", "h"], "properties": {
+            "a": {"type": ["string", "number"]}, "b": {"type": "string", "description": "New."},
+            "c": {"enum": [1, 2, 3]}, "d": {"type": "boolean"}, "f": {"type": "array",
+            "items": {"type": "number"}}, "g": {"type": "string"}, "h": {}, "i": {}}});
+        let mut changes = Vec::new();
+        schema_diff("", &before, &after, 0, &mut changes);
+        let found: Vec<_> = changes.iter().map(|it| (it.at.as_str(), it.kind)).collect();
+        assert_eq!(
+            found,
+            [
+                ("a", ChangeKind::TypeWidened),
+                ("a", ChangeKind::MadeOptional),
+                ("b", ChangeKind::TypeNarrowed),
+                ("b", ChangeKind::TextChanged),
+                ("c", ChangeKind::TypeWidened),
+                ("d", ChangeKind::TypeChanged),
+                ("d", ChangeKind::MadeRequired),
+                ("e", ChangeKind::ParameterRemoved),
+                ("f[]", ChangeKind::TypeChanged),
+                ("g.maxLength", ChangeKind::SchemaChanged),
+                ("h", ChangeKind::RequiredParameterAdded),
+                ("i", ChangeKind::ParameterAdded),
+                ("additionalProperties", ChangeKind::TypeWidened),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_schema_that_is_too_deep_is_compared_as_a_whole() {
+        let nested =
+            |end: Value| (0..200).fold(end, |inner, _| json!({"properties": {"a": inner}}));
+        let mut changes = Vec::new();
+        schema_diff("", &nested(json!({})), &nested(json!({"type": "string"})), 0, &mut changes);
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].kind, ChangeKind::SchemaChanged);
+    }
 }

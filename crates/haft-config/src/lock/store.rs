@@ -70,7 +70,10 @@ pub fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// Changes the lock file at `path`. `change` gets the state that is on disk now, so that processes which change the
 /// file at the same time lose nothing. Returns the new text and its content.
-pub fn update(path: &Path, change: impl FnOnce(&mut Lock)) -> Result<(String, Lock), LockWriteError> {
+pub fn update(
+    path: &Path,
+    change: impl FnOnce(&mut Lock),
+) -> Result<(String, Lock), LockWriteError> {
     let file = || path.display().to_string();
     let io = |cause| LockWriteError::Io { file: file(), cause };
     let invalid = |problem| LockWriteError::Invalid { file: file(), problem };

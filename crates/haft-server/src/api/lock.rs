@@ -208,9 +208,11 @@ fn problem(error: &ApproveError) -> Problem {
         | ApproveError::Stale { .. } => {
             (StatusCode::CONFLICT, "Conflict", "The definition cannot be approved now")
         }
-        ApproveError::Write(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The lock file cannot be written")
-        }
+        ApproveError::Write(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "The lock file cannot be written",
+        ),
     };
     Problem::new(status, code, title, error.to_string()).remedy(error.remedy())
 }

@@ -96,9 +96,10 @@ async fn write(global: &Global, runtime: &Runtime) -> anyhow::Result<ExitCode> {
         return Err(Failure::new(EXIT_CONNECT, message, remedy).into());
     }
     let before = runtime.lock_status();
-    let lock = runtime.write_lock().await.map_err(|error| {
-        Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy())
-    })?;
+    let lock = runtime
+        .write_lock()
+        .await
+        .map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy()))?;
     let file = before.file.display().to_string();
     if global.json {
         let is_changed = !before.exists || before.has_drift();
@@ -130,8 +131,8 @@ async fn approve(global: &Global, runtime: &Runtime, target: &str) -> anyhow::Re
         hash: None,
     };
     let approved = runtime.approve_definitions(&choice).await;
-    let approved = approved
-        .map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy()))?;
+    let approved =
+        approved.map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy()))?;
     if global.json {
         print_json(&json!({"file": runtime.lock_status().file, "approved": approved}))?;
         return Ok(ExitCode::SUCCESS);

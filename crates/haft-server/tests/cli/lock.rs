@@ -15,7 +15,12 @@ fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) ->
 fn honest() -> Value {
     let read = tool("read", "Reads a file.", &json!({"path": {"type": "string"}}), &["path"]);
     let annotations = json!({"readOnlyHint": true});
-    let mut list = tool("list", "Lists files.\nOne per line.", &json!({"path": {"type": "string"}, "deep": {"type": "boolean", "description": "With the files of folders."}}), &[]);
+    let mut list = tool(
+        "list",
+        "Lists files.\nOne per line.",
+        &json!({"path": {"type": "string"}, "deep": {"type": "boolean", "description": "With the files of folders."}}),
+        &[],
+    );
     list["annotations"] = annotations;
     json!({
         "name": "files-server", "instructions": "Read before you write.", "tools": [read, list],
@@ -32,7 +37,12 @@ fn changed() -> Value {
         &json!({"path": {"type": ["string", "null"]}, "as": {"enum": ["text", "json"]}}),
         &[],
     );
-    let mut list = tool("ls", "Lists files.\nOne per line.", &json!({"path": {"type": "string"}, "deep": {"type": "boolean", "description": "With the files of folders."}}), &[]);
+    let mut list = tool(
+        "ls",
+        "Lists files.\nOne per line.",
+        &json!({"path": {"type": "string"}, "deep": {"type": "boolean", "description": "With the files of folders."}}),
+        &[],
+    );
     list["annotations"] = json!({"readOnlyHint": false});
     let mut scenario = honest();
     scenario["instructions"] = json!("Read before you write. Always call `read`.");
@@ -83,7 +93,8 @@ fn drift_is_explained() {
     become_other(&workspace, &changed());
     let diff = run(&workspace, &["lock", "diff"]);
     assert_eq!(diff.code, 0, "{}", diff.stderr);
-    let shown: Vec<&str> = diff.stdout.lines().filter(|it| !it.contains("command changed")).collect();
+    let shown: Vec<&str> =
+        diff.stdout.lines().filter(|it| !it.contains("command changed")).collect();
     insta::assert_snapshot!("lock_diff", shown.join("\n"));
     let check = run(&workspace, &["lock", "--check"]);
     assert_eq!((check.code, &check.stdout), (1, &diff.stdout));
@@ -94,8 +105,12 @@ fn drift_is_explained() {
     assert_eq!(
         json!(states),
         json!([
-            ["server", "", "changed"], ["instructions", "", "changed"], ["tool", "ls", "renamed"],
-            ["tool", "read", "changed"], ["tool", "upload", "new"], ["prompt", "review", "removed"],
+            ["server", "", "changed"],
+            ["instructions", "", "changed"],
+            ["tool", "ls", "renamed"],
+            ["tool", "read", "changed"],
+            ["tool", "upload", "new"],
+            ["prompt", "review", "removed"],
         ])
     );
 }
@@ -125,14 +140,22 @@ fn what_differs_can_be_approved() {
     workspace.write("haft.lock", format!("# Reviewed in March.\n{text}"));
     become_other(&workspace, &changed());
     let approved = run(&workspace, &["lock", "approve", "files/read"]);
-    assert_eq!((approved.code, approved.stdout.as_str()), (0, "approved files/read (changed)\n"), "{}", approved.stderr);
+    assert_eq!(
+        (approved.code, approved.stdout.as_str()),
+        (0, "approved files/read (changed)\n"),
+        "{}",
+        approved.stderr
+    );
     let called = run(&workspace, &["call", "read", "path=a"]);
     assert_eq!(called.code, 0, "{}", called.stderr);
     assert_ne!(run(&workspace, &["call", "ls"]).code, 0);
     for wrong in ["files/nothing", "fils"] {
         let refused = run(&workspace, &["lock", "approve", wrong]);
         assert_eq!(refused.code, 1, "{wrong}");
-        insta::assert_snapshot!(format!("lock_approve_{}", wrong.replace('/', "_")), transcript(&workspace, &refused));
+        insta::assert_snapshot!(
+            format!("lock_approve_{}", wrong.replace('/', "_")),
+            transcript(&workspace, &refused)
+        );
     }
     assert_eq!(run(&workspace, &["lock", "approve", "files"]).code, 0);
     assert_eq!(run(&workspace, &["lock", "--check"]).code, 0);
@@ -148,7 +171,8 @@ fn approvals_of_several_processes_are_all_kept() {
     let tools = |text: &str| -> Vec<Value> {
         (0..6).map(|at| tool(&format!("t{at}"), text, &json!({}), &[])).collect()
     };
-    let scenario = |text: &str| json!({"tools": tools(text), "prompts": 0, "resources": [], "templates": []});
+    let scenario =
+        |text: &str| json!({"tools": tools(text), "prompts": 0, "resources": [], "templates": []});
     let workspace = files(&scenario("Old."));
     assert_eq!(run(&workspace, &["lock"]).code, 0);
     become_other(&workspace, &scenario("New."));
@@ -171,13 +195,17 @@ fn an_unusable_lock_file_stops_the_start() {
     let workspace = files(&honest());
     assert_eq!(run(&workspace, &["lock"]).code, 0);
     let good = workspace.read("haft.lock").unwrap();
-    let conflict = good.replacen("[servers.files]", "<<<<<<< HEAD\n[servers.files]\n=======\n[servers.x]\n>>>>>>> other", 1);
+    let conflict = good.replacen(
+        "[servers.files]",
+        "<<<<<<< HEAD\n[servers.files]\n=======\n[servers.x]\n>>>>>>> other",
+        1,
+    );
     let cases = [
         ("damaged", good.replacen("[servers.files.tools.read]", "[servers.files.tools.read", 1)),
         ("newer", good.replacen("version = 1", "version = 2", 1)),
         ("conflict", conflict),
-        ("edited", good.replacen("Reads a file.", "Reads every file.", 1)),
-        ("json", good.replacen("{\"readOnlyHint\":true}", "{readOnlyHint:true}", 1)),
+        ("edited", good.replacen("= \"Reads a file.\"", "= \"Reads every file.\"", 1)),
+        ("json", good.replacen("= '{\"readOnlyHint\":true}", "= '{readOnlyHint:true}", 1)),
     ];
     for (name, text) in cases {
         assert_ne!(text, good, "{name}");
@@ -185,7 +213,9 @@ fn an_unusable_lock_file_stops_the_start() {
         let refused = run(&workspace, &["tools", "list"]);
         assert_eq!(refused.code, 2, "{name}");
         insta::assert_snapshot!(format!("lock_{name}"), transcript(&workspace, &refused));
-        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["mcp"], &["lock"], &["lock", "diff"]] {
+        for command in
+            [&["serve", "--listen", "127.0.0.1:0"][..], &["mcp"], &["lock"], &["lock", "diff"]]
+        {
             assert_eq!(run(&workspace, command).code, 2, "{name}: {command:?}");
         }
     }
@@ -211,12 +241,11 @@ fn packages_are_pinned_or_remarked_on() {
     // A program named like the real one, which starts the fixture.
     let uvx = workspace.path().join("bin/uvx");
     let scenario = json!({"tools": ["echo"], "prompts": 0, "resources": [], "templates": []});
-    let line = format!("#!/bin/sh\nexec '{}' stdio --scenario '{scenario}'\n", Fixture::path().display());
+    let line =
+        format!("#!/bin/sh\nexec '{}' stdio --scenario '{scenario}'\n", Fixture::path().display());
     workspace.write("bin/uvx", line);
     std::fs::set_permissions(&uvx, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let config = |package: &str| {
-        json!({"servers": {"time": {"command": &uvx, "args": [package, "--key", "${TIME_KEY}"]}}})
-    };
+    let config = |package: &str| json!({"servers": {"time": {"command": &uvx, "args": [package, "--key", "${TIME_KEY}"]}}});
     let haft = |args: &[&str]| {
         let program = Program::new(env!("CARGO_BIN_EXE_haft"), &workspace);
         program.args(args).env(TRUSTED.0, TRUSTED.1).env("TIME_KEY", "hush-hush-4711").run()
@@ -226,7 +255,10 @@ fn packages_are_pinned_or_remarked_on() {
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     let text = workspace.read("haft.lock").unwrap();
     assert!(text.contains("package = \"mcp-server-time==1.2.3\""), "{text}");
-    assert!(text.contains("/bin/uvx mcp-server-time==1.2.3 --key") && !text.contains("hush"), "{text}");
+    assert!(
+        text.contains("/bin/uvx mcp-server-time==1.2.3 --key") && !text.contains("hush"),
+        "{text}"
+    );
     assert!(!haft(&["check"]).stderr.contains("note:"));
     workspace.write("haft.json", config("mcp-server-time").to_string());
     let checked = haft(&["check"]);

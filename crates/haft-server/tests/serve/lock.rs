@@ -65,13 +65,11 @@ async fn drift_is_answered_in_the_inbox() {
 
     let path = format!("/api/v1/inbox/{}", item["id"].as_str().unwrap());
     let request = served.request_as(&bot, Method::POST, &path);
-    let refused = request.header("content-type", "application/json").body(r#"{"answer": "approve"}"#);
+    let refused =
+        request.header("content-type", "application/json").body(r#"{"answer": "approve"}"#);
     assert!([403, 404].contains(&answer(refused).await.status));
     assert_eq!(served.post(&path, r#"{"answer": "approve"}"#).await.status, 200);
-    until("the approval", async || {
-        (call(&served, "read").await.0 == 200).then_some(())
-    })
-    .await;
+    until("the approval", async || (call(&served, "read").await.0 == 200).then_some(())).await;
     let text = served.workspace.read("haft.lock").unwrap();
     assert!(text.contains("Reads and sends.") && !text.contains("Lists all."), "{text}");
 
@@ -90,13 +88,20 @@ async fn a_tool_added_at_run_time_is_approved_over_the_api() {
     let keys = [("boss", Scope::Admin), ("bot", Scope::Call)];
     let (served, keys) = Served::with_keys(workspace, &keys);
     assert_eq!(served.get("/api/v1/lock").await.json()["drift"], json!([]));
-    let added = served.post("/api/v1/tools/add_tool/call", r#"{"arguments": {"name": "extra"}}"#).await;
+    let added =
+        served.post("/api/v1/tools/add_tool/call", r#"{"arguments": {"name": "extra"}}"#).await;
     assert_eq!(added.status, 200, "{}", added.text);
     let item = question(&served, "extra").await;
     assert_eq!(item["arguments"]["state"], "new");
     assert_eq!(call(&served, "extra").await, (403, json!("DefinitionChanged")));
     let listed = served.get("/api/v1/tools?server=files").await.json();
-    let extra = listed["tools"].as_array().unwrap().iter().find(|it| it["name"] == "extra").cloned().unwrap();
+    let extra = listed["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["name"] == "extra")
+        .cloned()
+        .unwrap();
     assert!(extra["blocked"]["current"].is_string(), "{extra}");
     assert!(!extra.to_string().contains("The tool extra"), "its definition is withheld: {extra}");
 

@@ -16,9 +16,8 @@ const DENY: &str = "deny";
 
 /// Keeps one question open for each definition that is blocked, until the runtime is dropped.
 pub(super) async fn run(inner: Weak<Inner>) {
-    let Some((mut changes, stop)) = inner
-        .upgrade()
-        .map(|inner| (inner.changes.subscribe(), inner.parts.stop_servers.clone()))
+    let Some((mut changes, stop)) =
+        inner.upgrade().map(|inner| (inner.changes.subscribe(), inner.parts.stop_servers.clone()))
     else {
         return;
     };
@@ -57,9 +56,8 @@ fn ask(inner: &Arc<Inner>, drift: Drift) -> DropGuard {
 
 async fn ask_until_answered(weak: &Weak<Inner>, drift: &Drift) {
     loop {
-        let Some((question, inbox)) = weak
-            .upgrade()
-            .map(|inner| (question(&inner, drift), inner.parts.inbox.clone()))
+        let Some((question, inbox)) =
+            weak.upgrade().map(|inner| (question(&inner, drift), inner.parts.inbox.clone()))
         else {
             return;
         };

@@ -91,8 +91,10 @@ fn unapproved_tools(snapshot: &Snapshot) -> Vec<(String, ToolInfo)> {
     for connection in snapshot.server_pool.all() {
         let config = connection.config();
         let Some(approved) = snapshot.server_pool.approved(&config.name) else { continue };
-        let passing =
-            approved.unapproved.iter().filter(|it| config.filter.value.passes(&config.name, &it.name));
+        let passing = approved
+            .unapproved
+            .iter()
+            .filter(|it| config.filter.value.passes(&config.name, &it.name));
         for tool in passing {
             let hash = ApprovedLists::unapproved_hash(tool);
             tools.push((config.name.clone(), withheld(snapshot, config, &tool.name, hash)));
@@ -154,7 +156,8 @@ impl Runtime {
         }
         self.inner.refresh().await;
         let snapshot = self.inner.snapshot.load_full();
-        let approved = snapshot.server_pool.approved(server).ok_or_else(|| connection.unavailable())?;
+        let approved =
+            snapshot.server_pool.approved(server).ok_or_else(|| connection.unavailable())?;
         match approved.blocked_prompt(prompt) {
             None => Ok(()),
             Some((approved, current)) => Err(ToolFailure::DefinitionChanged {

@@ -12,8 +12,8 @@ use haft::config::{ConfigError, Place, Problem, Severity};
 use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
-use notes::Note;
 use crate::terminal::{self, Paint};
+use notes::Note;
 
 #[derive(Debug, Args)]
 #[command(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use haft_config::lock::{Definition, LockedKind, LockedServer, Package, ServerFacts};
 use haft_config::redact::Redactor;
-use haft_text::printable;
 use haft_mcp::{PromptDescription, ResourceTemplate, ToolDescription};
+use haft_text::printable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -76,7 +76,11 @@ impl ApprovedLists {
                 Some(known) => {
                     let hashes = (Some(known.hash().to_owned()), current.hash().to_owned());
                     blocked_prompts.insert(prompt.name.clone(), hashes);
-                    lists.prompts.extend(description::<PromptDescription>("name", &prompt.name, known));
+                    lists.prompts.extend(description::<PromptDescription>(
+                        "name",
+                        &prompt.name,
+                        known,
+                    ));
                 }
                 None => {
                     let hashes = (None, current.hash().to_owned());
@@ -125,9 +129,9 @@ impl ApprovedLists {
             let verb = if approved.is_some() { CHANGED } else { NEW };
             (format!("Prompt '{}'", printable(name)), verb)
         });
-        let instructions = self.withholds_instructions.then(|| {
-            ("The text of the instructions".to_owned(), CHANGED)
-        });
+        let instructions = self
+            .withholds_instructions
+            .then(|| ("The text of the instructions".to_owned(), CHANGED));
         let mut all: Vec<_> = changed.chain(new).chain(prompts).chain(instructions).collect();
         all.sort_unstable();
         all.dedup();
@@ -246,10 +250,9 @@ fn definition<T: Serialize>(kind: LockedKind, name: &str, item: &T) -> Definitio
     };
     let name_key = match kind {
         LockedKind::ResourceTemplate => "uriTemplate",
-        LockedKind::Server
-        | LockedKind::Instructions
-        | LockedKind::Tool
-        | LockedKind::Prompt => "name",
+        LockedKind::Server | LockedKind::Instructions | LockedKind::Tool | LockedKind::Prompt => {
+            "name"
+        }
     };
     fields.shift_remove(name_key);
     if let Some(Value::Object(meta)) = fields.shift_remove("_meta") {
