@@ -107,6 +107,9 @@ impl Change {
             ChangeKind::MadeOptional => format!("`{at}` became optional"),
             ChangeKind::MadeRequired => format!("`{at}` became required"),
             ChangeKind::SchemaChanged => format!("schema of `{at}` changed: {}", from_to()),
+            ChangeKind::TextChanged if self.before.is_none() => {
+                format!("{at}: {}", value(&self.after))
+            }
             ChangeKind::TextChanged => format!("text of `{at}` changed: {}", self.word_line()),
             ChangeKind::AnnotationChanged => format!("annotation `{at}` changed: {}", from_to()),
             ChangeKind::FieldChanged => format!("`{at}` changed: {}", from_to()),

@@ -200,18 +200,40 @@ fn changes(
         for key in keys.into_iter().filter(|key| old.get(*key) != new.get(*key)) {
             field(key, old.get(key), new.get(key), &mut changes);
         }
-    } else if let Some(text) = new.get("description").or_else(|| new.get("text")) {
-        let at = if kind == LockedKind::Instructions { "text" } else { "description" };
-        changes.push(Change::text(at, None, Some(text)));
+    } else {
+        introduce(new, &mut changes);
     }
     suspicious(kind, name, old, new, &mut changes);
     changes
 }
 
+/// The text and the parameters of a new item.
+fn introduce(new: &Map<String, Value>, changes: &mut Vec<Change>) {
+    for key in ["description", "text"] {
+        if let Some(text) = new.get(key) {
+            changes.push(Change::text(label(key), None, Some(text)));
+        }
+    }
+    let arguments = new.get("arguments").and_then(Value::as_array).map(|it| as_schema(it));
+    let Some(schema) = new.get("inputSchema").or(arguments.as_ref()) else { return };
+    let mut parameters = Vec::new();
+    schema_diff("", &json!({}), schema, 0, &mut parameters);
+    changes.extend(parameters.into_iter().filter(|it| {
+        matches!(it.kind, ChangeKind::ParameterAdded | ChangeKind::RequiredParameterAdded)
+    }));
+}
+
+/// The name of a field for people.
+fn label(field: &str) -> &str {
+    if field == "text" { "instructions" } else { field }
+}
+
 fn field(key: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {
     let null = Value::Null;
     match (key, before, after) {
-        ("description" | "title" | "text", ..) => changes.push(Change::text(key, before, after)),
+        ("description" | "title" | "text", ..) => {
+            changes.push(Change::text(label(key), before, after));
+        }
         ("inputSchema", ..) => {
             schema_diff("", before.unwrap_or(&null), after.unwrap_or(&null), 0, changes);
         }
@@ -261,7 +283,7 @@ fn suspicious(
         let mut found = Vec::new();
         for (key, value) in fields {
             let mut inside = Vec::new();
-            strings(value, key, &mut inside);
+            strings(value, label(key), &mut inside);
             found.extend(inside.into_iter().map(|(path, text)| (path, text.to_owned())));
         }
         found

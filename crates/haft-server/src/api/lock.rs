@@ -24,7 +24,6 @@ pub(super) fn routes() -> Routes {
 /// The lock file and what differs from it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LockStatus)]
-#[expect(dead_code, reason = "only its schema is used")]
 struct LockStatusSchema {
     /// The path of the lock file.
     file: String,
@@ -45,7 +44,6 @@ struct LockStatusSchema {
 /// An item that differs from the lock file.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Drift)]
-#[expect(dead_code, reason = "only its schema is used")]
 struct DriftSchema {
     /// The server.
     server: String,
@@ -71,7 +69,6 @@ struct DriftSchema {
 /// One change of a definition.
 #[derive(Serialize, ToSchema)]
 #[schema(as = DefinitionChange)]
-#[expect(dead_code, reason = "only its schema is used")]
 struct DefinitionChangeSchema {
     /// What changed, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`.
     kind: String,
@@ -91,7 +88,6 @@ struct DefinitionChangeSchema {
 /// A run of words of a changed text.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WordEdit)]
-#[expect(dead_code, reason = "only its schema is used")]
 struct WordEditSchema {
     /// `same`, `removed` or `added`.
     op: String,
