@@ -9,7 +9,9 @@ pub mod draft;
 pub mod edit;
 pub mod lock;
 pub mod redact;
+mod remedy;
 pub mod schema;
 pub mod tool_metadata;
 
 pub use definition::ToolDefinition;
+pub use remedy::Remedy;

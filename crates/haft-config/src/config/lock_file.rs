@@ -48,7 +48,7 @@ impl LockFile {
             severity: Severity::Error,
             place: Place::whole(name.clone()),
             problem: format!("the lock file cannot be read: {error}"),
-            remedy: "fix the file or its permissions".to_owned(),
+            remedy: "fix the file or its permissions".into(),
         };
         let text = store::read(&path).map_err(|error| one(unreadable(error)))?;
         let loaded = match text {

@@ -20,6 +20,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::remedy::Remedy;
+
 pub use canonical::hash;
 pub use change::{Change, ChangeKind};
 pub use diff::{Drift, DriftState, compare};
@@ -247,5 +249,5 @@ pub struct LockProblem {
     /// The problem.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 use toml_edit::{Document, Item, TableLike, TomlError};
 
+use crate::remedy::Remedy;
+
 use super::{Definition, LOCK_VERSION, Lock, LockProblem, LockedKind, LockedServer, values};
 
 /// Reads the text of a lock file.
@@ -49,20 +51,24 @@ impl Reader<'_> {
             column: 1,
             path: String::new(),
             problem: "the file has the markers of a merge conflict".to_owned(),
-            remedy: "resolve the conflict: keep the definitions that were reviewed, then run `haft lock --check`"
-                .to_owned(),
+            remedy: "resolve the conflict, and keep the definitions that were reviewed".into(),
         })
     }
 
     fn syntax(&self, error: &TomlError) -> LockProblem {
         let at = error.span().map_or(0, |span| span.start);
         let problem = format!("the lock file is damaged: {}", error.message());
-        self.problem(at, "", problem, DAMAGED)
+        self.problem(at, "", problem, Remedy::RestoreLock)
     }
 
     fn check_version(&self, root: &dyn TableLike) -> Result<(), LockProblem> {
         let Some(item) = root.get("version") else {
-            return Err(self.problem(0, "version", "the lock file has no `version`", DAMAGED));
+            return Err(self.problem(
+                0,
+                "version",
+                "the lock file has no `version`",
+                Remedy::RestoreLock,
+            ));
         };
         match item.as_integer() {
             Some(LOCK_VERSION) => Ok(()),
@@ -74,10 +80,10 @@ impl Reader<'_> {
                     item,
                     "version",
                     problem,
-                    "use the newer version of Haft that wrote it",
+                    Remedy::from("use the newer version of Haft that wrote it"),
                 ))
             }
-            _ => Err(self.at(item, "version", "the `version` is invalid", DAMAGED)),
+            _ => Err(self.at(item, "version", "the `version` is invalid", Remedy::RestoreLock)),
         }
     }
 
@@ -137,7 +143,12 @@ impl Reader<'_> {
                 text.into()
             } else {
                 let invalid = |error: String| {
-                    self.at(item, &below, format!("the JSON is invalid: {error}"), DAMAGED)
+                    self.at(
+                        item,
+                        &below,
+                        format!("the JSON is invalid: {error}"),
+                        Remedy::RestoreLock,
+                    )
                 };
                 values::read_json(text).map_err(invalid)?
             };
@@ -145,30 +156,31 @@ impl Reader<'_> {
         }
         let definition = Definition::new(kind, name, fields);
         let Some(hash) = table.get("hash") else {
-            return Err(self.at(item, path, "the entry has no `hash`", DAMAGED));
+            return Err(self.at(item, path, "the entry has no `hash`", Remedy::RestoreLock));
         };
         if self.string(hash, path)? != definition.hash() {
             return Err(self.at(
                 hash,
                 path,
                 "the `hash` is not that of the definition: one of them was changed by hand",
-                DAMAGED,
+                Remedy::RestoreLock,
             ));
         }
         Ok(definition)
     }
 
     fn table<'i>(&self, item: &'i Item, path: &str) -> Result<&'i dyn TableLike, LockProblem> {
-        let wrong = || self.at(item, path, "a table is expected here", DAMAGED);
+        let wrong = || self.at(item, path, "a table is expected here", Remedy::RestoreLock);
         item.as_table_like().ok_or_else(wrong)
     }
 
     fn string<'i>(&self, item: &'i Item, path: &str) -> Result<&'i str, LockProblem> {
-        item.as_str().ok_or_else(|| self.at(item, path, "a string is expected here", DAMAGED))
+        item.as_str()
+            .ok_or_else(|| self.at(item, path, "a string is expected here", Remedy::RestoreLock))
     }
 
     fn unknown(&self, item: &Item, path: &str) -> LockProblem {
-        self.at(item, path, "a lock file has no such key", DAMAGED)
+        self.at(item, path, "a lock file has no such key", Remedy::RestoreLock)
     }
 
     fn at(&self, item: &Item, path: &str, problem: impl Into<String>, remedy: &str) -> LockProblem {
@@ -180,7 +192,7 @@ impl Reader<'_> {
         offset: usize,
         path: &str,
         problem: impl Into<String>,
-        remedy: &str,
+        remedy: Remedy,
     ) -> LockProblem {
         let before = &self.text[..self.text.floor_char_boundary(offset)];
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -190,10 +202,7 @@ impl Reader<'_> {
             column: u32::try_from(column).unwrap_or(u32::MAX),
             path: path.to_owned(),
             problem: problem.into(),
-            remedy: remedy.to_owned(),
+            remedy,
         }
     }
 }
-
-const DAMAGED: &str =
-    "take the file from version control again; or delete it, run `haft lock` and review the result";

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use toml_edit::{DocumentMut, Item, Table, Value, value};
 
+use crate::remedy::Remedy;
+
 use super::{Definition, LOCK_VERSION, Lock, LockProblem, LockedServer, parse, values};
 
 const HEADER: &str = "\
@@ -45,7 +47,7 @@ fn unwritable() -> LockProblem {
         column: 1,
         path: String::new(),
         problem: "the layout of the lock file cannot be kept".to_owned(),
-        remedy: "delete the file, run `haft lock` and review the result".to_owned(),
+        remedy: Remedy::RestoreLock,
     }
 }
 

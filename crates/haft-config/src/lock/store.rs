@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{Lock, LockProblem, parse, render};
 use crate::draft::Draft;
+use crate::remedy::Remedy;
 
 /// Largest lock file.
 pub const LOCK_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -40,11 +41,11 @@ pub enum LockWriteError {
 
 impl LockWriteError {
     /// The remedy.
-    pub fn remedy(&self) -> String {
+    pub fn remedy(&self) -> Remedy {
         match self {
             Self::Invalid { problem, .. } => problem.remedy.clone(),
             Self::Io { .. } => {
-                "see that there is room and that the folder may be written to".to_owned()
+                "see that there is room and that the folder may be written to".into()
             }
         }
     }

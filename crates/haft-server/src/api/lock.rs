@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::remedy::endpoint;
 use super::{Routes, Service};
 use crate::serve::{Caller, Json, Problem};
 
@@ -210,5 +211,5 @@ fn problem(error: &ApproveError) -> Problem {
             "The lock file cannot be written",
         ),
     };
-    Problem::new(status, code, title, error.to_string()).remedy(error.remedy())
+    Problem::new(status, code, title, error.to_string()).remedy(endpoint(&error.remedy()))
 }

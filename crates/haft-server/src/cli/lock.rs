@@ -8,6 +8,7 @@ use haft::{DefinitionChoice, LockStatus, Runtime};
 use haft_text::printable;
 use serde_json::json;
 
+use super::remedy::command;
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, count, print_json};
 use crate::terminal::{self, Paint};
@@ -99,7 +100,7 @@ async fn write(global: &Global, runtime: &Runtime) -> anyhow::Result<ExitCode> {
     let lock = runtime
         .write_lock()
         .await
-        .map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy()))?;
+        .map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), command(&error.remedy())))?;
     let file = before.file.display().to_string();
     if global.json {
         let is_changed = !before.exists || before.has_drift();
@@ -131,8 +132,8 @@ async fn approve(global: &Global, runtime: &Runtime, target: &str) -> anyhow::Re
         hash: None,
     };
     let approved = runtime.approve_definitions(&choice).await;
-    let approved =
-        approved.map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), error.remedy()))?;
+    let approved = approved
+        .map_err(|error| Failure::new(EXIT_RUNTIME, error.to_string(), command(&error.remedy())))?;
     if global.json {
         print_json(&json!({"file": runtime.lock_status().file, "approved": approved}))?;
         return Ok(ExitCode::SUCCESS);

@@ -95,7 +95,7 @@ async fn ask_until_answered(weak: &Weak<Inner>, drift: &Drift) {
             Ok(Err(error)) => {
                 let remedy = error.remedy();
                 tracing::error!(
-                    item = drift.title(), %error, remedy, "a definition was approved and cannot be written"
+                    item = drift.title(), %error, %remedy, "a definition was approved and cannot be written"
                 );
             }
         }

@@ -22,7 +22,7 @@ use haft_config::lock::LockedServer;
 use haft_text::name::{offered, prefixed};
 
 /// Stands in place of the description of a tool that was not approved.
-const WITHHELD: &str = "Not approved: `haft lock diff` shows its definition.";
+const WITHHELD: &str = "Not approved in haft.lock, so its definition is withheld.";
 
 /// Marks the registered tools whose current definition is not the approved one.
 pub(super) fn mark_blocked(tools: &mut [RegisteredTool], server_pool: &ServerPool) {
@@ -53,13 +53,11 @@ pub(super) fn records(config: &Config, server_pool: &ServerPool) -> Vec<Record> 
             }
         };
         let blocks = match config.policy.definitions.value {
-            Definitions::Block => " and is blocked",
+            Definitions::Block => " and is blocked until it is approved",
             Definitions::Warn | Definitions::Follow => "",
         };
         for (subject, predicate) in compared.iter().flat_map(|it| it.differences()) {
-            let text = format!(
-                "{subject} from MCP server '{server}' {predicate}{blocks}; `haft lock diff` explains it"
-            );
+            let text = format!("{subject} from MCP server '{server}' {predicate}{blocks}");
             records.push(Record { level: Level::Warning, text });
         }
     }

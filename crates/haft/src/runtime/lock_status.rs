@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Inner, Purpose, Runtime};
 use crate::config::LoadedLock;
 use crate::config::choices::Definitions;
+use haft_config::Remedy;
 use haft_config::lock::store::{LockWriteError, update};
 use haft_config::lock::{Drift, DriftState, Lock, LockedKind, LockedServer, compare};
 use haft_text::{nearest, printable};
@@ -111,21 +112,13 @@ pub enum ApproveError {
 
 impl ApproveError {
     /// The remedy.
-    pub fn remedy(&self) -> String {
+    pub fn remedy(&self) -> Remedy {
         match self {
-            Self::NoLock { .. } => "write it with `haft lock`".to_owned(),
-            Self::UnknownServer { nearest: Some(near), .. } => format!("did you mean `{near}`?"),
-            Self::UnknownServer { nearest: None, .. } => {
-                "`haft servers list` shows every server".to_owned()
-            }
-            Self::Unlisted { server } => {
-                format!("see why with `haft servers show {server}`, and try again")
-            }
-            Self::Unlocked { server } => {
-                format!("approve the whole server: `haft lock approve {server}`")
-            }
-            Self::NoDrift { .. } => "`haft lock diff` shows what differs".to_owned(),
-            Self::Stale { .. } => "review the difference again: `haft lock diff`".to_owned(),
+            Self::NoLock { .. } => Remedy::WriteLock,
+            Self::UnknownServer { nearest, .. } => Remedy::FindServer { nearest: nearest.clone() },
+            Self::Unlisted { server } => Remedy::InspectServer { server: server.clone() },
+            Self::Unlocked { server } => Remedy::ApproveServer { server: server.clone() },
+            Self::NoDrift { .. } | Self::Stale { .. } => Remedy::ReviewDrift,
             Self::Write(error) => error.remedy(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haft::config::LoadOptions;
 use haft::human_input::{HumanAnswer, ItemKind};
 use haft::lock::{ChangeKind, DriftState, LockedKind};
-use haft::{ApproveError, Code, Config, DefinitionChoice, Runtime, ToolCall};
+use haft::{ApproveError, Code, Config, DefinitionChoice, Remedy, Runtime, ToolCall};
 use serde_json::{Value, json};
 use testkit::fixture::{Fixture, Transport};
 
@@ -138,7 +138,9 @@ async fn changed_definitions_are_blocked() {
             let refused = call(&runtime, "read", json!({"path": "a"})).await;
             let error = refused.error.as_ref().unwrap();
             assert_eq!(error.code, Code::DefinitionChanged, "{transport} {era}: {error:?}");
-            assert!(error.remedy.as_ref().unwrap().contains("haft lock approve files/read"));
+            let remedy =
+                Remedy::ApproveDefinition { server: SERVER.to_owned(), name: "read".to_owned() };
+            assert_eq!(error.remedy, Some(remedy));
             assert_eq!(kinds(&runtime, "read"), (*state, changes.clone()));
             assert!(call(&runtime, "add_tool", json!({"name": "x"})).await.error.is_none());
             end(runtime).await;
