@@ -94,7 +94,7 @@ impl FromNode for RawNetwork {
     }
 
     fn schema() -> Value {
-        json!({ "type": ["string", "array"], "items": { "type": "integer" }, "examples": ["none", "all", [443]] })
+        json!({ "type": ["string", "array"], "examples": ["none", "all", [443]] })
     }
 }
 

@@ -102,6 +102,15 @@ fn a_tool_in_a_sandbox_uses_the_files_it_may() {
         let (here, there) = (workspace.path().display(), other.path().display());
         let code = format!(
             "import os, tempfile
+def environment_of_haft():
+    seen = b''
+    for owner in ('self', os.getppid()):
+        try:
+            seen += open(f'/proc/{{owner}}/environ', 'rb').read()
+        except OSError:
+            pass
+    if b'canary' not in seen:
+        raise OSError('not there')
 answer = [
     attempt(lambda: open('{here}/probe.py').read()),
     attempt(lambda: open('{here}/out/made', 'w').write('made')),
@@ -114,12 +123,10 @@ answer = [
     attempt(lambda: open('{here}/probe.py', 'a')),
     attempt(lambda: os.truncate('{there}/secret', 0)),
     attempt(lambda: open('/etc/shadow').read()),
-    os.environ.get('OUR_SECRET'),
+    attempt(lambda: environment_of_haft()),
 ]"
         );
-        let expected = [["ok"; 4].as_slice(), ["refused"; 7].as_slice()].concat();
-        let expected: Vec<Value> =
-            expected.into_iter().map(Value::from).chain([Value::Null]).collect();
+        let expected = [["ok"; 4].as_slice(), ["refused"; 8].as_slice()].concat();
         for tool in TOOLS {
             assert_eq!(answer(&workspace, tool, &code), json!(expected), "{kind} {tool}");
             assert_eq!(workspace.read("out/made").as_deref(), Some("made"));
