@@ -32,6 +32,7 @@ use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
+use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::envelope::Envelope;
 use crate::error::ToolFailure;
@@ -110,6 +111,7 @@ impl Inner {
             parts.outputs.clone(),
             clock,
             parts.observer.clone(),
+            Arc::clone(&parts.limits),
         );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -120,6 +122,10 @@ impl Inner {
             changes: watch::Sender::new(0),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
+        if inner.parts.purpose == Purpose::Call {
+            let saving = Arc::clone(&inner.parts.limits);
+            inner.background.spawn(saving.save_until(inner.parts.stop_servers.clone()));
+        }
         inner
     }
 
@@ -232,6 +238,8 @@ pub(crate) struct Parts {
     outputs: OutputStore,
     /// Receives every finished call.
     observer: Option<Observer>,
+    /// Rates and quotas.
+    limits: Arc<LimitTable>,
     purpose: Purpose,
     /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,
@@ -563,6 +571,9 @@ impl Runtime {
             tool.backend.stop().await;
         }
         inner.parts.stop_servers.cancel();
+        if inner.parts.purpose == Purpose::Call {
+            inner.parts.limits.save().await;
+        }
         snapshot.server_pool.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.scope()).await;

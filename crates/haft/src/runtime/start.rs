@@ -10,6 +10,7 @@ use super::local_setup;
 use super::server_pool::ServerPool;
 use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
+use crate::call::Toolbox;
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure};
@@ -169,7 +170,8 @@ async fn assemble(
         register_aside(&config, found, known.cloned()).await;
     records.extend(config.local.iter().filter_map(unprepared));
     let backends = backends(&config, parts, builtins, &tools, old);
-    let offered = offer(tools, &backends, &server_pool, old);
+    let mut offered = offer(tools, &backends, &server_pool, old);
+    Toolbox::limit_calls(&mut offered, &config, &parts.limits);
     let toolbox =
         gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::{explicit, metadata, tool};
+use super::{call_limits, explicit, metadata, tool};
 use crate::config::Dialect;
 use crate::config::choices::{Background, LocalRuntime};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
@@ -65,6 +65,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+        limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         ..tool::settings(
             raw.max_instances,
             raw.timeout,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use haft::Code;
 
 /// Every way to end. A code's place is [`place`].
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "success",
     "UnknownTool",
     "Denied",
@@ -19,6 +19,7 @@ const NAMES: [&str; 13] = [
     "ProtocolError",
     "OutcomeUnknown",
     "Stopping",
+    "RateLimited",
 ];
 
 #[derive(Debug, Default)]
@@ -27,6 +28,11 @@ pub(super) struct Outcomes([AtomicU64; NAMES.len()]);
 impl Outcomes {
     pub(super) fn count(&self, code: Option<Code>) {
         self.0[place(code)].fetch_add(1, Relaxed);
+    }
+
+    /// The calls that ended with a code.
+    pub(super) fn of(&self, code: Code) -> u64 {
+        self.0[place(Some(code))].load(Relaxed)
     }
 
     /// Every outcome with how often it was.
@@ -51,6 +57,7 @@ fn place(code: Option<Code>) -> usize {
         Some(Code::ProtocolError) => 10,
         Some(Code::OutcomeUnknown) => 11,
         Some(Code::Stopping) => 12,
+        Some(Code::RateLimited) => 13,
     }
 }
 
