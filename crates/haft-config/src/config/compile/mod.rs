@@ -2,6 +2,7 @@
 //! reported.
 
 mod agent;
+mod call_limits;
 mod gateway;
 mod limits;
 mod local;
