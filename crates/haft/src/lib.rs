@@ -84,6 +84,11 @@ mod trace;
 mod words;
 
 pub use backend::builtin::texts as builtin_tools;
+/// Isolation of servers, scripts and commands.
+pub mod sandbox {
+    pub use crate::backend::sandbox::launcher;
+    pub use crate::backend::sandbox::support::{Support, problems, support};
+}
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };

@@ -271,6 +271,10 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: a launcher becomes another program.
+    if let Some(code) = haft::sandbox::launcher::main() {
+        return code;
+    }
     let Cli { mut global, command } = Cli::parse();
     if let Command::Run(args) = &command {
         global.json |= args.is_for_programs();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
+use crate::config::sandbox::SandboxConfig;
 use crate::config::tool_overrides::ToolOverrides;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
@@ -107,6 +108,12 @@ impl ToolInfo {
             blocked: registered.blocked.clone(),
             program,
         }
+    }
+
+    /// Adds the sandbox of its program.
+    pub(super) fn inside(mut self, sandbox: &Setting<SandboxConfig>) -> Self {
+        self.config.push(value("sandbox", sandbox.value.shown(), sandbox));
+        self
     }
 
     /// The value of one setting.

@@ -22,6 +22,7 @@ mod snapshot;
 mod start;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
+use crate::backend::sandbox::SandboxContext;
 use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
 use crate::config::Config;
@@ -263,9 +265,15 @@ pub(crate) struct Parts {
     server_handler: Arc<dyn ServerHandler>,
     authorizers: Authorizers,
     watch: Option<ServerWatch>,
+    /// The program that puts others into a sandbox, if the embedding program names one.
+    sandbox_launcher: Option<PathBuf>,
 }
 
 impl Parts {
+    fn sandbox_context(&self, config: &Config) -> SandboxContext {
+        SandboxContext::new(config, self.sandbox_launcher.clone())
+    }
+
     fn limit_memory(&self, config: &Config) {
         self.memory.set_limit(config.limits.in_flight_bytes());
     }

@@ -381,5 +381,6 @@ fn context(config: &Config, parts: &Parts) -> ConnectionContext {
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),
         nodes_max: config.limits.nodes_max(),
+        sandbox: parts.sandbox_context(config),
     }
 }

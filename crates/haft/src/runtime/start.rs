@@ -312,6 +312,7 @@ fn backends(
         }
     }
     let python = config.defaults.python.value.expose();
+    let context = parts.sandbox_context(config);
     // Indexed by name, because a registry may be large. Of two with one name, the first counts.
     let registered: HashMap<&str, &RegisteredTool> =
         tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
@@ -330,6 +331,7 @@ fn backends(
                 before.program == local.program
                     && before.tools_dir == local.tools_dir
                     && before.background.value == local.background.value
+                    && before.sandbox.value == local.sandbox.value
                     && before.env == local.env
                     && before.prepared == local.prepared
             });
@@ -340,8 +342,9 @@ fn backends(
             let same = tool.registered.effective.max_instances.value == instances;
             same.then(|| tool.backend.clone())
         });
-        let backend =
-            kept.unwrap_or_else(|| Arc::new(Script::new(local, python, instances, &parts.warm)));
+        let backend = kept.unwrap_or_else(|| {
+            Arc::new(Script::new(local, python, instances, &parts.warm, &context))
+        });
         backends.insert(name.clone(), (backend, RecordSource::Local));
     }
     backends

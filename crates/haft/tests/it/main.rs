@@ -103,6 +103,7 @@ mod registry_runtime;
 mod registry_support;
 mod registry_texts;
 mod running_calls;
+mod sandbox;
 mod server_reconnect;
 mod support;
 #[cfg(feature = "typed")]

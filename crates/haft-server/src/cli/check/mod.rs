@@ -26,7 +26,7 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = load::load(global).map(with_model);
+    let loaded = load::load(global).map(with_model).and_then(with_sandboxes);
     if !global.json {
         let config = loaded?;
         summarize(global, &config);
@@ -70,6 +70,16 @@ fn with_model(mut config: Config) -> Config {
         });
     }
     config
+}
+
+/// A sandbox that this machine cannot enforce is an error: its program does not start.
+fn with_sandboxes(mut config: Config) -> anyhow::Result<Config> {
+    let mut problems = haft::sandbox::problems(&config);
+    if problems.is_empty() {
+        return Ok(config);
+    }
+    problems.append(&mut config.warnings);
+    Err(ConfigError { problems }.into())
 }
 
 fn report(config: &Config) -> Value {
