@@ -250,6 +250,18 @@ choice! {
 }
 
 choice! {
+    /// The handling of a definition that differs from the lock file.
+    pub enum Definitions("a way to handle changed definitions") {
+        /// The approved definition is offered, and calls are refused until the new one is approved.
+        Block = "block",
+        /// The new definition is used; a WARNING names it.
+        Warn = "warn",
+        /// The new definition is used.
+        Follow = "follow",
+    }
+}
+
+choice! {
     /// Approver of calls of tools with `approval: ask` that a served caller makes.
     pub enum Approvals("an approver of calls") {
         /// An admin key, in the request or in the inbox.

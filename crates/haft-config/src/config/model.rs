@@ -17,6 +17,7 @@ use super::choices::{
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
+use super::lock_file::LockFile;
 use super::metadata::ToolMetadata;
 use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
@@ -67,6 +68,8 @@ pub struct Config {
     pub inbox: InboxConfig,
     /// The agent.
     pub agent: Box<AgentConfig>,
+    /// The lock file beside the configuration.
+    pub lock: LockFile,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
     /// Servers whose entries have problems and are not used.

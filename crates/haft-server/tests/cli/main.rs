@@ -27,6 +27,7 @@ mod import;
 mod install;
 mod interrupt;
 mod keys;
+mod lock;
 mod log;
 mod log_failure;
 mod log_sync;

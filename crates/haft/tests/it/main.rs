@@ -60,6 +60,7 @@ mod live_permit;
 mod live_reload;
 mod live_store;
 mod live_support;
+mod lock;
 mod mcp_away;
 mod mcp_calls;
 mod mcp_collisions;

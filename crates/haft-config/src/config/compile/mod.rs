@@ -24,6 +24,7 @@ use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
 };
 use super::dialect::Layer;
+use super::lock_file::LockFile;
 use super::model::{
     Config, ConfigFile, Defaults, LeftOut, LocalTool, LogConfig, Origin, Setting, ToolEntry,
 };
@@ -104,6 +105,7 @@ pub(super) fn compile(
         )),
         limits,
         state_dir,
+        lock: LockFile::default(),
         variables,
         misconfigured,
         warnings: Vec::new(),

@@ -1,6 +1,7 @@
 //! `haft check`.
 
 mod connect;
+mod notes;
 
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
 use crate::terminal::{self, Paint};
+use notes::Note;
 
 #[derive(Debug, Args)]
 #[command(
@@ -64,7 +66,7 @@ fn with_model(mut config: Config) -> Config {
             severity: Severity::Warning,
             place,
             problem: error.message,
-            remedy: error.remedy.unwrap_or_default(),
+            remedy: error.remedy.unwrap_or_default().into(),
         });
     }
     config
@@ -93,13 +95,17 @@ fn report(config: &Config) -> Value {
         "tools": config.tools.len(),
         "local_tools": config.local.len(),
         "problems": config.warnings,
+        "notes": notes::unpinned_packages(config),
     })
 }
 
 fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
-        terminal::warning(paint, &problem.to_string(), &problem.remedy);
+        terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
+    }
+    for Note { place, note, remedy } in notes::unpinned_packages(config) {
+        terminal::note(paint, &format!("{place}: {note}"), &remedy);
     }
     let paint = Paint::stdout(global.color);
     for file in &config.files {
