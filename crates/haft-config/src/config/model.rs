@@ -223,7 +223,7 @@ pub struct Defaults {
     /// Text beyond this is cut from what a model is shown.
     pub output_bytes_max: Setting<u32>,
     /// The sandbox of servers and tools that have none of their own.
-    pub sandbox: Setting<SandboxConfig>,
+    pub sandbox: Box<Setting<SandboxConfig>>,
 }
 
 /// The execution log.
