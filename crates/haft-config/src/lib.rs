@@ -6,6 +6,7 @@
 pub mod config;
 mod definition;
 pub mod edit;
+pub mod expression;
 pub mod redact;
 pub mod schema;
 pub mod tool_metadata;

@@ -110,7 +110,7 @@ pub use haft_select as select;
 pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
 pub use outputs::READ_OUTPUT;
-pub use policy::Admitted;
+pub use policy::{Admitted, PolicyDecision};
 pub use progress::Progress;
 pub use runtime::{
     ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,

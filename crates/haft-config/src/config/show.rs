@@ -180,6 +180,7 @@ impl Rows {
         if let Some(approvals) = &policy.approvals {
             self.plain("policy.approvals", approvals);
         }
+        self.rules(&policy.rules);
         if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
             self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
             for (name, secret) in &telemetry.otlp_headers {

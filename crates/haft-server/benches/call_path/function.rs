@@ -150,6 +150,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
                 started: true,
                 data: None,
                 raw: None,
+                policy: None,
                 stdout: None,
                 content: &[],
                 error: None,

@@ -48,6 +48,8 @@ struct KeySummary {
 enum KeyScope {
     /// Everything.
     Admin,
+    /// Reading and calling tools, and approving calls.
+    Approve,
     /// Reading and calling tools.
     #[default]
     Call,
@@ -124,6 +126,7 @@ async fn create(
     let NewKey { name, scope, profile } = new;
     let scope = match scope {
         KeyScope::Admin => Scope::Admin,
+        KeyScope::Approve => Scope::Approve,
         KeyScope::Call => Scope::Call,
     };
     if let Some(profile) = &profile {
@@ -167,8 +170,8 @@ fn check_profile(service: &Service, scope: Scope, profile: &str) -> Result<(), P
     let invalid = |detail: String| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidKey", "The key is invalid", detail)
     };
-    if scope == Scope::Admin {
-        return Err(invalid("an admin key cannot be bound to a profile".to_owned())
+    if scope != Scope::Call {
+        return Err(invalid(format!("an {scope} key cannot be bound to a profile"))
             .remedy("leave out `profile`, or create a call key"));
     }
     let config = service.live.runtime().config();

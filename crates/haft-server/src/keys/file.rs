@@ -340,8 +340,8 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
         let Ok(created) = created.parse() else {
             return Err(format!("`created` of `{name}` is not a time"));
         };
-        if scope == Scope::Admin && profile.is_some() {
-            return Err(format!("`{name}` is an admin key and bound to a profile"));
+        if scope != Scope::Call && profile.is_some() {
+            return Err(format!("`{name}` is an {scope} key and bound to a profile"));
         }
         if found.iter().any(|key| key.name == name || key.digest == digest) {
             return Err(format!("`{name}` is there twice"));

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use haft::config::rules::KeyScope;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +21,8 @@ const SHORT_CHARS: usize = 16;
 pub enum Scope {
     /// Everything: registering tools, changing the configuration, and everything a call key may do
     Admin,
+    /// Reading and calling tools, and approving calls
+    Approve,
     /// Reading and calling tools
     Call,
 }
@@ -29,7 +32,23 @@ impl Scope {
     pub fn word(self) -> &'static str {
         match self {
             Self::Admin => "admin",
+            Self::Approve => "approve",
             Self::Call => "call",
+        }
+    }
+
+    /// The scope of a name.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Admin, Self::Approve, Self::Call].into_iter().find(|scope| scope.word() == word)
+    }
+}
+
+impl From<Scope> for KeyScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Admin => Self::Admin,
+            Scope::Approve => Self::Approve,
+            Scope::Call => Self::Call,
         }
     }
 }
@@ -44,7 +63,7 @@ impl fmt::Display for Scope {
 pub struct Key(String);
 
 impl Key {
-    /// A new one: `haft_admin_` or `haft_call_`, then 256 random bits.
+    /// A new one: `haft_admin_`, `haft_approve_` or `haft_call_`, then 256 random bits.
     pub fn random(scope: Scope) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
@@ -77,8 +96,8 @@ impl KeyDigest {
     /// The hash of a presented key. `None`: it does not have the form of a key, so that a short or guessable string
     /// is refused even if its hash got into the file.
     pub(super) fn of_presented(text: &str) -> Option<Self> {
-        let random =
-            text.strip_prefix("haft_admin_").or_else(|| text.strip_prefix("haft_call_"))?;
+        let prefixes = ["haft_admin_", "haft_approve_", "haft_call_"];
+        let random = prefixes.into_iter().find_map(|prefix| text.strip_prefix(prefix))?;
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_key = random.len() == RANDOM_CHARS && random.bytes().all(is_base64url);
         is_key.then(|| Self(Sha256::digest(text.as_bytes()).into()))

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
 use haft::config::choices::Approvals;
+use haft::human_input::{InboxItem, ItemKind};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -104,7 +105,7 @@ impl Caller {
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => false,
+            Scope::Approve | Scope::Call => false,
         }
     }
 
@@ -114,18 +115,25 @@ impl Caller {
         let is_own = |owner: &str| *owner == *self.owner || *owner == *self.name;
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => self.is_local() || owner.is_some_and(is_own),
+            Scope::Approve | Scope::Call => self.is_local() || owner.is_some_and(is_own),
         }
     }
 
     /// Returns true if the caller may approve calls of tools with `approval: ask`, according to `policy.approvals`.
-    /// Without that setting a caller approves its own calls only while there are no keys.
+    /// The approver is not the caller: without that setting only a key that is made for it approves, so a service
+    /// without keys has no approver over HTTP.
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
-            (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
-            (Scope::Call, Some(Approvals::People)) => false,
-            (Scope::Call, None) => self.is_local(),
+            (Scope::Admin | Scope::Approve, _) | (Scope::Call, Some(Approvals::Caller)) => true,
+            (Scope::Call, Some(Approvals::People) | None) => false,
         }
+    }
+
+    /// Returns true if the caller may see a question to people: its own, and requests for approval if its key is made
+    /// to answer them.
+    pub fn may_see_question(&self, item: &InboxItem) -> bool {
+        let answers = self.scope == Scope::Approve && item.kind == ItemKind::Approval;
+        answers || self.may_see(item.caller.as_deref())
     }
 
     /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
@@ -147,12 +155,13 @@ impl Caller {
         let what = what.phrase();
         match self.scope {
             Scope::Admin => Ok(()),
-            Scope::Call if self.is_local() => {
+            Scope::Approve | Scope::Call if self.is_local() => {
                 let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
-            Scope::Call => {
-                let detail = format!("`{}` is a call key, and {what} an admin key", self.name);
+            Scope::Approve | Scope::Call => {
+                let scope = self.scope;
+                let detail = format!("`{}` is a {scope} key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)
                     .remedy("use a key that was created with `--scope admin`")

@@ -1,5 +1,5 @@
 //! The path of one call, read from the top:
-//! `resolve -> authorize -> validate input -> approve -> admit -> execute -> validate output -> record`.
+//! `resolve -> authorize -> validate input -> rules -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
 mod cut;
@@ -7,6 +7,7 @@ mod inline_tool;
 mod observe;
 mod record;
 mod request;
+mod rules;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -161,11 +162,12 @@ impl Calls {
         let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
         check_input(tool, &complete).await?;
         let context = record.context();
-        if permission == Permission::AskPeople {
+        let asking = rules::apply(&toolbox, tool, call, (&arguments, &complete), record)?;
+        if permission == Permission::AskPeople || asking.is_some() {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
             let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
+                self.inbox.approve(&tool.registered, &arguments, &context, asking, APPROVAL_HINT);
             Box::pin(approving).await?;
         }
         record.waiting();

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use haft_config::config::rules::hints;
+use haft_config::expression::Annotations;
+
 use super::RegisteredTool;
 use crate::policy::{Gate, ToolLimits};
 use crate::record::RecordSource;
@@ -15,6 +18,8 @@ pub(crate) struct ActiveTool {
     pub(crate) kind: RecordSource,
     /// The arguments that travel as headers too.
     pub(crate) param_headers: haft_mcp::server::ParamHeaders,
+    /// The hints that rules match.
+    pub(crate) hints: Annotations,
 }
 
 impl ActiveTool {
@@ -26,7 +31,8 @@ impl ActiveTool {
     ) -> Self {
         let param_headers =
             haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
-        Self { registered, backend, gate, kind, param_headers }
+        let hints = hints(registered.definition.annotations.as_ref());
+        Self { registered, backend, gate, kind, param_headers, hints }
     }
 
     /// The name under which it is offered.
