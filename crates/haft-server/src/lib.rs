@@ -3,6 +3,7 @@
 pub mod api;
 mod cli;
 mod console;
+mod explanation;
 pub mod gateway;
 pub mod keys;
 mod logging;

@@ -22,6 +22,7 @@ use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
 use super::place::{Place, Problem};
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
+use super::rules::FlowLabel;
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
 use super::tool_overrides::ToolOverrides;
@@ -289,6 +290,8 @@ pub struct ServerConfig {
     pub protocol: Setting<Protocol>,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
+    /// The role of its tools' data in a session.
+    pub labels: Option<Vec<FlowLabel>>,
     /// True if it is not used.
     pub disabled: Setting<bool>,
 }
@@ -476,6 +479,8 @@ pub struct ToolEntry {
     pub metadata: ToolMetadata,
     /// Its name, description and arguments, as far as they are overridden.
     pub overrides: ToolOverrides,
+    /// The role of its data in a session, in place of its server's labels.
+    pub labels: Option<Vec<FlowLabel>>,
     /// The place of the entry.
     pub place: Place,
 }

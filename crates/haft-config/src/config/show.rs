@@ -147,6 +147,7 @@ impl Rows {
         if let Some(config) = &server.config {
             self.written(server, "config", config.shown());
         }
+        self.labels(&at("labels"), server.labels.as_deref(), &server.place);
         self.plain(at("disabled"), &server.disabled);
     }
 
@@ -269,9 +270,11 @@ impl Rows {
         self.settings(&path, &tool.settings);
         self.metadata(&path, &tool.metadata);
         self.overrides(&path, &tool.overrides);
+        self.labels(&format!("{path}.labels"), tool.labels.as_deref(), &tool.place);
         let sets_nothing = tool.settings == ToolSettings::default()
             && tool.metadata.is_empty()
-            && tool.overrides.is_empty();
+            && tool.overrides.is_empty()
+            && tool.labels.is_none();
         if sets_nothing && tool.mode.is_none() {
             self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
         }

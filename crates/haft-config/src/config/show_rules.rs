@@ -4,10 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::model::{Origin, Setting};
 use super::pattern::NamePattern;
-use super::rules::{AnnotationMatch, Rule, RuleMatch};
+use super::place::Place;
+use super::rules::{AnnotationMatch, FlowLabel, Rule, RuleMatch};
 use super::show::Rows;
 
 impl Rows {
+    pub(super) fn labels(&mut self, path: &str, labels: Option<&[FlowLabel]>, place: &Place) {
+        if let Some(labels) = labels {
+            self.add(path, json!(labels), &Origin::Explicit(place.clone()));
+        }
+    }
+
     pub(super) fn rules(&mut self, rules: &Setting<Vec<Rule>>) {
         for (at, rule) in rules.value.iter().enumerate() {
             let mut shown = Map::new();

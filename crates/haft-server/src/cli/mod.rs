@@ -24,6 +24,7 @@ mod log_output;
 mod login;
 mod man;
 mod mcp;
+mod policy;
 mod profile;
 mod prompts;
 mod ps;
@@ -41,6 +42,7 @@ mod tools_cost;
 mod tools_new;
 mod trust;
 mod user_file;
+mod why;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -214,6 +216,11 @@ enum Command {
     /// Create, list and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Explain which rule decided on a call, and by which values
+    Why(why::WhyArgs),
+    /// Try rules before they count
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -249,6 +256,8 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Why(_)
+            | Self::Policy(_)
             | Self::Serve(_)
             | Self::Console(_)
             | Self::Sessions(_)
@@ -320,6 +329,8 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Why(args) => why::run(global, &args),
+        Command::Policy(command) => policy::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -50,6 +50,7 @@ mod readme;
 mod request_ids;
 mod revoked;
 mod revoked_mcp;
+mod rules;
 mod run_access;
 mod run_docs;
 mod run_questions;

@@ -3,6 +3,7 @@
 
 mod batch;
 mod cut;
+mod flow;
 mod inline_tool;
 mod observe;
 mod record;
@@ -71,6 +72,7 @@ pub(crate) struct Calls {
     pub(crate) inbox: HumanInbox,
     outputs: OutputStore,
     sessions: Sessions,
+    flows: flow::Flows,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
 }
@@ -108,6 +110,7 @@ impl Calls {
             inbox,
             outputs,
             sessions: Sessions::default(),
+            flows: flow::Flows::default(),
             clock,
             observer,
         }
@@ -162,7 +165,7 @@ impl Calls {
         let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
         check_input(tool, &complete).await?;
         let context = record.context();
-        let asking = rules::apply(&toolbox, tool, call, (&arguments, &complete), record)?;
+        let asking = rules::apply(&toolbox, &self.flows, tool, call, (&arguments, &complete), record)?;
         if permission == Permission::AskPeople || asking.is_some() {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
@@ -174,7 +177,9 @@ impl Calls {
         let admitted = toolbox.policy.admit(tool.limits(), &complete, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
-        let output = invoke(tool, &admitted, deadline).await?;
+        let output = invoke(tool, &admitted, deadline).await;
+        self.flows.read(&toolbox.labels, tool, call);
+        let output = output?;
         let output = self.with_memory(call, output)?;
         let output = record.answered(output);
         let _parsed = self.memory_to_check(tool, call, output)?;

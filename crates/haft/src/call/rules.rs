@@ -2,6 +2,7 @@
 
 use haft_config::config::rules::{CallFacts, RuleEffect};
 
+use super::flow::Flows;
 use super::record::CallRecord;
 use super::{ToolCall, Toolbox};
 use crate::error::CallError;
@@ -15,24 +16,43 @@ const KEY_PREFIX: &str = "key:";
 /// Applies the rules to a call. Returns the decision if a person must be asked first.
 pub(super) fn apply(
     toolbox: &Toolbox,
+    flows: &Flows,
     tool: &ActiveTool,
     call: &ToolCall,
     (own, complete): (&Arguments, &Arguments),
     record: &mut CallRecord<'_>,
 ) -> Result<Option<Box<PolicyDecision>>, CallError> {
+    let by_rule = decide_by_rules(toolbox, tool, call, own, complete);
+    let is_lenient = |decision: &PolicyDecision| decision.effect == RuleEffect::Allow;
+    let by_flow = match &by_rule {
+        // A rule that allows does not override what the labels ask, nor `approval: ask`.
+        None => flows.decide(&toolbox.labels, tool, call),
+        Some(decision) if is_lenient(decision) => flows.decide(&toolbox.labels, tool, call),
+        Some(_) => None,
+    };
+    match by_flow.or(by_rule) {
+        Some(decision) => enforce(tool, call, decision, record),
+        None => Ok(None),
+    }
+}
+
+fn decide_by_rules(
+    toolbox: &Toolbox,
+    tool: &ActiveTool,
+    call: &ToolCall,
+    own: &Arguments,
+    complete: &Arguments,
+) -> Option<PolicyDecision> {
     let rules = &toolbox.config.policy.rules.value;
     if rules.is_empty() {
-        return Ok(None);
+        return None;
     }
     let arguments = RuleArguments {
         complete: complete.value(),
         own: own.value(),
         bytes: complete.raw().get().len(),
     };
-    match decide(rules, &facts(tool, call), arguments) {
-        Some(decision) => enforce(tool, call, decision, record),
-        None => Ok(None),
-    }
+    decide(rules, &facts(tool, call), arguments)
 }
 
 fn facts<'a>(tool: &'a ActiveTool, call: &'a ToolCall) -> CallFacts<'a> {

@@ -90,6 +90,7 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         tool_prefix: pick(raw.tool_prefix, ToolPrefix::None),
         protocol: pick(raw.protocol, Protocol::Auto),
         config: raw.config.map(|at| Opaque::new(at.value)),
+        labels: raw.labels.map(|labels| labels.value),
         disabled: pick(raw.disabled, false),
     })
 }
