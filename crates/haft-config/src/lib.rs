@@ -5,10 +5,14 @@
 
 pub mod config;
 mod definition;
+pub mod draft;
 pub mod edit;
 pub mod expression;
+pub mod lock;
 pub mod redact;
+mod remedy;
 pub mod schema;
 pub mod tool_metadata;
 
 pub use definition::ToolDefinition;
+pub use remedy::Remedy;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 pub use haft_config::schema::Violation;
 
+use haft_config::Remedy;
 use haft_config::redact::Redactor;
 use haft_text::name::NAME_BYTES_MAX;
 
@@ -36,6 +37,8 @@ pub enum Code {
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
+    /// The definition of the tool is not the approved one. The tool did not run.
+    DefinitionChanged,
     /// Haft is shutting down.
     Stopping,
 }
@@ -46,7 +49,7 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
@@ -58,6 +61,7 @@ impl Code {
         Self::ServiceUnavailable,
         Self::ProtocolError,
         Self::OutcomeUnknown,
+        Self::DefinitionChanged,
         Self::Stopping,
     ];
 
@@ -84,6 +88,7 @@ impl Code {
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::ProtocolError => "ProtocolError",
             Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::DefinitionChanged => "DefinitionChanged",
             Self::Stopping => "Stopping",
         }
     }
@@ -114,6 +119,8 @@ pub enum CallRefusal {
     NotApproved,
     /// A rule denies the call.
     Denied,
+    /// The definition of the tool is not the approved one.
+    DefinitionChanged,
     /// A limit is reached.
     Busy,
     /// The call could not be recorded.
@@ -204,6 +211,20 @@ pub enum CallError {
         /// The timeout of the question.
         after: Duration,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("`{tool}` is blocked: its definition {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The tool that was called.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -288,7 +309,19 @@ pub struct Diagnosis {
     /// The reason.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
+}
+
+/// The end of a sentence about a definition that is not the approved one.
+fn differs(approved: Option<&str>) -> &'static str {
+    match approved {
+        Some(_) => "differs from the one that `haft.lock` approves",
+        None => "is not approved in `haft.lock`",
+    }
+}
+
+fn approval_remedy(server: &str, name: &str) -> Remedy {
+    Remedy::ApproveDefinition { server: server.to_owned(), name: name.to_owned() }
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -304,7 +337,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Path, exit code, traceback, tail of stderr.
         details: Value,
     },
@@ -314,7 +347,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// Its error.
@@ -326,7 +359,7 @@ pub enum ToolFailure {
         /// The missing response, and the time it was waited for.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// The time that it had.
@@ -338,7 +371,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -348,7 +381,7 @@ pub enum ToolFailure {
         /// The invalid message and the violation.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -358,7 +391,7 @@ pub enum ToolFailure {
         /// The refusal and its reason.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the reason.
         details: Value,
     },
@@ -368,9 +401,21 @@ pub enum ToolFailure {
         /// The missing answer and the timeout.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the timeout.
         details: Value,
+    },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("the definition of `{tool}` on `{server}` {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The server.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
     },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
@@ -378,7 +423,7 @@ pub enum ToolFailure {
         /// The lost call.
         message: String,
         /// The remedy, beyond checking if the call took effect.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -412,11 +457,12 @@ impl ToolFailure {
                 error.mask(redactor);
             }
             Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+            Self::DefinitionChanged { .. } => {}
         }
         self
     }
 
-    fn remedy(&self) -> Option<&str> {
+    fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Execution { remedy, .. }
             | Self::Rejected { remedy, .. }
@@ -424,12 +470,11 @@ impl ToolFailure {
             | Self::Unavailable { remedy, .. }
             | Self::Refused { remedy, .. }
             | Self::Expired { remedy, .. }
-            | Self::Protocol { remedy, .. } => remedy.as_deref(),
-            Self::OutcomeUnknown { remedy, .. } => Some(
-                remedy
-                    .as_deref()
-                    .unwrap_or("check whether the tool took effect before you call it again"),
-            ),
+            | Self::Protocol { remedy, .. } => remedy.clone(),
+            Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
+                "check whether the tool took effect before you call it again".into()
+            })),
+            Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
 
@@ -448,6 +493,9 @@ impl ToolFailure {
             }
             Self::NoResponse { server, after, .. } => {
                 json!({"server": server, "timeout_ms": millis(*after)})
+            }
+            Self::DefinitionChanged { server, tool, approved, current } => {
+                json!({"server": server, "tool": tool, "approved": approved, "current": current})
             }
         }
     }
@@ -483,6 +531,7 @@ impl CallError {
             | Self::Unanswered { .. }
             | Self::DeniedByRule { .. }
             | Self::RuleAsks { .. } => Code::Denied,
+            Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
@@ -498,69 +547,58 @@ impl CallError {
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
+                ToolFailure::DefinitionChanged { .. } => Code::DefinitionChanged,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
     }
 
-    /// The remedy.
-    pub fn remedy(&self) -> Option<String> {
-        match self {
-            Self::UnknownTool { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`? `haft tools list` shows every tool"))
-            }
-            Self::UnknownTool { .. } | Self::LongName { .. } => {
-                Some("`haft tools list` shows every tool".into())
-            }
-            Self::InvalidInput { tool, .. } => {
-                Some(format!("`haft tools show {tool}` shows the input schema"))
-            }
+    /// The remedy, as data that each edge renders in its own words.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let remedy = match self {
+            Self::UnknownTool { nearest, .. } => Remedy::FindTool { nearest: nearest.clone() },
+            Self::LongName { .. } => Remedy::FindTool { nearest: None },
+            Self::InvalidInput { tool, .. } => Remedy::ReadInputSchema { tool: tool.clone() },
             Self::UnreadableInput { .. } => {
-                Some("send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into())
+                "send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into()
             }
-            Self::InvalidOutput { tool, .. } => Some(format!(
-                "fix the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
-            )),
+            Self::InvalidOutput { tool, .. } => Remedy::FixOutput { tool: tool.clone() },
             Self::ApprovalNeeded { how, .. } => {
-                Some(format!("{how}, or set `approval: auto` for the tool"))
+                format!("{how}, or set `approval: auto` for the tool").into()
             }
-            Self::DeniedByRule { problem: None, .. } => Some(
+            Self::DeniedByRule { problem: None, .. } => {
                 "change the arguments or do without it; the operator finds the rule with `haft why`"
-                    .into(),
-            ),
-            Self::DeniedByRule { problem: Some(_), .. } => Some(
+                    .into()
+            }
+            Self::DeniedByRule { problem: Some(_), .. } => {
                 "the operator finds the rule with `haft why`, and its mistakes with `haft check --connect`"
-                    .into(),
-            ),
-            Self::RuleAsks { how, .. } => Some((*how).to_owned()),
-            Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
-            Self::Unanswered { .. } => Some(
+                    .into()
+            }
+            Self::RuleAsks { how, .. } => (*how).into(),
+            Self::Refused { .. } => "do without it, or ask them what they would allow".into(),
+            Self::Unanswered { .. } => {
                 "call again when a person attends the inbox, raise `inbox.timeout`, or set \
                  `approval: auto` for the tool"
-                    .into(),
-            ),
+                    .into()
+            }
+            Self::DefinitionChanged { server, name, .. } => approval_remedy(server, name),
             Self::Busy { setting, .. } => {
-                Some(format!("try again later, or raise `{setting}` in the configuration"))
+                format!("try again later, or raise `{setting}` in the configuration").into()
             }
-            Self::Timeout { diagnosis: Some(diagnosis), .. } => Some(diagnosis.remedy.clone()),
+            Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
             Self::Timeout { tool, server, diagnosis: None, .. } => {
-                let look = server.as_ref().map(|server| {
-                    format!(", or look at its server: `haft servers show {server}`")
-                });
-                Some(format!(
-                    "raise `timeout` for `{tool}` (`haft explain {tool}` shows where it is set){}",
-                    look.unwrap_or_default()
-                ))
+                Remedy::RaiseTimeout { tool: tool.clone(), server: server.clone() }
             }
-            Self::Cancelled { .. } => None,
-            Self::LogUnavailable { .. } => Some(
+            Self::Cancelled { .. } => return None,
+            Self::LogUnavailable { .. } => {
                 "make room or fix the permissions of `log.dir`, or set `log.on_failure: degrade` to \
                  run tools without a record"
-                    .into(),
-            ),
-            Self::Stopping { .. } => Some("call again when Haft is back".into()),
-            Self::Failed { failure, .. } => failure.remedy().map(ToOwned::to_owned),
-        }
+                    .into()
+            }
+            Self::Stopping { .. } => "call again when Haft is back".into(),
+            Self::Failed { failure, .. } => return failure.remedy(),
+        };
+        Some(remedy)
     }
 
     /// The stage that the call reached.
@@ -576,10 +614,14 @@ impl CallError {
             | Self::Unanswered { .. }
             | Self::RuleAsks { .. } => Stage::Refused(CallRefusal::NotApproved),
             Self::DeniedByRule { .. } => Stage::Refused(CallRefusal::Denied),
+            Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
             Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::DefinitionChanged { .. } => {
+                    Stage::Refused(CallRefusal::DefinitionChanged)
+                }
                 ToolFailure::Execution { .. }
                 | ToolFailure::Rejected { .. }
                 | ToolFailure::NoResponse { .. }
@@ -615,6 +657,9 @@ impl CallError {
             Self::DeniedByRule { rule, .. } | Self::RuleAsks { rule, .. } => json!({ "rule": rule }),
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::Failed { failure, .. } => failure.details(),
+            Self::DefinitionChanged { server, name, approved, current, .. } => {
+                json!({"server": server, "tool": name, "approved": approved, "current": current})
+            }
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }

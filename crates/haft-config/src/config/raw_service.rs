@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::choices::{AllowedScripts, Approvals};
+use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::node::{Node, Text};
 use super::quantity::Span;
 use super::raw_rules::RawRule;
@@ -62,6 +62,9 @@ record! {
         /// Rules for calls, tried in their order after the arguments were validated. The first that matches decides;
         /// a call that matches none may run. A later file replaces the list.
         rules("rules"): Vec<RawRule>,
+        /// Handling of tools, prompts and instructions of servers that differ from `haft.lock`: `block` (the default:
+        /// they are not used until they are approved), `warn` or `follow`. Without a lock file it has no effect.
+        definitions("definitions"): Definitions,
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::{AllowedScripts, Approvals};
+use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::model::Setting;
 use super::pattern::WordPattern;
 use super::rules::Rule;
@@ -59,6 +59,8 @@ pub struct PolicyConfig {
     pub approvals: Option<Setting<Approvals>>,
     /// Rules for calls, in their order: the first that matches decides.
     pub rules: Setting<Vec<Rule>>,
+    /// Handling of definitions that differ from the lock file.
+    pub definitions: Setting<Definitions>,
 }
 
 /// The export of traces.

@@ -291,7 +291,7 @@ impl<'a> CallRecord<'a> {
         ErrorBody {
             code,
             message: redactor.text(&message).into_owned(),
-            remedy: remedy.map(|remedy| redactor.text(&remedy).into_owned()),
+            remedy: remedy.map(|remedy| remedy.without_secrets(redactor)),
             details,
             stage,
             rpc,
@@ -382,8 +382,11 @@ fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> 
         Code::ServiceUnavailable | Code::OutcomeUnknown => {
             Outcomes { transport: Outcome::Failed, ..Outcomes::default() }
         }
-        Code::UnknownTool | Code::Denied | Code::Busy | Code::Cancelled | Code::Stopping => {
-            Outcomes::default()
-        }
+        Code::UnknownTool
+        | Code::Denied
+        | Code::DefinitionChanged
+        | Code::Busy
+        | Code::Cancelled
+        | Code::Stopping => Outcomes::default(),
     }
 }

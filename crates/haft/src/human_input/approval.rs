@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     CloseReason, HumanAnswer, HumanInbox, HumanInputError, HumanQuestion, ItemKind, OpenItem,
@@ -41,6 +41,8 @@ pub(super) struct GrantKey {
     tool: String,
     /// The rule that asked. An approval of the tool does not cover what a rule asks about.
     rule: Option<String>,
+    /// The hash of the tool's definition: an approval ends when the definition changes.
+    definition: String,
 }
 
 impl HumanInbox {
@@ -60,6 +62,7 @@ impl HumanInbox {
             server: tool.source.server().map(ToOwned::to_owned),
             tool: tool.name.clone(),
             rule: cause.as_ref().map(|cause| format!("{} {}", cause.rule, cause.place())),
+            definition: haft_config::lock::hash(&json!(*tool.definition)),
         };
         if self.0.standing.holds(&agreed) {
             return Ok(());
@@ -92,7 +95,7 @@ impl HumanInbox {
                 | HumanInputError::Schema { .. },
             ) => Err(CallError::ApprovalNeeded { tool: name(), how: hint }),
             Err(full @ HumanInputError::Full { .. }) => {
-                let (message, remedy) = (full.to_string(), full.remedy());
+                let (message, remedy) = (full.to_string(), Some(full.remedy()));
                 let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };
                 Err(CallError::Failed { tool: name(), failure: Box::new(failure) })
             }

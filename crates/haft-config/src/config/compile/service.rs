@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::rules::Known;
 use super::{explicit, pick, span};
-use crate::config::choices::AllowedScripts;
+use crate::config::choices::{AllowedScripts, Definitions};
 use crate::config::model::{Origin, Setting};
 use crate::config::node::Text;
 use crate::config::pattern::WordPattern;
@@ -101,6 +101,7 @@ pub(super) fn policy(
         allowed_scripts,
         approvals,
         rules,
+        definitions,
         ..
     } = raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
     PolicyConfig {
@@ -113,6 +114,7 @@ pub(super) fn policy(
         allowed_scripts: pick(allowed_scripts, AllowedScripts::Existing),
         approvals: approvals.map(|at| explicit(at, |value| value)),
         rules: super::rules::rules(rules, known, problems),
+        definitions: pick(definitions, Definitions::Block),
     }
 }
 
