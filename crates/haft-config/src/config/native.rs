@@ -16,6 +16,7 @@ use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
+use super::raw_rules::FlowLabel;
 use super::read::Named;
 use super::tool_overrides::FixedValue;
 
@@ -77,6 +78,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         tool_denylist,
         tool_prefix,
         protocol,
+        labels,
         rate,
         burst,
         quota,
@@ -137,6 +139,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
+    fields.add("labels", labels.map(words));
     limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
@@ -166,6 +169,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         description,
         hide_arguments,
         fixed_arguments,
+        labels,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -189,6 +193,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         "fixed_arguments",
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
+    fields.add("labels", labels.map(words));
     fields.done()
 }
 
@@ -201,6 +206,10 @@ fn limits(
     fields.add("rate", rate.map(|at| json!(at.value.to_string())));
     fields.add("burst", burst.map(|At { value: Burst(burst), .. }| json!(burst)));
     fields.add("quota", quota.map(|at| json!(at.value.to_string())));
+}
+
+fn words(labels: At<Vec<FlowLabel>>) -> Value {
+    json!(labels.value)
 }
 
 fn hints(raw: RawAnnotations) -> Value {

@@ -18,6 +18,7 @@ use super::content::call_result;
 use super::page::{is_first, page};
 use super::status::{self, STATUS};
 use super::{Gateway, INVALID_PARAMS, result};
+use crate::keys::Scope;
 use crate::serve::name_of;
 
 /// Key of a tool's `_meta` with its registration.
@@ -136,6 +137,12 @@ impl Gateway {
             .owner(peer.principal())
             .output_limit(self.output_bytes_max(), peer.principal())
             .on_behalf_of(Arc::new(GatewayClient(peer.clone())));
+        if let Some(scope) = peer.role().and_then(Scope::from_word) {
+            call = call.scope(scope.into());
+        }
+        if let Some(profile) = self.view.profile() {
+            call = call.profile(profile);
+        }
         if callers == Callers::Models {
             call = call.by_model();
         }

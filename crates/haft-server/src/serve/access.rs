@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
 use haft::AccessLists;
 use haft::config::choices::Approvals;
+use haft::human_input::{InboxItem, ItemKind};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -116,7 +117,7 @@ impl Caller {
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
-            Scope::Call | Scope::Metrics => false,
+            Scope::Approve | Scope::Call | Scope::Metrics => false,
         }
     }
 
@@ -126,20 +127,26 @@ impl Caller {
         let is_own = |owner: &str| *owner == *self.owner || *owner == *self.name;
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => self.is_local() || owner.is_some_and(is_own),
+            Scope::Approve | Scope::Call => self.is_local() || owner.is_some_and(is_own),
             Scope::Metrics => false,
         }
     }
 
     /// Returns true if the caller may approve calls of tools with `approval: ask`, according to `policy.approvals`.
-    /// Without that setting a caller approves its own calls only while there are no keys.
+    /// The approver is not the caller: without that setting only a key that is made for it approves, so a service
+    /// without keys has no approver over HTTP.
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
-            (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
-            (Scope::Call, Some(Approvals::People)) => false,
-            (Scope::Call, None) => self.is_local(),
-            (Scope::Metrics, _) => false,
+            (Scope::Admin | Scope::Approve, _) | (Scope::Call, Some(Approvals::Caller)) => true,
+            (Scope::Call, Some(Approvals::People) | None) | (Scope::Metrics, _) => false,
         }
+    }
+
+    /// Returns true if the caller may see a question to people: its own, and requests for approval if its key is made
+    /// to answer them.
+    pub fn may_see_question(&self, item: &InboxItem) -> bool {
+        let answers = self.scope == Scope::Approve && item.kind == ItemKind::Approval;
+        answers || self.may_see(item.caller.as_deref())
     }
 
     /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
@@ -176,11 +183,11 @@ impl Caller {
         let what = what.phrase();
         match self.scope {
             Scope::Admin => Ok(()),
-            Scope::Call if self.is_local() => {
+            Scope::Approve | Scope::Call if self.is_local() => {
                 let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
-            scope @ (Scope::Call | Scope::Metrics) => {
+            scope @ (Scope::Approve | Scope::Call | Scope::Metrics) => {
                 let detail = format!("`{}` is a {scope} key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)

@@ -67,7 +67,7 @@ async fn every_call_has_its_status_and_its_entry() {
         "tools: [{{name: echo, approval: ask}}, {{name: wait, timeout: 100ms}}]\n{}",
         fixture()
     );
-    let served = Served::open(toolbox_with(&yaml));
+    let served = Served::with_admin(toolbox_with(&yaml));
     let mut ids = Vec::new();
     for (tool, body, status, code) in [
         ("greet", r#"{"arguments": {"name": "you"}}"#, 200, None),
