@@ -155,7 +155,7 @@ impl Caller {
             path.strip_prefix(*allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let has_lists = !self.lists.is_whole() && self.profile.is_none();
-        if has_lists && !is_gateway && !LIST_PATHS.iter().any(|it| is_listed(&it)) {
+        if has_lists && !is_gateway && !LIST_PATHS.iter().any(is_listed) {
             let detail = format!("`{}` is limited to some tools or servers", self.name);
             return Err(Problem::forbidden(detail).remedy(
                 "use `/api/v1/tools`, `/api/v1/calls` or `/mcp`, or a key without `--tools` and `--servers`",
