@@ -5,9 +5,13 @@
 
 pub mod config;
 mod definition;
+pub mod draft;
 pub mod edit;
+pub mod lock;
 pub mod redact;
+mod remedy;
 pub mod schema;
 pub mod tool_metadata;
 
 pub use definition::ToolDefinition;
+pub use remedy::Remedy;

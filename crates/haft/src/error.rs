@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 pub use haft_config::schema::Violation;
 
 use crate::limit_reached::LimitReached;
+use haft_config::Remedy;
 use haft_config::redact::Redactor;
 use haft_text::name::NAME_BYTES_MAX;
 
@@ -39,6 +40,8 @@ pub enum Code {
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
+    /// The definition of the tool is not the approved one. The tool did not run.
+    DefinitionChanged,
     /// Haft is shutting down.
     Stopping,
 }
@@ -49,7 +52,7 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
@@ -62,6 +65,7 @@ impl Code {
         Self::ServiceUnavailable,
         Self::ProtocolError,
         Self::OutcomeUnknown,
+        Self::DefinitionChanged,
         Self::Stopping,
     ];
 
@@ -89,6 +93,7 @@ impl Code {
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::ProtocolError => "ProtocolError",
             Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::DefinitionChanged => "DefinitionChanged",
             Self::Stopping => "Stopping",
         }
     }
@@ -117,6 +122,8 @@ pub enum CallRefusal {
     Invalid,
     /// No person approved the call.
     NotApproved,
+    /// The definition of the tool is not the approved one.
+    DefinitionChanged,
     /// A limit is reached.
     Busy,
     /// A rate or a quota is reached. Calls can pass again after this time.
@@ -209,6 +216,20 @@ pub enum CallError {
         /// The timeout of the question.
         after: Duration,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("`{tool}` is blocked: its definition {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The tool that was called.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -287,7 +308,19 @@ pub struct Diagnosis {
     /// The reason.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
+}
+
+/// The end of a sentence about a definition that is not the approved one.
+fn differs(approved: Option<&str>) -> &'static str {
+    match approved {
+        Some(_) => "differs from the one that `haft.lock` approves",
+        None => "is not approved in `haft.lock`",
+    }
+}
+
+fn approval_remedy(server: &str, name: &str) -> Remedy {
+    Remedy::ApproveDefinition { server: server.to_owned(), name: name.to_owned() }
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -303,7 +336,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Path, exit code, traceback, tail of stderr.
         details: Value,
     },
@@ -313,7 +346,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// Its error.
@@ -325,7 +358,7 @@ pub enum ToolFailure {
         /// The missing response, and the time it was waited for.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// The time that it had.
@@ -337,7 +370,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -347,7 +380,7 @@ pub enum ToolFailure {
         /// The invalid message and the violation.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -357,7 +390,7 @@ pub enum ToolFailure {
         /// The refusal and its reason.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the reason.
         details: Value,
     },
@@ -367,9 +400,21 @@ pub enum ToolFailure {
         /// The missing answer and the timeout.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the timeout.
         details: Value,
+    },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("the definition of `{tool}` on `{server}` {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The server.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
     },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
@@ -377,7 +422,7 @@ pub enum ToolFailure {
         /// The lost call.
         message: String,
         /// The remedy, beyond checking if the call took effect.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -411,11 +456,12 @@ impl ToolFailure {
                 error.mask(redactor);
             }
             Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+            Self::DefinitionChanged { .. } => {}
         }
         self
     }
 
-    fn remedy(&self) -> Option<&str> {
+    fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Execution { remedy, .. }
             | Self::Rejected { remedy, .. }
@@ -423,12 +469,11 @@ impl ToolFailure {
             | Self::Unavailable { remedy, .. }
             | Self::Refused { remedy, .. }
             | Self::Expired { remedy, .. }
-            | Self::Protocol { remedy, .. } => remedy.as_deref(),
-            Self::OutcomeUnknown { remedy, .. } => Some(
-                remedy
-                    .as_deref()
-                    .unwrap_or("check whether the tool took effect before you call it again"),
-            ),
+            | Self::Protocol { remedy, .. } => remedy.clone(),
+            Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
+                "check whether the tool took effect before you call it again".into()
+            })),
+            Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
 
@@ -447,6 +492,9 @@ impl ToolFailure {
             }
             Self::NoResponse { server, after, .. } => {
                 json!({"server": server, "timeout_ms": millis(*after)})
+            }
+            Self::DefinitionChanged { server, tool, approved, current } => {
+                json!({"server": server, "tool": tool, "approved": approved, "current": current})
             }
         }
     }
@@ -480,6 +528,7 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Code::Denied
             }
+            Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
             Self::RateLimited { .. } => Code::RateLimited,
             Self::Timeout { .. } => Code::Timeout,
@@ -496,69 +545,59 @@ impl CallError {
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
+                ToolFailure::DefinitionChanged { .. } => Code::DefinitionChanged,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
     }
 
-    /// The remedy.
-    pub fn remedy(&self) -> Option<String> {
-        match self {
-            Self::UnknownTool { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`? `haft tools list` shows every tool"))
-            }
-            Self::UnknownTool { .. } | Self::LongName { .. } => {
-                Some("`haft tools list` shows every tool".into())
-            }
-            Self::InvalidInput { tool, .. } => {
-                Some(format!("`haft tools show {tool}` shows the input schema"))
-            }
+    /// The remedy, as data that each edge renders in its own words.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let remedy = match self {
+            Self::UnknownTool { nearest, .. } => Remedy::FindTool { nearest: nearest.clone() },
+            Self::LongName { .. } => Remedy::FindTool { nearest: None },
+            Self::InvalidInput { tool, .. } => Remedy::ReadInputSchema { tool: tool.clone() },
             Self::UnreadableInput { .. } => {
-                Some("send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into())
+                "send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into()
             }
-            Self::InvalidOutput { tool, .. } => Some(format!(
-                "fix the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
-            )),
+            Self::InvalidOutput { tool, .. } => Remedy::FixOutput { tool: tool.clone() },
             Self::ApprovalNeeded { how, .. } => {
-                Some(format!("{how}, or set `approval: auto` for the tool"))
+                format!("{how}, or set `approval: auto` for the tool").into()
             }
-            Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
-            Self::Unanswered { .. } => Some(
+            Self::Refused { .. } => "do without it, or ask them what they would allow".into(),
+            Self::Unanswered { .. } => {
                 "call again when a person attends the inbox, raise `inbox.timeout`, or set \
                  `approval: auto` for the tool"
-                    .into(),
-            ),
-            Self::Busy { setting, .. } => {
-                Some(format!("try again later, or raise `{setting}` in the configuration"))
+                    .into()
             }
-            Self::RateLimited { reached, .. } => Some(format!(
+            Self::DefinitionChanged { server, name, .. } => approval_remedy(server, name),
+            Self::Busy { setting, .. } => {
+                format!("try again later, or raise `{setting}` in the configuration").into()
+            }
+            Self::RateLimited { reached, .. } => format!(
                 "try again in {}, or let the operator raise the `{}` of the {}",
                 human(reached.retry_after.max(Duration::from_millis(1))),
                 reached.kind.word(),
                 reached.subject.word()
-            )),
-            Self::QuotaUnknown { .. } => Some(
-                "fix the file, or delete it to count the calls of today from zero".to_owned(),
-            ),
-            Self::Timeout { diagnosis: Some(diagnosis), .. } => Some(diagnosis.remedy.clone()),
-            Self::Timeout { tool, server, diagnosis: None, .. } => {
-                let look = server.as_ref().map(|server| {
-                    format!(", or look at its server: `haft servers show {server}`")
-                });
-                Some(format!(
-                    "raise `timeout` for `{tool}` (`haft explain {tool}` shows where it is set){}",
-                    look.unwrap_or_default()
-                ))
+            )
+            .into(),
+            Self::QuotaUnknown { .. } => {
+                "fix the file, or delete it to count the calls of today from zero".into()
             }
-            Self::Cancelled { .. } => None,
-            Self::LogUnavailable { .. } => Some(
+            Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
+            Self::Timeout { tool, server, diagnosis: None, .. } => {
+                Remedy::RaiseTimeout { tool: tool.clone(), server: server.clone() }
+            }
+            Self::Cancelled { .. } => return None,
+            Self::LogUnavailable { .. } => {
                 "make room or fix the permissions of `log.dir`, or set `log.on_failure: degrade` to \
                  run tools without a record"
-                    .into(),
-            ),
-            Self::Stopping { .. } => Some("call again when Haft is back".into()),
-            Self::Failed { failure, .. } => failure.remedy().map(ToOwned::to_owned),
-        }
+                    .into()
+            }
+            Self::Stopping { .. } => "call again when Haft is back".into(),
+            Self::Failed { failure, .. } => return failure.remedy(),
+        };
+        Some(remedy)
     }
 
     /// The stage that the call reached.
@@ -572,6 +611,7 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Stage::Refused(CallRefusal::NotApproved)
             }
+            Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
             Self::Busy { .. } | Self::QuotaUnknown { .. } => Stage::Refused(CallRefusal::Busy),
             Self::RateLimited { reached, .. } => {
                 Stage::Refused(CallRefusal::RateLimited(reached.retry_after))
@@ -579,6 +619,9 @@ impl CallError {
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::DefinitionChanged { .. } => {
+                    Stage::Refused(CallRefusal::DefinitionChanged)
+                }
                 ToolFailure::Execution { .. }
                 | ToolFailure::Rejected { .. }
                 | ToolFailure::NoResponse { .. }
@@ -614,6 +657,9 @@ impl CallError {
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::RateLimited { reached, .. } => reached.details(),
             Self::Failed { failure, .. } => failure.details(),
+            Self::DefinitionChanged { server, name, approved, current, .. } => {
+                json!({"server": server, "tool": name, "approved": approved, "current": current})
+            }
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }

@@ -87,6 +87,11 @@ mod trace;
 mod words;
 
 pub use backend::builtin::texts as builtin_tools;
+/// Isolation of servers, scripts and commands.
+pub mod sandbox {
+    pub use crate::backend::sandbox::launcher;
+    pub use crate::backend::sandbox::support::{Support, problems, support};
+}
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
@@ -100,8 +105,11 @@ pub use envelope::{Envelope, ErrorBody, Status};
 pub use error::{
     CallError, CallRefusal, Code, Diagnosis, MCP_ERROR, RpcFailure, Stage, ToolFailure, Violation,
 };
+pub use haft_config::Remedy;
 /// Configuration.
 pub use haft_config::config;
+/// The lock file.
+pub use haft_config::lock;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 #[cfg(feature = "typed")]
 pub use haft_macros::tool;
@@ -118,9 +126,9 @@ pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
-    ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
-    ToolLoadStats,
+    ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX,
+    LoadStats, LockStatus, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,
+    Shutdown, StartError, StateChange, ToolInfo, ToolLoadStats,
 };
 pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;

@@ -6,13 +6,18 @@ use serde::{Deserialize as _, Deserializer};
 /// A word of a fixed set. The alias keeps `serde` from borrowing it from its input.
 pub type Word = &'static str;
 
-/// Settings that a tool has.
-const SETTINGS: [&str; 8] = [
+/// Settings of a tool.
+const SETTINGS: [&str; 13] = [
     "max_instances",
     "timeout",
     "parallel_capable",
     "approval",
     "on_limit",
+    "rename",
+    "description",
+    "hide_arguments",
+    "fixed_arguments",
+    "sandbox",
     "rate",
     "burst",
     "quota",

@@ -10,6 +10,7 @@ use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
 use super::expand::{References, VariableUse, Variables, expand};
 use super::layer::layer;
+use super::lock_file::LockFile;
 use super::model::{Config, ConfigFile, Origin, Setting};
 use super::node::{NodeValue, Text};
 use super::overrides::{apply_native, server_overrides};
@@ -19,6 +20,7 @@ use super::read::{Named, Reader, is_same_name};
 use super::secret::Secret;
 use super::source::{Source, nodes_max, open, source};
 use super::{At, ConfigError, Dialect};
+use crate::remedy::Remedy;
 
 /// The files to load and the sources of their inputs.
 #[derive(Default, Clone)]
@@ -103,7 +105,17 @@ pub(super) fn load(options: &LoadOptions<'_>) -> Result<Config, ConfigError> {
     for path in &options.files {
         open(path, options.format, options, &mut sources, &mut problems);
     }
-    finish(sources, options, problems)
+    let folder = lock_folder(&sources, options);
+    let mut config = finish(sources, options, problems)?;
+    config.lock = LockFile::load(&folder, &options.cwd)?;
+    Ok(config)
+}
+
+/// The lock file lies beside the native file; without one, beside the first file.
+fn lock_folder(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
+    let native = sources.iter().find(|source| source.dialect == Dialect::Native);
+    let file = native.or_else(|| sources.first());
+    file.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
 }
 
 pub(super) fn from_text(
@@ -140,6 +152,7 @@ fn finish(
     if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
         let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
         let place = Place::whole(file);
+        let remedy = remedy.into();
         let refused = Problem { severity: Severity::Error, place, problem, remedy };
         return Err(ConfigError { problems: vec![refused] });
     }
@@ -219,7 +232,12 @@ fn mask(problems: &mut [Problem], config: &Config, options: &LoadOptions<'_>) {
     masks.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
     masks.dedup();
     for Problem { problem, remedy, .. } in problems {
-        for text in [problem, remedy] {
+        // The other remedies quote no value.
+        let remedy = match remedy {
+            Remedy::Text(text) => Some(text),
+            _ => None,
+        };
+        for text in [Some(problem), remedy].into_iter().flatten() {
             for (value, reference) in &masks {
                 if text.contains(value.as_str()) {
                     *text = text.replace(value.as_str(), reference);

@@ -133,6 +133,7 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
         ["keys", name, "rotate"] => ("key.rotate", Subject::Key, Some(*name)),
         ["keys", name] => ("key.revoke", Subject::Key, Some(*name)),
         ["inbox", id] => ("inbox.answer", Subject::Question, Some(*id)),
+        ["lock", "approve"] => ("lock.approve", Subject::Other, None),
         ["reload"] => ("config.reload", Subject::Configuration, None),
         ["session", "link"] => ("session.link", Subject::Session, None),
         ["session"] if is_delete => ("session.sign_out", Subject::Session, None),

@@ -24,6 +24,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::call_events;
+use super::remedy;
 use super::schemas::EnvelopeSchema;
 use super::{Routes, Service};
 use crate::serve::{
@@ -192,7 +193,8 @@ async fn run(
     if call_headers.events {
         return Ok(call_events::stream(service.live.runtime().clone(), call).map(Into::into));
     }
-    let envelope = service.live.runtime().call(call).await;
+    let mut envelope = service.live.runtime().call(call).await;
+    remedy::render(&mut envelope);
     answer(&envelope)
 }
 
@@ -231,7 +233,8 @@ async fn batch(
         Ok(call.with_memory(memory.clone()))
     };
     let calls: Result<Vec<ToolCall>, Problem> = calls.into_iter().map(prepare).collect();
-    let results = service.live.runtime().call_batch(calls?).await;
+    let mut results = service.live.runtime().call_batch(calls?).await;
+    results.iter_mut().for_each(remedy::render);
     Ok(JsonAnswer(BatchAnswer { results }))
 }
 
@@ -363,7 +366,9 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
     let Some(error) = error else { return (StatusCode::OK, None) };
     match error.stage {
         Stage::Refused(CallRefusal::UnknownTool) => (StatusCode::NOT_FOUND, None),
-        Stage::Refused(CallRefusal::NotApproved) => (StatusCode::FORBIDDEN, None),
+        Stage::Refused(CallRefusal::NotApproved | CallRefusal::DefinitionChanged) => {
+            (StatusCode::FORBIDDEN, None)
+        }
         Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
         Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),

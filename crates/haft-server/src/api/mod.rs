@@ -19,12 +19,14 @@ mod inbox;
 mod inbox_events;
 mod index;
 mod keys;
+mod lock;
 mod log;
 mod metrics;
 mod precondition;
 mod profiles;
 mod prompts;
 mod registry_entry;
+mod remedy;
 mod resources;
 mod running;
 mod runs;
@@ -163,6 +165,7 @@ pub fn http_service(
         inbox::routes,
         index::routes,
         keys::routes,
+        lock::routes,
         metrics::routes,
         log::routes,
         profiles::routes,

@@ -1,5 +1,7 @@
 //! `haft doctor`: what is wrong, and what to do about it.
 
+mod sandbox;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -81,6 +83,7 @@ pub(super) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<ExitCode
         check_folders(&config, &mut findings);
         block_on(async {
             check_programs(&config, &mut findings).await;
+            sandbox::check(&config, &mut findings).await;
             Ok(())
         })?;
         check_service(global, &mut findings)?;
@@ -103,11 +106,13 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
                     EXIT_CONFIG,
                     "configuration",
                     problem.to_string(),
-                    &problem.remedy,
+                    problem.remedy.to_string(),
                 ),
-                Severity::Warning => {
-                    Finding::warning("configuration", problem.to_string(), &problem.remedy)
-                }
+                Severity::Warning => Finding::warning(
+                    "configuration",
+                    problem.to_string(),
+                    problem.remedy.to_string(),
+                ),
             }));
             return Ok(None);
         }
@@ -126,7 +131,8 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
     findings
         .push(Finding::ok("configuration", format!("{}: {servers}, {tools}", names.join(", "))));
     for problem in &config.warnings {
-        findings.push(Finding::warning("configuration", problem.to_string(), &problem.remedy));
+        let remedy = problem.remedy.to_string();
+        findings.push(Finding::warning("configuration", problem.to_string(), remedy));
     }
     for file in &config.files {
         let mode = std::fs::metadata(&file.path).map_or(0, |it| it.permissions().mode());

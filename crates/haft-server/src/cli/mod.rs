@@ -20,6 +20,7 @@ mod install;
 mod keys;
 mod learn;
 mod load;
+mod lock;
 mod log;
 mod log_output;
 mod login;
@@ -28,6 +29,7 @@ mod mcp;
 mod profile;
 mod prompts;
 mod ps;
+mod remedy;
 mod resources;
 mod run;
 mod select;
@@ -158,6 +160,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
+    /// Write, check and approve what the servers offer: haft.lock
+    Lock(lock::LockArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -247,6 +251,7 @@ impl Command {
             | Self::Ps(_)
             | Self::Cancel(_)
             | Self::Doctor(_)
+            | Self::Lock(_)
             | Self::Init(_)
             | Self::Servers(_) => true,
             Self::Check(_)
@@ -270,6 +275,10 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: a launcher becomes another program.
+    if let Some(code) = haft::sandbox::launcher::main() {
+        return code;
+    }
     let Cli { mut global, command } = Cli::parse();
     if let Command::Run(args) = &command {
         global.json |= args.is_for_programs();
@@ -302,6 +311,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Ps(args) => ps::run(global, &args),
         Command::Cancel(args) => ps::cancel(global, &args),
         Command::Check(args) => check::run(global, &args),
+        Command::Lock(args) => lock::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),
@@ -372,7 +382,7 @@ fn failure(error: &anyhow::Error) -> Failure {
         let is_error = |it: &&Problem| it.severity == Severity::Error;
         let errors: Vec<&Problem> = error.problems.iter().filter(is_error).collect();
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let remedy = errors.first().map(|first| first.remedy.clone());
+        let remedy = errors.first().map(|first| first.remedy.to_string());
         return Failure { message: texts.join("; "), remedy, code: EXIT_CONFIG };
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
@@ -404,8 +414,12 @@ fn failure(error: &anyhow::Error) -> Failure {
 fn report_problems(paint: Paint, error: &ConfigError) {
     for problem in &error.problems {
         match problem.severity {
-            Severity::Error => terminal::error(paint, &problem.to_string(), Some(&problem.remedy)),
-            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy),
+            Severity::Error => {
+                terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()))
+            }
+            Severity::Warning => {
+                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string())
+            }
         }
     }
     let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();

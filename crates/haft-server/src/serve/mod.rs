@@ -5,6 +5,7 @@ mod accept;
 mod access;
 mod activity;
 mod body;
+mod caller_paths;
 mod checked_service;
 mod connection;
 mod cors;
@@ -24,7 +25,7 @@ mod table;
 mod tls;
 
 pub(crate) use access::name_of;
-pub use access::{Caller, may_listen};
+pub use access::{AdminOnly, Caller, may_listen};
 pub use activity::RequestBody;
 pub use body::{Response, ResponseBody};
 pub use checked_service::CheckedService;

@@ -47,7 +47,6 @@ pub use inline_tool::InlineTool;
 pub use observe::CallSummary;
 pub(crate) use observe::Observer;
 use record::CallRecord;
-use request::APPROVAL_HINT;
 pub use request::ToolCall;
 pub(crate) use running::RunningCalls;
 pub use running::{CallState, RunningCall};
@@ -89,6 +88,9 @@ pub(crate) trait ToolboxSource: Send + Sync {
 
     /// Waits for the server of a tool that only an earlier run saw. `None` for other tools.
     fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>>;
+
+    /// The error of a tool that its server has and the lock file does not approve.
+    fn unapproved(&self, tool: &str, tool_filter: &ToolFilter) -> Option<CallError>;
 
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure>;
@@ -158,6 +160,7 @@ impl Calls {
         let (toolbox, tool) = resolve(source, toolbox, call).await?;
         let tool = &*tool;
         record.resolved(tool);
+        tool.registered.check_definition()?;
         let required = tool.registered.effective.approval.value;
         let permission =
             Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
@@ -171,7 +174,7 @@ impl Calls {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
             let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
+                self.inbox.approve(&tool.registered, &arguments, &context, call.approval_hint);
             Box::pin(approving).await?;
         }
         record.waiting();
@@ -306,6 +309,9 @@ async fn confirmed(
 
 /// A tool that earlier runs saw is unavailable, not unknown, while its server is down.
 fn missing(source: &dyn ToolboxSource, toolbox: &Toolbox, call: &ToolCall) -> CallError {
+    if let Some(error) = source.unapproved(&call.tool, &call.tool_filter) {
+        return error;
+    }
     let tool = call.tool.clone();
     match source.unavailable(&tool, &call.tool_filter) {
         Some(failure) => CallError::Failed { tool, failure: Box::new(failure) },
@@ -329,7 +335,7 @@ fn no_memory_for_answer(call: &ToolCall, over: &OverBudget) -> CallError {
             "the answer of `{}` was dropped, though the tool has run: {over}",
             call.tool
         ),
-        remedy: Some(format!("ask for less at once, or raise `{}`", memory::SETTING)),
+        remedy: Some(format!("ask for less at once, or raise `{}`", memory::SETTING).into()),
         details: serde_json::json!({ "setting": memory::SETTING }),
     };
     CallError::Failed { tool: call.tool.clone(), failure: Box::new(failure) }

@@ -282,7 +282,7 @@ impl<'a> CallRecord<'a> {
         ErrorBody {
             code,
             message: redactor.text(&message).into_owned(),
-            remedy: remedy.map(|remedy| redactor.text(&remedy).into_owned()),
+            remedy: remedy.map(|remedy| remedy.without_secrets(redactor)),
             details,
             stage,
             rpc,
@@ -374,6 +374,7 @@ fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> 
         }
         Code::UnknownTool
         | Code::Denied
+        | Code::DefinitionChanged
         | Code::Busy
         | Code::RateLimited
         | Code::Cancelled

@@ -28,7 +28,7 @@ fn put(document: RegistryDocument, name: &str, text: &str) -> haft::live::Edit {
 async fn assert_not_allowed(live: &Live, document: RegistryDocument, name: &str, entry: &str) {
     let error = refused(live, put(document, name, entry)).await;
     assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{entry}: {error:?}");
-    assert!(!error.remedy().is_empty(), "{entry}");
+    assert!(!error.remedy().to_string().is_empty(), "{entry}");
 }
 
 /// A number that one parser reads and another refuses does not switch the policy off.
@@ -406,5 +406,23 @@ async fn a_client_secret_needs_an_allowed_variable() {
     assert_eq!(live.runtime().config().servers.len(), 0);
     made(&live, put(RegistryDocument::Servers, "s", &entry("FINE"))).await;
     assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry("SECRET")).await;
+    end(live).await;
+}
+
+/// An entry does not choose its own sandbox: it could choose a weaker one than the operator's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_does_not_choose_its_sandbox() {
+    let place =
+        Place::new("policy: {allowed_commands: [cat]}\ndefaults: {sandbox: {kind: none, cpu: 5s}}");
+    let live = start(&place, &[]).await;
+    let server = r#"{"command": "cat", "start": "lazy", "sandbox": "none"}"#;
+    assert_not_allowed(&live, RegistryDocument::Servers, "s", server).await;
+    let tool = r#"{"name": "t", "type": "local", "description": "d", "input_schema": {"type": "object"},
+                   "config": {"script_path": "echo.py"}, "sandbox": {"kind": "none", "cpu": "9h"}}"#;
+    assert_not_allowed(&live, RegistryDocument::Tools, "t", tool).await;
+    let server = r#"{"command": "cat", "start": "lazy"}"#;
+    made(&live, put(RegistryDocument::Servers, "s", server)).await;
+    let config = live.runtime().config();
+    assert!(config.servers[0].sandbox.value.limits.cpu.is_some());
     end(live).await;
 }

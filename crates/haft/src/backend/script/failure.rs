@@ -10,6 +10,7 @@ use super::frame::{NoAnswer, Problem};
 use super::worker::Worker;
 use super::{ANSWER_BYTES_MAX, PYTHON_SETTING, PythonSettings};
 use crate::backend::process::{Exit, last_line};
+use crate::backend::sandbox::not_made;
 use crate::error::ToolFailure;
 
 /// The worker ended or sent an invalid answer. It is not used again.
@@ -31,10 +32,18 @@ pub(super) async fn no_answer(
         NoAnswer::Garbled(problem) => unreadable(name, problem),
         NoAnswer::NotReady => {
             let (exit, stderr) = worker.last_output().await;
+            let confined = settings.sandbox.as_ref();
+            if let Some(failure) = confined.and_then(|_| not_made(&format!("`{name}`"), &stderr)) {
+                return failure;
+            }
             not_ready(name, python, script, exit, &stderr)
         }
         NoAnswer::Ended | NoAnswer::Unread => {
             let (exit, stderr) = worker.last_output().await;
+            let confined = settings.sandbox.as_ref();
+            if let Some(failure) = confined.and_then(|_| not_made(&format!("`{name}`"), &stderr)) {
+                return failure;
+            }
             ended(name, script, exit, &stderr)
         }
     }
@@ -59,7 +68,7 @@ fn not_ready(
             "see that `{PYTHON_SETTING}` names a Python 3 that works, and that `{}` does not end the \
              process while it is loaded",
             script.display()
-        )),
+        ).into()),
         details: exit_details(script, exit, stderr),
     }
 }
@@ -101,7 +110,7 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
     };
     ToolFailure::Execution {
         message: format!("`{name}` raised {}", exception(&problem)),
-        remedy: Some(format!("the traceback shows the line in `{}`", script.display())),
+        remedy: Some(format!("the traceback shows the line in `{}`", script.display()).into()),
         details: json!({
             "path": script,
             "exception": problem.kind,
@@ -159,7 +168,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
     };
     ToolFailure::Execution {
         message,
-        remedy: Some(remedy),
+        remedy: Some(remedy.into()),
         details: json!({
             "path": script,
             "exception": problem.kind,
