@@ -39,6 +39,7 @@ mod index;
 mod inside;
 mod left;
 mod limits;
+mod lock;
 mod masked;
 mod memory;
 mod metrics;
