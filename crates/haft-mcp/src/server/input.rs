@@ -281,24 +281,21 @@ fn refused(error: StateError) -> RpcError {
 
 /// The part of a request's parameters that is the same in every round, as text.
 pub(super) fn lasting(call: Option<&ToolRequest>, params: Option<&RawValue>) -> String {
-    let mut value = match call {
+    let mut value = if let Some(ToolRequest { name, arguments }) = call {
         // A call has no other parameters that stay and have an effect.
-        Some(ToolRequest { name, arguments }) => {
-            let text = arguments.as_deref().map_or("{}", RawValue::get);
-            // Text that is not a value, such as 1e400, is compared as it is.
-            let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
-            json!({ "name": name, "arguments": arguments })
+        let text = arguments.as_deref().map_or("{}", RawValue::get);
+        // Text that is not a value, such as 1e400, is compared as it is.
+        let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
+        json!({ "name": name, "arguments": arguments })
+    } else {
+        let params = params.map_or("{}", RawValue::get);
+        let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {
+            return params.to_owned();
+        };
+        for changing in ["_meta", "inputResponses", "requestState"] {
+            fields.remove(changing);
         }
-        None => {
-            let params = params.map_or("{}", RawValue::get);
-            let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {
-                return params.to_owned();
-            };
-            for changing in ["_meta", "inputResponses", "requestState"] {
-                fields.remove(changing);
-            }
-            Value::Object(fields)
-        }
+        Value::Object(fields)
     };
     // Whether a client keeps the order of its keys is its own affair.
     value.sort_all_objects();
