@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use haft::ErrorBody;
 use haft::{CallRefusal, Code, Envelope, NAME_BYTES_MAX, Stage, ToolCall, TraceContext};
+use haft_bounds::effort;
 use haft_bounds::json::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -277,6 +278,9 @@ impl BatchCall {
             return Err(long_name("the name of the tool", tool.len()));
         }
         let bytes_max = service.live.runtime().config().gateway.output_bytes_max.value;
+        // Once out of the body and once into the shared allocation.
+        effort::copying(arguments.get());
+        effort::copying(arguments.get());
         let mut call = ToolCall::from_json(tool, arguments)
             .caller(&*caller.name)
             .owner(&*caller.owner)

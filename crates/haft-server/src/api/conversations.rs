@@ -241,7 +241,7 @@ fn problem(error: &SessionStoreError) -> Problem {
             Problem::conflict(text).remedy("wait for the end of its run, or cancel the run")
         }
         SessionStoreError::Unreadable { .. } => {
-            Problem::unavailable(text).remedy("delete it with `haft sessions rm`")
+            Problem::unavailable(text).remedy("`DELETE /api/v1/conversations/{id}` deletes it")
         }
     }
 }

@@ -328,5 +328,10 @@ fn problem(error: &KeyError) -> Problem {
         | KeyError::Exposed { .. }
         | KeyError::Random(_) => Problem::unavailable(text),
     };
-    problem.remedy(error.remedy())
+    let remedy = match error {
+        KeyError::Unknown { nearest: None, .. } => "`GET /api/v1/keys` lists every key".to_owned(),
+        KeyError::TooMany => "revoke some with `DELETE /api/v1/keys/{name}`".to_owned(),
+        error => error.remedy(),
+    };
+    problem.remedy(remedy)
 }

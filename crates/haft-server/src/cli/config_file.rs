@@ -123,9 +123,10 @@ pub(super) fn place_of(config: &Config, server: &str) -> Option<String> {
     Some(server.place.file.to_string())
 }
 
-/// The names in `${NAME}` and `${env:NAME}`, without those that have a default.
+/// The names in `${NAME}` and `${env:NAME}`, without those that have a default or are written literally (`$${NAME}`).
 fn variables(text: &str) -> BTreeSet<String> {
-    let parts = text.split("${").skip(1).filter_map(|part| part.split_once('}'));
+    let references = text.match_indices("${").filter(|(at, _)| !text[..*at].ends_with('$'));
+    let parts = references.filter_map(|(at, start)| text[at + start.len()..].split_once('}'));
     let names = parts.map(|(name, _)| name.strip_prefix("env:").unwrap_or(name));
     let is_name = |name: &&str| {
         !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')

@@ -12,8 +12,8 @@ use haft::{AccessLists, Config};
 use serde_json::{Value, json};
 
 use super::{
-    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, configuration_of_file, load,
-    print_json, profile,
+    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file, load, print_json, profile,
+    said,
 };
 use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult};
 use crate::keys::{Key, KeyEntry, KeyError, KeyFile, NewKey, Scope, patterns, texts};
@@ -93,7 +93,9 @@ pub(super) struct CreateArgs {
 }
 
 pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<ExitCode> {
-    let config = if load::is_named(global) { Some(configuration(global)?) } else { None };
+    // The service that uses the keys creates a missing registry when it starts.
+    let config = load::is_named(global).then(|| load::load_without_registry(global)).transpose()?;
+    let config = config.map(said);
     let path = config.as_ref().map(|config| config.api.keys_file.value.clone());
     let path = path.unwrap_or_else(|| PathBuf::from(FILE_WITHOUT_CONFIG));
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();

@@ -19,6 +19,12 @@ pub(super) fn load(global: &Global) -> anyhow::Result<Config> {
     load_files(global, files(global)?).map(|(config, _)| config)
 }
 
+/// The same for commands that do not use the registry: its folder need not be there yet.
+pub(super) fn load_without_registry(global: &Global) -> anyhow::Result<Config> {
+    let tolerance = LoadOptions { allows_missing_registry: true, ..LoadOptions::default() };
+    load_with(global, files(global)?, tolerance).map(|(config, _)| config)
+}
+
 /// The same, where there need not be a file: Haft brings tools of its own.
 pub(super) fn load_if_any(global: &Global) -> anyhow::Result<(Config, LoadOptions<'static>)> {
     load_files(global, if is_named(global) { files(global)? } else { Vec::new() })

@@ -123,7 +123,7 @@ impl Gateway {
     pub(super) async fn run(
         &self,
         name: String,
-        arguments: Option<Box<RawValue>>,
+        arguments: Option<Arc<RawValue>>,
         peer: Peer,
         callers: Callers,
     ) -> Result<Box<RawValue>, RpcError> {

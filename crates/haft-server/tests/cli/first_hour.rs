@@ -107,6 +107,38 @@ fn servers_are_added_and_removed_by_a_command() {
     assert_eq!(workspace.read("haft.yaml").unwrap(), "servers:\n  one:\n    command: cat\n");
 }
 
+/// Only variables that the entry needs are reported: not one with a default, nor one that is written literally.
+#[test]
+fn an_added_server_names_the_variables_that_it_needs() {
+    let workspace = Workspace::new();
+    let words = [
+        "servers",
+        "add",
+        "one",
+        "--env",
+        "A=${NO_A:-a}",
+        "--env",
+        "B=${NO_B:-${NO_C:-c}}",
+        "--env",
+        "C=$${NO_D}",
+        "--env",
+        "D=${env:NO_E}",
+        "--env",
+        "E=${NO_F}",
+        "--env",
+        "F=${NO_F:-f}",
+        "--",
+        "cat",
+    ];
+    let added = run(&workspace, &words);
+    assert_eq!(added.code, 0, "{added:?}");
+    let unset = |name: &str| added.stderr.contains(&format!("`{name}` is not set"));
+    for name in ["NO_A", "NO_B", "NO_C", "NO_D"] {
+        assert!(!unset(name), "{name}: {}", added.stderr);
+    }
+    assert!(unset("NO_E") && unset("NO_F"), "{}", added.stderr);
+}
+
 /// The programs of a trusted file stay trusted when the user adds a server, and only then.
 #[test]
 fn an_added_server_of_a_trusted_file_needs_no_question() {

@@ -197,6 +197,24 @@ fn ps_lists_the_calls_and_cancel_ends_one() {
     see_cancelled(&workspace);
 }
 
+/// A call that outlasts `shutdown_grace` is ended and answered; the service blames nothing else for it.
+#[test]
+fn the_end_of_the_service_ends_the_call_of_a_command() {
+    let workspace = Workspace::new();
+    let config = json!({
+        "servers": {"files": fixture(&workspace)}, "api": {"shutdown_grace": "200ms"},
+    });
+    workspace.write("haft.json", config.to_string());
+    let service = Service::start(&workspace, &[]);
+    let (calling, _) = long_call(&workspace);
+    let ended = service.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("a change of the registry hangs"), "{}", ended.stderr);
+    let called = calling.finish();
+    assert_eq!(called.code, 1, "{}", called.stderr);
+    assert!(called.stderr.contains("Haft is shutting down"), "{}", called.stderr);
+}
+
 /// Ctrl-C ends the call in the service, and the command ends with 130.
 #[test]
 fn ctrl_c_cancels_the_call_of_the_service() {

@@ -25,6 +25,7 @@ mod console_api;
 mod conversations;
 mod crowd;
 mod documents;
+mod effort;
 mod events;
 mod fault_files;
 mod fault_load;

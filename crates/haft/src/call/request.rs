@@ -80,7 +80,7 @@ impl ToolCall {
     }
 
     /// Calls `tool` with arguments that are a part of a JSON message, which reach the tool as they are.
-    pub fn from_json(tool: impl Into<String>, arguments: Box<RawValue>) -> Self {
+    pub fn from_json(tool: impl Into<String>, arguments: impl Into<Arc<RawValue>>) -> Self {
         Self::from_arguments(tool.into(), ArgumentText::Json(arguments.into()))
     }
 

@@ -114,14 +114,16 @@ async fn serve(
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    // Commands wait for their calls, which may take as long as the whole end.
+    let commands = TaskTracker::new();
     let context = ServiceContext {
         live: live.clone(),
         telemetry: Arc::clone(&telemetry),
         started: service.started,
         url: greeting::url(&service, listener.local_addr()),
     };
-    if let Some(commands) = open_socket(socket).await {
-        background.spawn(commands.serve(Arc::new(context), stop.clone()));
+    if let Some(socket) = open_socket(socket).await {
+        commands.spawn(socket.serve(Arc::new(context), stop.clone()));
     }
     greeting::print(global, &service, listener.local_addr())?;
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
@@ -155,6 +157,7 @@ async fn serve(
     }
     stop.cancel();
     background.close();
+    commands.close();
     // Together: a call that is cut off still gets an answer that reports it.
     let ending = async {
         // A change that hangs on a disk must not hold up the end.
@@ -162,9 +165,14 @@ async fn serve(
         // A cancelled run emits its end before its calls are cut off.
         let runs = service.runs.end(grace / 2);
         let shutdown = live.runtime().shutdown(grace);
-        let (_, _, followed, ()) = tokio::join!(serving, shutdown, following, runs);
+        let answered = timeout(grace + LAST_WORDS, commands.wait());
+        let (_, _, followed, answered, ()) =
+            tokio::join!(serving, shutdown, following, answered, runs);
         if followed.is_err() {
             tracing::warn!("a change of the registry hangs and is left behind");
+        }
+        if answered.is_err() {
+            tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
         telemetry.end().await;
