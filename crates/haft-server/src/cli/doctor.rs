@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use haft::Config;
 use haft::config::model::{Endpoint, LocalProgram};
 use haft::config::{ConfigError, Severity};
+use haft::{Config, ServerInfo, ServerState};
 use rustix::fs::Access;
 use serde::Serialize;
 use tokio::process::Command;
@@ -109,7 +109,8 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
                     Finding::warning("configuration", problem.to_string(), &problem.remedy)
                 }
             }));
-            return Ok(None);
+            // The rest is checked without the broken entries, if that is possible.
+            return Ok(load::load_usable_if_any(global).ok().map(|(config, _)| config));
         }
     };
     if config.files.is_empty() {
@@ -282,7 +283,9 @@ fn check_servers(
             })?
         }
     };
-    for server in &servers {
+    // A broken entry is reported with the configuration.
+    let is_entry_valid = |it: &&ServerInfo| it.state != ServerState::Misconfigured;
+    for server in servers.iter().filter(is_entry_valid) {
         let check = format!("server `{}`", server.name);
         findings.push(if toolbox::failed(server) {
             let (reason, remedy) = (toolbox::reason(server), toolbox::remedy_and_more(server));
