@@ -53,20 +53,28 @@ pub(super) fn load_files(
 }
 
 /// Loads files for a service. A registry's folder that is missing is created, once the rest is valid.
-pub(super) fn load_served(
-    global: &Global,
-    files: Vec<PathBuf>,
-) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+pub(super) fn load_served(global: &Global, files: Vec<PathBuf>) -> anyhow::Result<Served> {
     let served = LoadOptions {
         broken: BrokenEntries::Disable,
         allows_missing_registry: true,
         ..LoadOptions::default()
     };
     let (config, _) = load_with(global, files.clone(), served)?;
-    if let Some(dir) = config.registry_dir.as_ref().filter(|dir| !dir.value.exists()) {
-        create_registry(&dir.value)?;
+    let dir = config.registry_dir.map(|dir| dir.value);
+    let new_registry = dir.filter(|dir| !dir.exists());
+    if let Some(dir) = &new_registry {
+        create_registry(dir)?;
     }
-    load_usable(global, files)
+    let (config, options) = load_usable(global, files)?;
+    Ok(Served { config, options, new_registry })
+}
+
+/// The configuration of a service.
+pub(super) struct Served {
+    pub(super) config: Config,
+    pub(super) options: LoadOptions<'static>,
+    /// The folder of the registry, if it was created.
+    pub(super) new_registry: Option<PathBuf>,
 }
 
 /// Creates a registry without tools and servers.
@@ -81,7 +89,6 @@ fn create_registry(dir: &Path) -> anyhow::Result<()> {
             format!("the registry's folder `{}` cannot be created: {error}", dir.display());
         Failure::new(EXIT_CONFIG, problem, "create it, or set `registry.dir` to a folder of yours")
     })?;
-    tracing::info!("created the registry's folder `{}`", dir.display());
     Ok(())
 }
 
@@ -188,8 +195,8 @@ pub(super) fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         Failure::new(
             EXIT_CONFIG,
             "there is no configuration: no haft.yaml in this folder and no `-c`",
-            "name one with `-c PATH`; any MCP client's file works too, such as `-c .vscode/mcp.json`. For the built-in \
-             tools alone an empty haft.yaml is enough",
+            "write one with `haft init`, or name one with `-c PATH`; any MCP client's file works too, such as \
+             `-c .vscode/mcp.json`",
         )
         .into()
     })
