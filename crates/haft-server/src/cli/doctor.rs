@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::trust::Trusted;
-use super::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Global, block_on, count, load, print_json};
+use super::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, count, load, print_json};
 use crate::terminal::{self, Paint};
 
 /// Time for a program to print its version.
@@ -276,7 +276,15 @@ fn check_servers(
         Some(Reply::Servers(servers)) => servers,
         Some(_) => return Err(service::unexpected()),
         None => {
-            let config = Trusted::require(global, config)?;
+            let config = match Trusted::require(global, config) {
+                Ok(config) => config,
+                // The other findings are no secret.
+                Err(error) => {
+                    let Failure { code, message, remedy } = error.downcast::<Failure>()?;
+                    findings.push(Finding::failed(code, "trust", message, remedy.unwrap_or_default()));
+                    return Ok(());
+                }
+            };
             block_on(async {
                 let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
                 toolbox.work(async |runtime| Ok(runtime.servers())).await

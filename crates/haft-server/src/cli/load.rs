@@ -1,7 +1,9 @@
 //! Finding and loading the configuration.
 
 use std::collections::HashMap;
-use std::io::{BufRead, IsTerminal, Write};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use haft::Config;
@@ -81,10 +83,17 @@ pub(super) struct Served {
 fn create_registry(dir: &Path) -> anyhow::Result<()> {
     let write = || {
         std::fs::create_dir_all(dir)?;
-        std::fs::write(dir.join("tools.json"), "{\"tools\": []}\n")?;
-        std::fs::write(dir.join("mcp.json"), "{\"mcp_servers\": {}}\n")
+        for (name, text) in
+            [("tools.json", "{\"tools\": []}\n"), ("mcp.json", "{\"mcp_servers\": {}}\n")]
+        {
+            // Private, because what is registered later may hold secrets.
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(dir.join(name))?;
+            file.write_all(text.as_bytes())?;
+        }
+        Ok(())
     };
-    write().map_err(|error| {
+    write().map_err(|error: io::Error| {
         let problem =
             format!("the registry's folder `{}` cannot be created: {error}", dir.display());
         Failure::new(EXIT_CONFIG, problem, "create it, or set `registry.dir` to a folder of yours")

@@ -100,6 +100,9 @@ fn servers_are_added_and_removed_by_a_command() {
         assert_eq!(removed.code, 0, "{removed:?}");
     }
     assert_eq!(workspace.read("haft.yaml.bak").as_deref(), Some(&*text));
+    words.insert(3, "--replace");
+    let again = run(&workspace, &words);
+    assert!(again.stdout.starts_with("replaced `two` in "), "{again:?}");
     let gone = run(&workspace, &["servers", "remove", "one"]);
     assert!(gone.code == 2 && gone.stderr.contains("no server is named `one`"), "{gone:?}");
     assert_eq!(listed(&workspace), ["echo"]);
@@ -241,6 +244,12 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     assert_eq!(files(&workspace), ["haft.json"], "looking writes nothing");
     let shown = run(&workspace, &["doctor", "--offline"]).stdout;
     assert!(shown.contains("chmod go-w") && !shown.contains("server `good`"), "{shown}");
+    // Neither does a file that is not trusted hide what else is wrong.
+    let found = haft(&workspace, &["doctor"]).env("HAFT_TRUST", "").run();
+    assert_eq!(found.code, 2, "{found:?}");
+    for expected in ["no-such-program: it is not on the path", "failed  trust: "] {
+        assert!(found.stdout.contains(expected), "{expected}: {}", found.stdout);
+    }
     // A broken entry does not hide what else is wrong.
     let unset =
         json!({"a": {"command": "x", "env": {"T": "${NOT_SET_ANYWHERE}"}}, "bad": broken()});

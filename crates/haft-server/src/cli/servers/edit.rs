@@ -72,7 +72,8 @@ pub(super) fn add(global: &Global, args: &AddArgs) -> anyhow::Result<ExitCode> {
     let kind = if is_known { Change::Removes } else { Change::Adds };
     let written = file.change(global, kind, |it| it.put(SECTION, &args.name, &entry))?;
     let unset = unset_variables(&entry.to_string());
-    let text = format!("added `{}` to {}", args.name, written.file.display());
+    let (verb, place) = if is_known { ("replaced", "in") } else { ("added", "to") };
+    let text = format!("{verb} `{}` {place} {}", args.name, written.file.display());
     let next = format!("`haft servers show {}` connects it", args.name);
     report(global, &args.name, &written, &unset, &[text, next])
 }
