@@ -8,7 +8,7 @@ use haft::config::{Dialect, LoadOptions, check_text};
 use haft_config::edit::{Document, EditError, Syntax};
 
 use super::user_file::{UserFile, broken};
-use super::{EXIT_CONFIG, Failure, Global, load, trust};
+use super::{EXIT_CONFIG, Failure, Global, load, remedy, trust};
 
 /// The file that is made where there is none.
 const NEW_FILE: &str = "haft.yaml";
@@ -93,7 +93,7 @@ impl ConfigFile {
         for name in unset_variables(&text) {
             options.environment.insert(name, PLACEHOLDER.to_owned());
         }
-        check_text(&text, &self.target, &options)?;
+        check_text(&text, &self.target, &options).map_err(remedy::in_problems)?;
         let backup = match kind {
             Change::Adds => {
                 self.file.replace_without_copy(&text)?;

@@ -92,7 +92,8 @@ impl Gateway {
         }
         for server in self.shown_servers() {
             let Some(reason) = server.failure() else { continue };
-            let params = failure_message(&server.name, reason, server.remedy.as_deref()).params();
+            let remedy = server.remedy.as_ref().map(ToString::to_string);
+            let params = failure_message(&server.name, reason, remedy.as_deref()).params();
             if let Ok(params) = RawValue::from_string(params) {
                 peer.log(&params);
             }
@@ -124,7 +125,7 @@ fn line(server: &ServerInfo) -> String {
         let _ = write!(line, ": {}", haft_text::printable(reason));
     }
     if let Some(remedy) = &server.remedy {
-        let _ = write!(line, "; {}", haft_text::printable(remedy));
+        let _ = write!(line, "; {}", haft_text::printable(&remedy.to_string()));
     }
     line
 }
@@ -137,10 +138,11 @@ fn entry(server: &ServerInfo) -> Value {
     if server.cached {
         entry["cached"] = json!(true);
     }
-    for (key, text) in [("reason", server.failure()), ("remedy", server.remedy.as_deref())] {
-        if let Some(text) = text {
-            entry[key] = json!(text);
-        }
+    if let Some(reason) = server.failure() {
+        entry["reason"] = json!(reason);
+    }
+    if let Some(remedy) = &server.remedy {
+        entry["remedy"] = json!(remedy);
     }
     entry
 }

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use super::Service;
 use crate::api::edit_problem::errors;
+use crate::api::remedy::endpoint;
 use crate::serve::{Json, Problem};
 
 /// The text of a client's file.
@@ -96,8 +97,10 @@ impl From<Imported> for ImportedServers {
             }
             entry
         });
-        let warnings =
-            imported.warnings.iter().map(|problem| format!("{problem}: {}", problem.remedy));
+        let warnings = imported
+            .warnings
+            .iter()
+            .map(|problem| format!("{problem}: {}", endpoint(&problem.remedy)));
         Self { servers: servers.collect(), unset: imported.unset, warnings: warnings.collect() }
     }
 }
