@@ -37,6 +37,8 @@ pub enum Code {
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
+    /// The definition of the tool is not the approved one. The tool did not run.
+    DefinitionChanged,
     /// Haft is shutting down.
     Stopping,
 }
@@ -47,7 +49,7 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
@@ -59,6 +61,7 @@ impl Code {
         Self::ServiceUnavailable,
         Self::ProtocolError,
         Self::OutcomeUnknown,
+        Self::DefinitionChanged,
         Self::Stopping,
     ];
 
@@ -85,6 +88,7 @@ impl Code {
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::ProtocolError => "ProtocolError",
             Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::DefinitionChanged => "DefinitionChanged",
             Self::Stopping => "Stopping",
         }
     }
@@ -113,6 +117,8 @@ pub enum CallRefusal {
     Invalid,
     /// No person approved the call.
     NotApproved,
+    /// The definition of the tool is not the approved one.
+    DefinitionChanged,
     /// A limit is reached.
     Busy,
     /// The call could not be recorded.
@@ -203,6 +209,20 @@ pub enum CallError {
         /// The timeout of the question.
         after: Duration,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("`{tool}` is blocked: its definition {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The tool that was called.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -264,6 +284,18 @@ pub struct Diagnosis {
     pub problem: String,
     /// The remedy.
     pub remedy: Remedy,
+}
+
+/// The end of a sentence about a definition that is not the approved one.
+fn differs(approved: Option<&str>) -> &'static str {
+    match approved {
+        Some(_) => "differs from the one that `haft.lock` approves",
+        None => "is not approved in `haft.lock`",
+    }
+}
+
+fn approval_remedy(server: &str, name: &str) -> Remedy {
+    Remedy::ApproveDefinition { server: server.to_owned(), name: name.to_owned() }
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -347,6 +379,18 @@ pub enum ToolFailure {
         /// Facts for a program: the timeout.
         details: Value,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("the definition of `{tool}` on `{server}` {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The server.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
     OutcomeUnknown {
@@ -387,6 +431,7 @@ impl ToolFailure {
                 error.mask(redactor);
             }
             Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+            Self::DefinitionChanged { .. } => {}
         }
         self
     }
@@ -403,6 +448,7 @@ impl ToolFailure {
             Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
                 "check whether the tool took effect before you call it again".into()
             })),
+            Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
 
@@ -421,6 +467,9 @@ impl ToolFailure {
             }
             Self::NoResponse { server, after, .. } => {
                 json!({"server": server, "timeout_ms": millis(*after)})
+            }
+            Self::DefinitionChanged { server, tool, approved, current } => {
+                json!({"server": server, "tool": tool, "approved": approved, "current": current})
             }
         }
     }
@@ -454,6 +503,7 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Code::Denied
             }
+            Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
@@ -469,6 +519,7 @@ impl CallError {
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
+                ToolFailure::DefinitionChanged { .. } => Code::DefinitionChanged,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
@@ -493,6 +544,7 @@ impl CallError {
                  `approval: auto` for the tool"
                     .into()
             }
+            Self::DefinitionChanged { server, name, .. } => approval_remedy(server, name),
             Self::Busy { setting, .. } => {
                 format!("try again later, or raise `{setting}` in the configuration").into()
             }
@@ -523,10 +575,14 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Stage::Refused(CallRefusal::NotApproved)
             }
+            Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
             Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::DefinitionChanged { .. } => {
+                    Stage::Refused(CallRefusal::DefinitionChanged)
+                }
                 ToolFailure::Execution { .. }
                 | ToolFailure::Rejected { .. }
                 | ToolFailure::NoResponse { .. }
@@ -561,6 +617,9 @@ impl CallError {
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::Failed { failure, .. } => failure.details(),
+            Self::DefinitionChanged { server, name, approved, current, .. } => {
+                json!({"server": server, "tool": name, "approved": approved, "current": current})
+            }
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }

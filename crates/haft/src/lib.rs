@@ -84,6 +84,11 @@ mod trace;
 mod words;
 
 pub use backend::builtin::texts as builtin_tools;
+/// Isolation of servers, scripts and commands.
+pub mod sandbox {
+    pub use crate::backend::sandbox::launcher;
+    pub use crate::backend::sandbox::support::{Support, problems, support};
+}
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
@@ -99,6 +104,8 @@ pub use error::{
 pub use haft_config::Remedy;
 /// Configuration.
 pub use haft_config::config;
+/// The lock file.
+pub use haft_config::lock;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 #[cfg(feature = "typed")]
 pub use haft_macros::tool;
@@ -114,9 +121,9 @@ pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
-    ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
-    ToolLoadStats,
+    ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX,
+    LoadStats, LockStatus, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,
+    Shutdown, StartError, StateChange, ToolInfo, ToolLoadStats,
 };
 pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;

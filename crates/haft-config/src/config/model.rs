@@ -17,10 +17,12 @@ use super::choices::{
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
+use super::lock_file::LockFile;
 use super::metadata::ToolMetadata;
 use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
 use super::place::{Place, Problem};
+use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
@@ -66,6 +68,8 @@ pub struct Config {
     pub inbox: InboxConfig,
     /// The agent.
     pub agent: Box<AgentConfig>,
+    /// The lock file beside the configuration.
+    pub lock: LockFile,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
     /// Servers whose entries have problems and are not used.
@@ -217,6 +221,8 @@ pub struct Defaults {
     pub python: Setting<Masked>,
     /// Text beyond this is cut from what a model is shown.
     pub output_bytes_max: Setting<u32>,
+    /// The sandbox of servers and tools that have none of their own.
+    pub sandbox: Setting<SandboxConfig>,
 }
 
 /// The execution log.
@@ -287,6 +293,8 @@ pub struct ServerConfig {
     pub tool_prefix: Setting<ToolPrefix>,
     /// The protocol era to use.
     pub protocol: Setting<Protocol>,
+    /// The sandbox of its process. A remote server has none.
+    pub sandbox: Setting<SandboxConfig>,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
     /// True if it is not used.
@@ -318,6 +326,7 @@ impl ServerConfig {
             && self.endpoint == other.endpoint
             && self.terminate_on_close.value == other.terminate_on_close.value
             && self.config == other.config
+            && self.sandbox.value == other.sandbox.value
             && timeouts(self) == timeouts(other)
             && lists(self) == lists(other)
             && rules(self) == rules(other)
@@ -493,6 +502,8 @@ pub struct LocalTool {
     pub program: LocalProgram,
     /// The handling of processes that a call leaves running.
     pub background: Setting<Background>,
+    /// The sandbox of its processes.
+    pub sandbox: Setting<SandboxConfig>,
     /// The origin of its input schema.
     pub schema: SchemaSource,
     /// Variables it gets; `None` removes one.

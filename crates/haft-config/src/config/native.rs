@@ -52,6 +52,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         env_file,
         inherit_env,
         encoding,
+        sandbox,
         config,
         url,
         headers,
@@ -107,6 +108,8 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("env_file", env_file.map(|at| json!(paths.seen_from_target(&at.value.text))));
     fields.add("inherit_env", word(inherit_env));
     fields.add("encoding", encoding.map(|at| text(at.value)));
+    let sandbox = sandbox.map(|at| at.value.into_native(|path| paths.seen_from_target(path)));
+    fields.add("sandbox", sandbox);
     fields.add("config", plain(config));
     fields.add("url", url.map(|at| text(at.value)));
     fields.add("headers", headers.filter(|at| !at.value.0.is_empty()).map(named));

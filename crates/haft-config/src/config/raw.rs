@@ -16,6 +16,7 @@ use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_limits::RawLimits;
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
+use super::raw_sandbox::SandboxEntry;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 use super::tool_overrides::FixedValue;
@@ -86,6 +87,8 @@ record! {
         python("python"): Text,
         /// Text beyond this many bytes is cut from what a model is shown; 262144 by default.
         output_bytes_max("output_bytes_max"): Count,
+        /// The sandbox of stdio servers, local tools and `code_execution` that have none of their own; `none` by default.
+        sandbox("sandbox"): SandboxEntry,
     }
 }
 
@@ -112,6 +115,8 @@ record! {
         inherit_env("inherit_env"): InheritEnv,
         /// The text encoding of its input and output; `utf-8` by default.
         encoding("encoding"): Text,
+        /// The sandbox of a stdio server: `none`, `bubblewrap`, `landlock`, or a record. It replaces `defaults.sandbox`.
+        sandbox("sandbox"): SandboxEntry,
         /// Settings handed to the server as `MCP_CONFIG` and in `initialize`.
         config("config"): Value,
         /// The address of a remote server.

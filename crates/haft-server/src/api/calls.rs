@@ -362,7 +362,9 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
     let Some(error) = error else { return (StatusCode::OK, None) };
     match error.stage {
         Stage::Refused(CallRefusal::UnknownTool) => (StatusCode::NOT_FOUND, None),
-        Stage::Refused(CallRefusal::NotApproved) => (StatusCode::FORBIDDEN, None),
+        Stage::Refused(CallRefusal::NotApproved | CallRefusal::DefinitionChanged) => {
+            (StatusCode::FORBIDDEN, None)
+        }
         Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
         Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),

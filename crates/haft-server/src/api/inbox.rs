@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::schemas::InboxItemSchema;
 use super::{Routes, Service, inbox_events};
-use crate::serve::{Caller, FieldProblem, Json, Path, Problem};
+use crate::serve::{AdminOnly, Caller, FieldProblem, Json, Path, Problem};
 
 pub(super) fn routes() -> Routes {
     let calling = OpenApiRouter::new()
@@ -100,7 +100,8 @@ async fn show(
 /// Answers or refuses a question.
 ///
 /// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
-/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
+/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`. Those of
+/// the kind `definition` always need one; the answer `approve` changes the lock file.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", operation_id = "answer_question", tag = "inbox",
     request_body = AnswerRequest,
@@ -154,6 +155,8 @@ fn visible(service: &Service, caller: &Caller, id: &str) -> Result<InboxItem, Pr
 fn require_approver(service: &Service, caller: &Caller, item: &InboxItem) -> Result<(), Problem> {
     let is_approval = match item.kind {
         ItemKind::Approval => true,
+        // Written to the lock file, for every caller.
+        ItemKind::Definition => return caller.require_admin(AdminOnly::Change),
         // Those are the caller's own to answer.
         ItemKind::Question | ItemKind::Sampling | ItemKind::Elicitation => false,
     };

@@ -17,6 +17,7 @@ mod inbox;
 mod inbox_events;
 mod index;
 mod keys;
+mod lock;
 mod log;
 mod metrics;
 mod precondition;
@@ -140,6 +141,7 @@ pub fn http_service(
         inbox::routes,
         index::routes,
         keys::routes,
+        lock::routes,
         metrics::routes,
         log::routes,
         profiles::routes,

@@ -102,6 +102,8 @@ pub(super) async fn list(
     };
     let _ = timeout(LATE_WAIT_MAX, service.live.runtime().refresh_stale_lists()).await;
     let mut tools = service.live.runtime().tools();
+    // Listed, so that operators see them. Their definitions are withheld.
+    tools.extend(service.live.runtime().unapproved_tools());
     tools.retain(|tool| query.fits(tool));
     if let Some(words) = &query.q {
         tools = ranked(tools, words);

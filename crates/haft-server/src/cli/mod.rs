@@ -19,6 +19,7 @@ mod install;
 mod keys;
 mod learn;
 mod load;
+mod lock;
 mod log;
 mod log_output;
 mod login;
@@ -158,6 +159,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
+    /// Write, check and approve what the servers offer: haft.lock
+    Lock(lock::LockArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -245,6 +248,7 @@ impl Command {
             | Self::Ps(_)
             | Self::Cancel(_)
             | Self::Doctor(_)
+            | Self::Lock(_)
             | Self::Init(_)
             | Self::Servers(_) => true,
             Self::Check(_)
@@ -267,6 +271,10 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: a launcher becomes another program.
+    if let Some(code) = haft::sandbox::launcher::main() {
+        return code;
+    }
     let Cli { mut global, command } = Cli::parse();
     if let Command::Run(args) = &command {
         global.json |= args.is_for_programs();
@@ -299,6 +307,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Ps(args) => ps::run(global, &args),
         Command::Cancel(args) => ps::cancel(global, &args),
         Command::Check(args) => check::run(global, &args),
+        Command::Lock(args) => lock::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),

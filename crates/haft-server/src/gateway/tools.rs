@@ -171,7 +171,8 @@ impl Gateway {
 /// The result of a call that no person could approve, with the remedy in its text: a client sees nothing else.
 fn with_remedy(mut envelope: Envelope) -> Envelope {
     if let Some(error) = &mut envelope.error
-        && error.stage == Stage::Refused(CallRefusal::NotApproved)
+        && let Stage::Refused(CallRefusal::NotApproved | CallRefusal::DefinitionChanged) =
+            error.stage
         && let Some(remedy) = &error.remedy
     {
         error.message = format!("{}; {remedy}", error.message);

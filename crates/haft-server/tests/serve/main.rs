@@ -38,6 +38,7 @@ mod index;
 mod inside;
 mod left;
 mod limits;
+mod lock;
 mod masked;
 mod memory;
 mod metrics;

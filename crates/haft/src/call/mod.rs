@@ -86,6 +86,9 @@ pub(crate) trait ToolboxSource: Send + Sync {
     /// Waits for the server of a tool that only an earlier run saw. `None` for other tools.
     fn confirm(&self, tool: &ActiveTool) -> Option<BoxFuture<'_, ()>>;
 
+    /// The error of a tool that its server has and the lock file does not approve.
+    fn unapproved(&self, tool: &str, tool_filter: &ToolFilter) -> Option<CallError>;
+
     /// Explains the absence of a tool that an earlier run saw: its server cannot be reached.
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure>;
 }
@@ -152,6 +155,7 @@ impl Calls {
         let (toolbox, tool) = resolve(source, toolbox, call).await?;
         let tool = &*tool;
         record.resolved(tool);
+        tool.registered.check_definition()?;
         let required = tool.registered.effective.approval.value;
         let permission =
             Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
@@ -276,6 +280,9 @@ async fn confirmed(
 
 /// A tool that earlier runs saw is unavailable, not unknown, while its server is down.
 fn missing(source: &dyn ToolboxSource, toolbox: &Toolbox, call: &ToolCall) -> CallError {
+    if let Some(error) = source.unapproved(&call.tool, &call.tool_filter) {
+        return error;
+    }
     let tool = call.tool.clone();
     match source.unavailable(&tool, &call.tool_filter) {
         Some(failure) => CallError::Failed { tool, failure: Box::new(failure) },

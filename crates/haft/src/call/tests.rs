@@ -40,6 +40,10 @@ impl ToolboxSource for ReplacedToolbox {
         None
     }
 
+    fn unapproved(&self, _: &str, _: &ToolFilter) -> Option<CallError> {
+        None
+    }
+
     fn unavailable(&self, _: &str, _: &ToolFilter) -> Option<ToolFailure> {
         None
     }

@@ -1,6 +1,7 @@
 //! Builder for a [`Runtime`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_mcp::oauth::Authorizer;
@@ -37,6 +38,7 @@ pub struct RuntimeBuilder {
     server_handler: Arc<dyn ServerHandler>,
     authorizers: HashMap<String, Arc<dyn Authorizer>>,
     watch: Option<ServerWatch>,
+    sandbox_launcher: Option<PathBuf>,
 }
 
 impl RuntimeBuilder {
@@ -57,6 +59,7 @@ impl RuntimeBuilder {
             server_handler: Arc::new(RefuseServers),
             authorizers: HashMap::new(),
             watch: None,
+            sandbox_launcher: None,
         }
     }
 
@@ -190,6 +193,16 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Names the program that puts others into a sandbox: one whose `main` calls
+    /// [`sandbox::launcher::main`](crate::sandbox::launcher::main) first, usually
+    /// [`current_exe`](std::env::current_exe). Without it, programs with `sandbox: landlock` or with
+    /// resource limits do not start.
+    #[must_use]
+    pub fn sandbox_launcher(mut self, program: impl Into<PathBuf>) -> Self {
+        self.sandbox_launcher = Some(program.into());
+        self
+    }
+
     /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
@@ -216,6 +229,7 @@ impl RuntimeBuilder {
             server_handler: self.server_handler,
             authorizers: Arc::new(self.authorizers),
             watch: self.watch,
+            sandbox_launcher: self.sandbox_launcher,
         };
         // Boxed because a configuration and the state built from it are large.
         let building = Box::pin(start::build(self.config, &parts, None));

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::model::{Origin, Setting};
+use crate::config::sandbox::SandboxConfig;
 use crate::config::tool_overrides::ToolOverrides;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
-use crate::registry::{Effective, SettingsOrigin, ToolSource};
+use crate::registry::{BlockedDefinition, Effective, SettingsOrigin, ToolSource};
 use crate::words::{Word, origin_word, setting_word};
 use haft_config::tool_metadata::{Icon, ToolAnnotations};
 use haft_text::human;
@@ -55,6 +56,9 @@ pub struct ToolInfo {
     /// True if an earlier run saw the tool, and its server is not connected yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
+    /// Set if the server's definition is not the one that the lock file approves. Calls are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockedDefinition>,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
@@ -101,8 +105,15 @@ impl ToolInfo {
             config,
             app_only: tool.backend.is_app_only(),
             cached,
+            blocked: registered.blocked.clone(),
             program,
         }
+    }
+
+    /// Adds the sandbox of its program.
+    pub(super) fn inside(mut self, sandbox: &Setting<SandboxConfig>) -> Self {
+        self.config.push(value("sandbox", sandbox.value.shown(), sandbox));
+        self
     }
 
     /// The value of one setting.

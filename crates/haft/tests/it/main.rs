@@ -60,6 +60,7 @@ mod live_permit;
 mod live_reload;
 mod live_store;
 mod live_support;
+mod lock;
 mod mcp_away;
 mod mcp_calls;
 mod mcp_collisions;
@@ -102,6 +103,7 @@ mod registry_runtime;
 mod registry_support;
 mod registry_texts;
 mod running_calls;
+mod sandbox;
 mod server_reconnect;
 mod support;
 #[cfg(feature = "typed")]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::{explicit, metadata, tool};
+use super::{explicit, metadata, sandbox, tool};
 use crate::config::Dialect;
-use crate::config::choices::{Background, LocalRuntime};
+use crate::config::choices::{Background, LocalRuntime, Sandbox};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
 use crate::config::model::{
     LocalProgram, LocalTool, PreparedTool, SchemaSource, Setting, ToolSettings,
@@ -15,12 +15,17 @@ use crate::config::model::{
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::EnvValue;
+use crate::config::sandbox::SandboxConfig;
 use crate::config::script_path;
 use crate::config::secret::{Masked, Secret};
 use crate::definition::ToolDefinition;
 use crate::schema::Schema;
 
-pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
+pub(super) fn compile(
+    source: LocalSource,
+    sandbox: &Setting<SandboxConfig>,
+    problems: &mut Problems,
+) -> Option<LocalTool> {
     let LocalSource { mut raw, dialect, folder } = source;
     let place = raw.place.clone();
     let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
@@ -63,6 +68,14 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     let background = raw
         .background
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
+    let sandbox = sandbox::compile_or(raw.sandbox.take(), sandbox, &folder, problems);
+    if (sandbox.value.kind, background.value) == (Sandbox::Bubblewrap, Background::Allow) {
+        problems.error(
+            &place,
+            format!("tool `{shown}`: with bubblewrap no process outlives its call"),
+            "delete `background: allow`, or use `sandbox: landlock`",
+        );
+    }
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
         ..tool::settings(
@@ -80,6 +93,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         settings,
         program: program?,
         background,
+        sandbox,
         schema,
         env,
         prepared: PreparedTool::default(),

@@ -9,6 +9,7 @@ use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, EnvValue, Span};
 use crate::config::raw::RawTool;
 use crate::config::raw_metadata::{RawAnnotations, RawIcon};
+use crate::config::raw_sandbox::SandboxEntry;
 use crate::config::read::{FromNode, Named, Reader, choice, record};
 
 record! {
@@ -62,6 +63,8 @@ record! {
         icons("icons"): Vec<RawIcon>,
         /// The handling of processes that a call leaves running: `end` (the default) or `allow`.
         background("background"): Background,
+        /// The sandbox of its processes: `none`, `bubblewrap`, `landlock`, or a record. It replaces `defaults.sandbox`.
+        sandbox("sandbox"): SandboxEntry,
         /// The program of the tool.
         config("config"): RawLocalConfig,
         /// Short form of `config`: `entrypoint`, `script.py` or `script.py:entrypoint`.
@@ -165,15 +168,10 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         split_function(&mut tool);
         match &tool.kind {
             Some(At { value: EntryKind::Mcp, .. }) => {
-                if let Some(At { place, .. }) = &tool.background {
-                    reader.error_at(
-                        place,
-                        "`background` has no effect on the tool of a server",
-                        "delete it: it is a setting of entries with \"type\": \"local\"",
-                    );
-                }
                 let config = tool.config.as_ref().map(|config| &config.value);
                 let ignored = [
+                    ("background", tool.background.as_ref().map(|at| &at.place)),
+                    ("sandbox", tool.sandbox.as_ref().map(|at| &at.place)),
                     ("env", config.and_then(|it| it.env.as_ref()).map(|at| &at.place)),
                     (
                         "requirements",

@@ -246,6 +246,7 @@ async fn start(
     let (watch, clients) = (progress.clone(), hub.clone());
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
+        .sandbox_launcher(std::env::current_exe()?)
         .without_waiting()
         .served()
         .server_handler(hub)

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use haft::Code;
 
 /// Every way to end. A code's place is [`place`].
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "success",
     "UnknownTool",
     "Denied",
@@ -18,6 +18,7 @@ const NAMES: [&str; 13] = [
     "ServiceUnavailable",
     "ProtocolError",
     "OutcomeUnknown",
+    "DefinitionChanged",
     "Stopping",
 ];
 
@@ -50,7 +51,8 @@ fn place(code: Option<Code>) -> usize {
         Some(Code::ServiceUnavailable) => 9,
         Some(Code::ProtocolError) => 10,
         Some(Code::OutcomeUnknown) => 11,
-        Some(Code::Stopping) => 12,
+        Some(Code::DefinitionChanged) => 12,
+        Some(Code::Stopping) => 13,
     }
 }
 
