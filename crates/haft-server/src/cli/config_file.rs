@@ -133,7 +133,7 @@ pub(super) fn place_of(config: &Config, server: &str) -> Option<String> {
     Some(server.place.file.to_string())
 }
 
-/// The variables of a text that have no default and are not set here.
+/// The variables of a file or an entry that have no default and are not set here.
 pub(super) fn unset_variables(text: &str) -> Vec<String> {
     variables(text).into_iter().filter(|name| std::env::var_os(name).is_none()).collect()
 }

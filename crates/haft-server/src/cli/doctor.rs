@@ -284,7 +284,7 @@ fn check_servers(
         None => {
             let config = match Trusted::require(global, config) {
                 Ok(config) => config,
-                // The other findings are no secret.
+                // The other findings stay.
                 Err(error) => {
                     let Failure { code, message, remedy } = error.downcast::<Failure>()?;
                     findings.push(Finding::failed(code, "trust", message, remedy.unwrap_or_default()));

@@ -74,7 +74,7 @@ impl UserFile {
         self.replaced(text, true)
     }
 
-    /// The same without a copy, for a text that has everything the file has.
+    /// The same without a copy, for content that keeps everything in the file.
     pub(super) fn replace_without_copy(&self, text: &str) -> anyhow::Result<()> {
         self.replaced(text, false).map(drop)
     }
