@@ -5,6 +5,7 @@
 pub mod agent;
 mod broken;
 pub mod bytes;
+pub mod call_limits;
 pub mod choices;
 mod compile;
 mod declare;

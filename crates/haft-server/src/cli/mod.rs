@@ -3,6 +3,7 @@
 mod agent;
 mod argument_types;
 mod arguments;
+mod audit;
 mod call;
 mod chat;
 mod check;
@@ -215,9 +216,11 @@ enum Command {
     Uninstall(install::UninstallArgs),
     /// Turn a client's servers into entries of haft.yaml
     Import(import::ImportArgs),
-    /// Create, list and revoke the keys of the HTTP service
+    /// Create, list, rotate and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
+    Audit(audit::AuditArgs),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -254,6 +257,7 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Audit(_)
             | Self::Serve(_)
             | Self::Console(_)
             | Self::Sessions(_)
@@ -330,6 +334,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Audit(args) => audit::run(global, args),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

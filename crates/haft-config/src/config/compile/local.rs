@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::{explicit, metadata, sandbox, tool};
+use super::{call_limits, explicit, metadata, sandbox, tool};
 use crate::config::Dialect;
 use crate::config::choices::{Background, LocalRuntime, Sandbox};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
@@ -78,6 +78,7 @@ pub(super) fn compile(
     }
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+        limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         ..tool::settings(
             raw.max_instances,
             raw.timeout,

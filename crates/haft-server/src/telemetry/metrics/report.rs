@@ -74,6 +74,7 @@ impl Metrics {
         histogram("haft_call_duration_seconds", help, &self.durations, page);
         let help = "Wait of calls for a slot.";
         histogram("haft_queue_wait_seconds", help, &self.waits, page);
+        self.breakdown.report(page);
     }
 }
 
