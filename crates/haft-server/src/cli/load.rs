@@ -52,7 +52,7 @@ pub(super) fn load_files(
     load_with(global, files, LoadOptions::default())
 }
 
-/// Loads files for a service. A registry's folder that is missing is created, once the rest is valid.
+/// Loads files for a service. A registry's folder that is missing or empty is created, once the rest is valid.
 pub(super) fn load_served(
     global: &Global,
     files: Vec<PathBuf>,
@@ -63,7 +63,9 @@ pub(super) fn load_served(
         ..LoadOptions::default()
     };
     let (config, _) = load_with(global, files.clone(), served)?;
-    if let Some(dir) = config.registry_dir.as_ref().filter(|dir| !dir.value.exists()) {
+    if let Some(dir) =
+        config.registry_dir.as_ref().filter(|dir| !dir.value.join("tools.json").exists())
+    {
         create_registry(&dir.value)?;
     }
     load_usable(global, files)

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
+use haft::record::RecordSource;
 use haft::{ServerInfo, ServerState, ToolInfo};
 use serde_json::{Value, json};
 
@@ -93,9 +94,7 @@ fn lines(
     } else {
         ("keys", config.api.keys_file.value.display().to_string())
     });
-    // A built-in tool would be a poor example for this toolbox.
-    let own = |tool: &&ToolInfo| tool.kind != haft::record::RecordSource::Builtin;
-    if let Some(tool) = runtime.tools().iter().find(own) {
+    if let Some(tool) = example_tool(&runtime.tools()) {
         let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
         let header = "-H 'content-type: application/json'";
@@ -104,6 +103,17 @@ fn lines(
         lines.push(("try", format!("curl {call} {header}{key} -d '{body}'")));
     }
     lines
+}
+
+/// The tool of the example: not a built-in one, and for a server's tool one without required arguments, because
+/// invented ones would fail.
+fn example_tool(tools: &[ToolInfo]) -> Option<&ToolInfo> {
+    let own = |tool: &&ToolInfo| tool.kind != RecordSource::Builtin;
+    let works = |tool: &&ToolInfo| {
+        let required = tool.input_schema["required"].as_array();
+        tool.kind != RecordSource::Mcp || required.is_none_or(Vec::is_empty)
+    };
+    tools.iter().filter(own).find(works).or_else(|| tools.iter().find(own))
 }
 
 /// Arguments for the required properties of a schema.
@@ -118,7 +128,8 @@ fn example(schema: &Value) -> Value {
             Some("boolean") => json!(true),
             Some("array") => json!([]),
             Some("object") => json!({}),
-            _ => json!("you"),
+            _ if name == "name" => json!("you"),
+            _ => json!("text"),
         };
         (name.to_owned(), given.unwrap_or(made))
     });
@@ -128,4 +139,22 @@ fn example(schema: &Value) -> Value {
 /// Returns true if a server may still turn up by itself.
 fn is_coming(server: &ServerInfo) -> bool {
     matches!(server.state, ServerState::Configured | ServerState::Connecting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_arguments_have_values_of_their_type() {
+        let schema = json!({
+            "properties": {
+                "name": {"type": "string"}, "path": {"type": "string"}, "count": {"type": "integer"},
+                "unit": {"enum": ["c", "f"]}, "other": {"type": "string"},
+            },
+            "required": ["name", "path", "count", "unit"],
+        });
+        let expected = json!({"name": "you", "path": "text", "count": 1, "unit": "c"});
+        assert_eq!(example(&schema), expected);
+    }
 }
