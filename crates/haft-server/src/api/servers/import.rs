@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::Service;
 use crate::api::edit_problem::errors;
-use crate::serve::{Json, Problem};
+use crate::serve::{FieldProblem, Json, Problem};
 
 /// The text of a client's file.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -61,11 +61,12 @@ pub(super) async fn import(
     let imported =
         read.await.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
     if imported.servers.is_empty() {
-        return Err(invalid("the text has no servers")
-            .remedy("paste a whole file, or an object such as `{\"mcpServers\": {...}}`"));
+        return Err(invalid("the text has no servers").remedy(EXAMPLE));
     }
     Ok(JsonAnswer(ImportedServers::from(imported)))
 }
+
+const EXAMPLE: &str = "paste a whole file, or an object such as `{\"mcpServers\": {...}}`";
 
 fn invalid(detail: &str) -> Problem {
     let title = "The text is not valid";
@@ -73,8 +74,15 @@ fn invalid(detail: &str) -> Problem {
 }
 
 fn unreadable(error: &ConfigError) -> Problem {
-    let problem = invalid("the servers of the text cannot be read; nothing was added");
-    errors(error).fold(problem, Problem::error)
+    let problem =
+        invalid("the servers of the text cannot be read; nothing was added").remedy(EXAMPLE);
+    errors(error).map(without_options).fold(problem, Problem::error)
+}
+
+/// A pasted text has no options of the command line.
+fn without_options(error: FieldProblem) -> FieldProblem {
+    let remedy = error.remedy.filter(|remedy| !remedy.contains("--config-format"));
+    FieldProblem { remedy, ..error }
 }
 
 /// A file name for content without one: the ending selects the parser.
