@@ -7,7 +7,9 @@ pub mod config;
 mod definition;
 pub mod edit;
 pub mod redact;
+mod remedy;
 pub mod schema;
 pub mod tool_metadata;
 
 pub use definition::ToolDefinition;
+pub use remedy::Remedy;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use haft_bounds::parse_error::describe;
+use haft_config::Remedy;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
@@ -69,7 +70,7 @@ pub struct ErrorBody {
     /// The failure, the item it concerns, and the cause.
     pub message: String,
     /// The remedy.
-    pub remedy: Option<String>,
+    pub remedy: Option<Remedy>,
     /// Facts to show: JSON pointers, an exit code, the tail of stderr. Nothing is decided by them.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
@@ -94,7 +95,9 @@ impl Envelope {
     /// let runtime = Runtime::start(config).await?;
     /// let error = runtime.call(ToolCall::new("missing", &())).await.into_result().unwrap_err();
     /// assert_eq!(error.code, Code::UnknownTool);
-    /// println!("{error}; {}", error.remedy.as_deref().unwrap_or_default());
+    /// if let Some(remedy) = error.remedy {
+    ///     println!("{error}; {remedy}");
+    /// }
     /// # Ok(())
     /// # }
     /// ```
@@ -135,10 +138,7 @@ impl Envelope {
                 envelope.tool,
                 describe(&error)
             ),
-            remedy: Some(format!(
-                "`haft log show {} --output` prints the result",
-                envelope.execution_id
-            )),
+            remedy: Some(Remedy::ReadExecution { id: envelope.execution_id }),
             details: Value::Null,
             stage: Stage::Failed,
             rpc: None,
@@ -178,7 +178,7 @@ fn with_docs<S: Serializer>(error: &Option<ErrorBody>, serializer: S) -> Result<
     struct Documented<'a> {
         code: Code,
         message: &'a str,
-        remedy: Option<&'a str>,
+        remedy: Option<&'a Remedy>,
         docs: String,
         #[serde(skip_serializing_if = "Value::is_null")]
         details: &'a Value,
@@ -186,7 +186,7 @@ fn with_docs<S: Serializer>(error: &Option<ErrorBody>, serializer: S) -> Result<
     let documented = error.as_ref().map(|error| Documented {
         code: error.code,
         message: &error.message,
-        remedy: error.remedy.as_deref(),
+        remedy: error.remedy.as_ref(),
         docs: error.code.docs(),
         details: &error.details,
     });

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 pub use haft_config::schema::Violation;
 
+use haft_config::Remedy;
 use haft_config::redact::Redactor;
 use haft_text::name::NAME_BYTES_MAX;
 
@@ -262,7 +263,7 @@ pub struct Diagnosis {
     /// The reason.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -278,7 +279,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Path, exit code, traceback, tail of stderr.
         details: Value,
     },
@@ -288,7 +289,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// Its error.
@@ -300,7 +301,7 @@ pub enum ToolFailure {
         /// The missing response, and the time it was waited for.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// The server.
         server: String,
         /// The time that it had.
@@ -312,7 +313,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -322,7 +323,7 @@ pub enum ToolFailure {
         /// The invalid message and the violation.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -332,7 +333,7 @@ pub enum ToolFailure {
         /// The refusal and its reason.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the reason.
         details: Value,
     },
@@ -342,7 +343,7 @@ pub enum ToolFailure {
         /// The missing answer and the timeout.
         message: String,
         /// The remedy.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the timeout.
         details: Value,
     },
@@ -352,7 +353,7 @@ pub enum ToolFailure {
         /// The lost call.
         message: String,
         /// The remedy, beyond checking if the call took effect.
-        remedy: Option<String>,
+        remedy: Option<Remedy>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -390,7 +391,7 @@ impl ToolFailure {
         self
     }
 
-    fn remedy(&self) -> Option<&str> {
+    fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Execution { remedy, .. }
             | Self::Rejected { remedy, .. }
@@ -398,12 +399,10 @@ impl ToolFailure {
             | Self::Unavailable { remedy, .. }
             | Self::Refused { remedy, .. }
             | Self::Expired { remedy, .. }
-            | Self::Protocol { remedy, .. } => remedy.as_deref(),
-            Self::OutcomeUnknown { remedy, .. } => Some(
-                remedy
-                    .as_deref()
-                    .unwrap_or("check whether the tool took effect before you call it again"),
-            ),
+            | Self::Protocol { remedy, .. } => remedy.clone(),
+            Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
+                "check whether the tool took effect before you call it again".into()
+            })),
         }
     }
 
@@ -475,55 +474,42 @@ impl CallError {
         }
     }
 
-    /// The remedy.
-    pub fn remedy(&self) -> Option<String> {
-        match self {
-            Self::UnknownTool { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`? `haft tools list` shows every tool"))
-            }
-            Self::UnknownTool { .. } | Self::LongName { .. } => {
-                Some("`haft tools list` shows every tool".into())
-            }
-            Self::InvalidInput { tool, .. } => {
-                Some(format!("`haft tools show {tool}` shows the input schema"))
-            }
+    /// The remedy, as data that each edge renders in its own words.
+    pub fn remedy(&self) -> Option<Remedy> {
+        let remedy = match self {
+            Self::UnknownTool { nearest, .. } => Remedy::FindTool { nearest: nearest.clone() },
+            Self::LongName { .. } => Remedy::FindTool { nearest: None },
+            Self::InvalidInput { tool, .. } => Remedy::ReadInputSchema { tool: tool.clone() },
             Self::UnreadableInput { .. } => {
-                Some("send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into())
+                "send one JSON object, each key once, such as {\"city\": \"Seoul\"}".into()
             }
-            Self::InvalidOutput { tool, .. } => Some(format!(
-                "fix the tool or its `output_schema`; `haft log --tool {tool}` shows what it answered"
-            )),
+            Self::InvalidOutput { tool, .. } => Remedy::FixOutput { tool: tool.clone() },
             Self::ApprovalNeeded { how, .. } => {
-                Some(format!("{how}, or set `approval: auto` for the tool"))
+                format!("{how}, or set `approval: auto` for the tool").into()
             }
-            Self::Refused { .. } => Some("do without it, or ask them what they would allow".into()),
-            Self::Unanswered { .. } => Some(
+            Self::Refused { .. } => "do without it, or ask them what they would allow".into(),
+            Self::Unanswered { .. } => {
                 "call again when a person attends the inbox, raise `inbox.timeout`, or set \
                  `approval: auto` for the tool"
-                    .into(),
-            ),
+                    .into()
+            }
             Self::Busy { setting, .. } => {
-                Some(format!("try again later, or raise `{setting}` in the configuration"))
+                format!("try again later, or raise `{setting}` in the configuration").into()
             }
-            Self::Timeout { diagnosis: Some(diagnosis), .. } => Some(diagnosis.remedy.clone()),
+            Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
             Self::Timeout { tool, server, diagnosis: None, .. } => {
-                let look = server.as_ref().map(|server| {
-                    format!(", or look at its server: `haft servers show {server}`")
-                });
-                Some(format!(
-                    "raise `timeout` for `{tool}` (`haft explain {tool}` shows where it is set){}",
-                    look.unwrap_or_default()
-                ))
+                Remedy::RaiseTimeout { tool: tool.clone(), server: server.clone() }
             }
-            Self::Cancelled { .. } => None,
-            Self::LogUnavailable { .. } => Some(
+            Self::Cancelled { .. } => return None,
+            Self::LogUnavailable { .. } => {
                 "make room or fix the permissions of `log.dir`, or set `log.on_failure: degrade` to \
                  run tools without a record"
-                    .into(),
-            ),
-            Self::Stopping { .. } => Some("call again when Haft is back".into()),
-            Self::Failed { failure, .. } => failure.remedy().map(ToOwned::to_owned),
-        }
+                    .into()
+            }
+            Self::Stopping { .. } => "call again when Haft is back".into(),
+            Self::Failed { failure, .. } => return failure.remedy(),
+        };
+        Some(remedy)
     }
 
     /// The stage that the call reached.

@@ -96,6 +96,7 @@ pub use envelope::{Envelope, ErrorBody, Status};
 pub use error::{
     CallError, CallRefusal, Code, Diagnosis, MCP_ERROR, RpcFailure, Stage, ToolFailure, Violation,
 };
+pub use haft_config::Remedy;
 /// Configuration.
 pub use haft_config::config;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};

@@ -59,7 +59,7 @@ pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolF
 
 fn too_much(message: String) -> ToolFailure {
     let remedy = "mention less at once, or let the model read it with `read_resource`";
-    ToolFailure::Execution { message, remedy: Some(remedy.to_owned()), details: Value::Null }
+    ToolFailure::Execution { message, remedy: Some(remedy.into()), details: Value::Null }
 }
 
 fn size(block: &Content) -> usize {

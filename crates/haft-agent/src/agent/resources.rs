@@ -11,6 +11,7 @@ use super::Agent;
 use crate::model::ModelTool;
 use haft::Admitted;
 use haft::InlineTool;
+use haft::Remedy;
 use haft::Resources;
 use haft::Runtime;
 use haft::ToolFailure;
@@ -184,9 +185,7 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
         [(only, _)] => Ok(only.clone()),
         _ => Err(ToolFailure::Execution {
             message: format!("no server lists the resource `{uri}`"),
-            remedy: Some(
-                "say which `server` has it; `haft resources list` shows what there is".to_owned(),
-            ),
+            remedy: Some(Remedy::FindResource),
             details: serde_json::Value::Null,
         }),
     }

@@ -62,7 +62,7 @@ impl TurnEnd {
             Self::Length => Some("the model's answer was cut off; raise `agent.max_output_tokens`"),
             Self::Refused => Some("the model refuses to answer this; ask in another way"),
             Self::MaxSteps => Some(
-                "the model still calls tools after the last step; raise `agent.max_steps` (`--max-steps`), or \
+                "the model still calls tools after the last step; raise `agent.max_steps`, or \
                  say `continue`",
             ),
             Self::Repetition => Some(

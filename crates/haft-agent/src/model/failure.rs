@@ -191,7 +191,7 @@ impl Failures {
         let remedy = if self.model.starts_with("ollama::") {
             "start it with `ollama serve`, or write where it runs as `agent.base_url`"
         } else {
-            "look at `agent.base_url` (`--base-url`) and whether the service runs"
+            "look at `agent.base_url` and whether the service runs"
         };
         ModelError {
             kind: ModelFailure::Passing { retry_after: None },

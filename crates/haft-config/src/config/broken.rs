@@ -6,6 +6,7 @@ use super::node::{Entry, Node, NodeValue};
 use super::place::{Place, Problem, Severity};
 use super::read::joined;
 use super::source::Source;
+use crate::remedy::Remedy;
 
 /// Keys whose values are maps of servers.
 const SECTIONS: [&str; 4] = ["servers", "mcpServers", "mcp_servers", "extensions"];
@@ -36,7 +37,7 @@ pub struct MisconfiguredServer {
     /// Its first problem.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
     /// The variables of the environment that its entry refers to.
     pub variables: Vec<String>,
 }

@@ -8,6 +8,7 @@ use super::choices::UnresolvedEnv;
 use super::node::{Node, NodeValue, Text};
 use super::place::Place;
 use super::read::{Reader, joined};
+use crate::remedy::Remedy;
 
 /// The variables that references may refer to.
 pub struct Variables<'a> {
@@ -71,7 +72,7 @@ pub enum References {
 pub type Answers<'a> = dyn Fn(&str) -> Result<String, Failure> + 'a;
 
 /// The problem of a reference, and its remedy.
-pub type Failure = (String, String);
+pub type Failure = (String, Remedy);
 
 /// Replaces every reference below `node`.
 pub fn expand(node: &mut Node, variables: &Variables<'_>, reader: &mut Reader<'_>) {
@@ -216,7 +217,8 @@ impl Expansion<'_> {
             }
             UnresolvedEnv::Error => Err((
                 format!("Environment variable '{name}' not found (used by `{}`)", self.place.path),
-                format!("Please set it and try again, or give a default: ${{{name}:-value}}"),
+                format!("Please set it and try again, or give a default: ${{{name}:-value}}")
+                    .into(),
             )),
         }
     }

@@ -14,6 +14,7 @@ use super::parse::FOREIGN_NODES_MAX;
 use super::place::{Place, Problems};
 use super::source::{Source, open, source};
 use super::{Config, ConfigError, Dialect, LoadOptions, Problem, native};
+use crate::remedy::Remedy;
 
 /// The content of another tool's files, in native form.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +77,7 @@ fn import_sources(
 ) -> Result<Imported, ConfigError> {
     for source in sources.iter().filter(|source| source.dialect == Dialect::Native) {
         let place = Place::whole(source.name.clone());
-        problems.error(&place, "the file is a native one already", "use it as it is, with `-c`");
+        problems.error(&place, "the file is a native one already", Remedy::UseFile);
     }
     let formats = sources.iter().map(|source| source.dialect).collect();
     let (servers, tools) = records(sources, options, target, &mut problems);

@@ -14,6 +14,7 @@ use super::place::{Place, Problems};
 use super::raw::RawConfig;
 use super::read::Reader;
 use super::source::Source;
+use crate::remedy::Remedy;
 use haft_text::list;
 
 pub(super) fn layer(
@@ -111,7 +112,7 @@ fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Resul
     let Some(request) = inputs.iter().find(|input| input.id == id) else {
         return Err((
             format!("the file defines no input `{id}`"),
-            "add it to \"inputs\", or fix the reference".to_owned(),
+            "add it to \"inputs\", or fix the reference".into(),
         ));
     };
     let variable = input_variable(id);
@@ -120,14 +121,14 @@ fn answer(id: &str, inputs: &[InputRequest], options: &LoadOptions<'_>) -> Resul
     let Some(answer) = answer.or_else(|| request.default.clone()) else {
         return Err((
             format!("the input `{id}` ({}) has no value", request.description),
-            format!("give it with `--input {id}=VALUE`, or set {variable}"),
+            Remedy::SetInput { input: id.to_owned(), variable },
         ));
     };
     if request.options.is_empty() || request.options.contains(&answer) {
         return Ok(answer);
     }
     let remedy = format!("use one of {}", list(&request.options));
-    Err((format!("the value of the input `{id}` is none of its options"), remedy))
+    Err((format!("the value of the input `{id}` is none of its options"), remedy.into()))
 }
 
 /// An input as a native file has it: the variable that may hold its answer.

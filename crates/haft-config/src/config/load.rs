@@ -19,6 +19,7 @@ use super::read::{Named, Reader, is_same_name};
 use super::secret::Secret;
 use super::source::{Source, nodes_max, open, source};
 use super::{At, ConfigError, Dialect};
+use crate::remedy::Remedy;
 
 /// The files to load and the sources of their inputs.
 #[derive(Default, Clone)]
@@ -140,6 +141,7 @@ fn finish(
     if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
         let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
         let place = Place::whole(file);
+        let remedy = remedy.into();
         let refused = Problem { severity: Severity::Error, place, problem, remedy };
         return Err(ConfigError { problems: vec![refused] });
     }
@@ -219,7 +221,12 @@ fn mask(problems: &mut [Problem], config: &Config, options: &LoadOptions<'_>) {
     masks.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
     masks.dedup();
     for Problem { problem, remedy, .. } in problems {
-        for text in [problem, remedy] {
+        // The other remedies quote no value.
+        let remedy = match remedy {
+            Remedy::Text(text) => Some(text),
+            _ => None,
+        };
+        for text in [Some(problem), remedy].into_iter().flatten() {
             for (value, reference) in &masks {
                 if text.contains(value.as_str()) {
                     *text = text.replace(value.as_str(), reference);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::remedy::Remedy;
 use haft_text::printable;
 
 /// Most errors, and most warnings, that are kept: a hostile file has a million.
@@ -85,7 +86,7 @@ pub struct Problem {
     /// The problem.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
 }
 
 impl fmt::Display for Problem {
@@ -116,12 +117,12 @@ struct ProblemList {
 
 impl Problems {
     /// Notes an error.
-    pub fn error(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn error(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<Remedy>) {
         self.push(Severity::Error, place, problem.into(), remedy.into());
     }
 
     /// Notes a warning.
-    pub fn warn(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn warn(&mut self, place: &Place, problem: impl Into<String>, remedy: impl Into<Remedy>) {
         self.push(Severity::Warning, place, problem.into(), remedy.into());
     }
 
@@ -148,7 +149,7 @@ impl Problems {
         all
     }
 
-    fn push(&mut self, severity: Severity, place: &Place, problem: String, remedy: String) {
+    fn push(&mut self, severity: Severity, place: &Place, problem: String, remedy: Remedy) {
         let list = match severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,

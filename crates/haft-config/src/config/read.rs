@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(crate) use super::declare::{choice, record};
 use super::node::{Entry, Node, NodeValue, Text};
 use super::place::{At, Place, Problems};
+use crate::remedy::Remedy;
 
 /// Anything that can be read from a node.
 pub trait FromNode: Sized {
@@ -82,20 +83,20 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes an error at a node.
-    pub fn error(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn error(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<Remedy>) {
         let place = self.place(node);
         self.problems.error(&place, problem, remedy);
     }
 
     /// Records an error at a node whose value is unknown: further errors follow from it.
-    pub fn unusable(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn unusable(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<Remedy>) {
         let place = self.place(node);
         self.problems.error(&place, problem, remedy);
         self.problems.silence(place);
     }
 
     /// Notes a warning at a node.
-    pub fn warn(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<String>) {
+    pub fn warn(&mut self, node: &Node, problem: impl Into<String>, remedy: impl Into<Remedy>) {
         let place = self.place(node);
         self.problems.warn(&place, problem, remedy);
     }
@@ -105,7 +106,7 @@ impl<'a> Reader<'a> {
         &mut self,
         place: &Place,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) {
         self.problems.error(place, problem, remedy);
     }
@@ -115,7 +116,7 @@ impl<'a> Reader<'a> {
         &mut self,
         place: &Place,
         problem: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Remedy>,
     ) {
         self.problems.warn(place, problem, remedy);
     }

@@ -13,6 +13,7 @@ use super::parse::{NODES_MAX, Syntax, SyntaxError, check_strict_json, parse};
 use super::place::{Place, Problems};
 use super::registry_files::{RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry};
 use super::text_file::read_file;
+use crate::remedy::Remedy;
 use haft_text::list;
 
 /// A file, parsed.
@@ -149,7 +150,7 @@ pub(super) fn source(
             NodeValue::Map(_) => "the file is in no format that Haft knows".to_owned(),
             _ => format!("the file holds {} where a map is needed", root.kind()),
         };
-        let remedy = format!("force a format with `--config-format`: {}", list(&words));
+        let remedy = Remedy::NameFormat { formats: list(&words) };
         problems.error(&place, problem, remedy);
         return None;
     };

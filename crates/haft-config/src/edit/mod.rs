@@ -69,7 +69,7 @@ impl<'a> Document<'a> {
     pub fn read(text: &'a str, syntax: Syntax) -> Result<Self, EditError> {
         let tree = parse(text, syntax, FOREIGN_NODES_MAX).map_err(|error| {
             let SyntaxError { mark: Mark { line, column }, problem, remedy } = error;
-            EditError::Syntax { line, column, problem, remedy }
+            EditError::Syntax { line, column, problem, remedy: remedy.to_string() }
         })?;
         match tree.value {
             NodeValue::Map(_) | NodeValue::Null => Ok(Self { text, syntax, tree }),

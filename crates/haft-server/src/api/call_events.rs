@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::remedy;
 use crate::serve::EndsByItself;
 
 /// Reports that may wait for a slow reader. More are dropped, because a later report supersedes them.
@@ -25,7 +26,12 @@ pub(super) fn stream(runtime: Runtime, call: ToolCall) -> Response {
         // The first thing in an empty queue, so there is room for it.
         .on_start(move |id| drop(send_start.try_send(CallEvent::Started(id.to_owned()))))
         .on_progress(move |progress| drop(sender.try_send(CallEvent::Progress(progress))));
-    let running = CallStream::Running(Box::pin(async move { runtime.call(call).await }), events);
+    let running = async move {
+        let mut envelope = runtime.call(call).await;
+        remedy::render(&mut envelope);
+        envelope
+    };
+    let running = CallStream::Running(Box::pin(running), events);
     let events = stream::unfold(running, CallStream::next);
     let mut response = Sse::new(events).keep_alive(KeepAlive::default()).into_response();
     response.extensions_mut().insert(EndsByItself);

@@ -23,6 +23,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::call_events;
+use super::remedy;
 use super::schemas::EnvelopeSchema;
 use super::{Routes, Service};
 use crate::serve::{
@@ -189,7 +190,8 @@ async fn run(
     if call_headers.events {
         return Ok(call_events::stream(service.live.runtime().clone(), call).map(Into::into));
     }
-    let envelope = service.live.runtime().call(call).await;
+    let mut envelope = service.live.runtime().call(call).await;
+    remedy::render(&mut envelope);
     answer(&envelope)
 }
 
@@ -228,7 +230,8 @@ async fn batch(
         Ok(call.with_memory(memory.clone()))
     };
     let calls: Result<Vec<ToolCall>, Problem> = calls.into_iter().map(prepare).collect();
-    let results = service.live.runtime().call_batch(calls?).await;
+    let mut results = service.live.runtime().call_batch(calls?).await;
+    results.iter_mut().for_each(remedy::render);
     Ok(JsonAnswer(BatchAnswer { results }))
 }
 

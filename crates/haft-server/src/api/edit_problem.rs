@@ -10,6 +10,7 @@ use haft::live::{RegistryEditError, StoreError};
 use utoipa::IntoResponses;
 use utoipa::openapi::{RefOr, Response, ResponseBuilder};
 
+use super::remedy::endpoint;
 use crate::serve::{FieldProblem, Problem};
 
 /// When to come again where a queue is full.
@@ -56,7 +57,7 @@ pub(super) fn edit_problem(error: &RegistryEditError) -> Problem {
         RegistryEditError::Busy => come_again(Problem::unavailable(text), BUSY_FOR),
         RegistryEditError::Stopping => come_again(Problem::unavailable(text), AWAY_FOR),
     };
-    problem.remedy(error.remedy())
+    problem.remedy(endpoint(&error.remedy()))
 }
 
 impl From<RegistryEditError> for Problem {
@@ -87,7 +88,7 @@ pub(super) fn errors(error: &ConfigError) -> impl Iterator<Item = FieldProblem> 
 pub(super) fn field(problem: &haft::config::Problem) -> FieldProblem {
     let place = &problem.place;
     let place = if place.path.is_empty() { place.to_string() } else { place.path.clone() };
-    let remedy = Some(problem.remedy.clone()).filter(|remedy| !remedy.is_empty());
+    let remedy = Some(endpoint(&problem.remedy)).filter(|remedy| !remedy.is_empty());
     FieldProblem { place, problem: problem.problem.clone(), remedy }
 }
 

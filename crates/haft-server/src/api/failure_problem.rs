@@ -7,6 +7,7 @@ use haft::{CallError, ToolFailure};
 use utoipa::IntoResponses;
 use utoipa::openapi::{RefOr, Response, ResponseBuilder};
 
+use super::remedy::endpoint;
 use crate::serve::Problem;
 
 /// 502 if the server refused or broke the protocol, 504 if it did not answer in time, 503 if it is unreachable.
@@ -38,7 +39,7 @@ pub(super) fn problem(failure: ToolFailure) -> Problem {
     let error = CallError::Failed { tool: String::new(), failure: Box::new(failure) };
     let problem = Problem::new(status, code, title, error.to_string());
     match error.remedy().filter(|_| !said_no) {
-        Some(remedy) => problem.remedy(remedy),
+        Some(remedy) => problem.remedy(endpoint(&remedy)),
         None => problem.remedy("look at what the server offers, and at what it wants"),
     }
 }

@@ -23,6 +23,7 @@ mod precondition;
 mod profiles;
 mod prompts;
 mod registry_entry;
+mod remedy;
 mod resources;
 mod running;
 mod runs;

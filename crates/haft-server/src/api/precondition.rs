@@ -13,6 +13,7 @@ use haft::live::{
 use haft_text::printable;
 
 use super::edit_problem::edit_problem;
+use super::remedy::endpoint;
 use crate::serve::{Caller, Problem};
 
 /// Number of attempts of an unconditional change.
@@ -141,7 +142,7 @@ impl Precondition {
 
 /// 412 for errors that otherwise have another status.
 fn lost(error: &RegistryEditError) -> Problem {
-    Problem::precondition_failed(error.to_string()).remedy(error.remedy())
+    Problem::precondition_failed(error.to_string()).remedy(endpoint(&error.remedy()))
 }
 
 /// The tags of a header. A weak one is never the same as ours, which are all strong.

@@ -16,11 +16,14 @@ use super::service::{self, CallOutcome, CallRequest, Reply, Request, ServiceClie
 use super::toolbox::{self, Purpose, Toolbox};
 use super::{
     EXIT_INTERRUPTED, EXIT_RUNTIME, Global, arguments, block_on, load, print_json, print_json_text,
-    trusted_configuration,
+    remedy, trusted_configuration,
 };
 use crate::gateway::Hub;
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
+
+/// The way to approve a call at a terminal.
+pub(super) const APPROVAL_HINT: &str = "agree to it (`haft call --yes`)";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -133,7 +136,8 @@ async fn call_here(
             return Err(error);
         }
     };
-    let mut call = ToolCall::from_text(&args.tool, &text).caller("cli");
+    let mut call =
+        ToolCall::from_text(&args.tool, &text).caller("cli").approval_hint(APPROVAL_HINT);
     if let Some(session) = &args.session {
         call = call.session(session);
     }
@@ -153,6 +157,7 @@ async fn call_here(
     } else {
         toolbox.cancelling(&cancel, runtime.call(call)).await
     };
+    remedy::render(&mut envelope);
     add_stderr(&mut envelope, &runtime.servers());
     toolbox.end().await;
     // Only now is it sure whether the entry came to the log after all.
@@ -189,7 +194,8 @@ fn add_example(envelope: &mut Envelope, schema: Option<&Value>) {
     if let (Some(error), Some(schema)) = (error, schema) {
         let remedy = error.remedy.take().map(|remedy| format!("{remedy}; "));
         let example = arguments::example(&envelope.tool, schema);
-        error.remedy = Some(format!("{}for example `{example}`", remedy.unwrap_or_default()));
+        let remedy = format!("{}for example `{example}`", remedy.unwrap_or_default());
+        error.remedy = Some(remedy.into());
     }
 }
 
@@ -198,7 +204,7 @@ fn say_without_file(global: &Global, envelope: &mut Envelope) {
     let error = envelope.error.as_mut().filter(|error| error.code == Code::UnknownTool);
     if let (Some(error), Some(why)) = (error, load::without_file(global)) {
         let remedy = error.remedy.take().map(|remedy| format!("{remedy}; "));
-        error.remedy = Some(format!("{}{why}", remedy.unwrap_or_default()));
+        error.remedy = Some(format!("{}{why}", remedy.unwrap_or_default()).into());
     }
 }
 
@@ -246,7 +252,8 @@ fn print(global: &Global, envelope: &Envelope, unrecorded: Option<&str>) -> anyh
     }
     match (&envelope.error, &envelope.data) {
         (Some(error), _) => {
-            terminal::error(paint, &error.message, error.remedy.as_deref());
+            let remedy = error.remedy.as_ref().map(ToString::to_string);
+            terminal::error(paint, &error.message, remedy.as_deref());
             if let Some(tail) =
                 error.details.get("traceback").or_else(|| error.details.get("stderr"))
             {

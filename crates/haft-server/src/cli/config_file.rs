@@ -8,7 +8,7 @@ use haft::config::{Dialect, LoadOptions, check_text};
 use haft_config::edit::{Document, EditError, Syntax};
 
 use super::user_file::{UserFile, broken};
-use super::{EXIT_CONFIG, Failure, Global, load, trust};
+use super::{EXIT_CONFIG, Failure, Global, load, remedy, trust};
 
 /// The file that is made where there is none.
 const NEW_FILE: &str = "haft.yaml";
@@ -89,7 +89,7 @@ impl ConfigFile {
         for name in &unset {
             options.environment.insert(name.clone(), PLACEHOLDER.to_owned());
         }
-        check_text(&text, &self.target, &options)?;
+        check_text(&text, &self.target, &options).map_err(remedy::in_problems)?;
         let backup = self.file.replace(&text)?;
         if self.is_trusted
             && let Ok(config) = load::load(global)

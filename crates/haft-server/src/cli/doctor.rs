@@ -103,11 +103,13 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
                     EXIT_CONFIG,
                     "configuration",
                     problem.to_string(),
-                    &problem.remedy,
+                    problem.remedy.to_string(),
                 ),
-                Severity::Warning => {
-                    Finding::warning("configuration", problem.to_string(), &problem.remedy)
-                }
+                Severity::Warning => Finding::warning(
+                    "configuration",
+                    problem.to_string(),
+                    problem.remedy.to_string(),
+                ),
             }));
             return Ok(None);
         }
@@ -126,7 +128,8 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
     findings
         .push(Finding::ok("configuration", format!("{}: {servers}, {tools}", names.join(", "))));
     for problem in &config.warnings {
-        findings.push(Finding::warning("configuration", problem.to_string(), &problem.remedy));
+        let remedy = problem.remedy.to_string();
+        findings.push(Finding::warning("configuration", problem.to_string(), remedy));
     }
     for file in &config.files {
         let mode = std::fs::metadata(&file.path).map_or(0, |it| it.permissions().mode());

@@ -9,7 +9,7 @@ use haft::config::model::Origin;
 use haft::config::{BrokenEntries, ConfigError, Dialect, InputRequest, LoadOptions};
 use parking_lot::Mutex;
 
-use super::{EXIT_CONFIG, Failure, Global};
+use super::{EXIT_CONFIG, Failure, Global, remedy};
 
 /// Files that are looked for where none is named.
 const DEFAULT_FILES: [&str; 3] = ["haft.yaml", "haft.yml", "haft.json"];
@@ -109,7 +109,8 @@ fn load_with(
     };
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let config =
-        Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() })?;
+        Config::load(&LoadOptions { ask: is_at_terminal.then_some(&asking), ..options.clone() });
+    let config = config.map(remedy::in_warnings).map_err(remedy::in_problems)?;
     let config = if options.files.is_empty() { in_state_home(config) } else { config };
     let answers = answers.into_inner();
     options.inputs.extend(answers.into_iter().filter_map(|(id, answer)| Some((id, answer?))));
@@ -126,6 +127,8 @@ pub(super) fn load_unasked(global: &Global, files: Vec<PathBuf>) -> Result<Confi
         builtin: true,
         ..LoadOptions::from_process(files)
     })
+    .map(remedy::in_warnings)
+    .map_err(remedy::in_problems)
 }
 
 /// Without a file, state and log lie in the user's own folder: looking at tools writes nothing into this one.

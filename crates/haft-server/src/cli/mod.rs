@@ -27,6 +27,7 @@ mod mcp;
 mod profile;
 mod prompts;
 mod ps;
+mod remedy;
 mod resources;
 mod run;
 mod select;
@@ -367,7 +368,7 @@ fn failure(error: &anyhow::Error) -> Failure {
         let is_error = |it: &&Problem| it.severity == Severity::Error;
         let errors: Vec<&Problem> = error.problems.iter().filter(is_error).collect();
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        let remedy = errors.first().map(|first| first.remedy.clone());
+        let remedy = errors.first().map(|first| first.remedy.to_string());
         return Failure { message: texts.join("; "), remedy, code: EXIT_CONFIG };
     }
     if let Some(error) = error.downcast_ref::<StartError>() {
@@ -399,8 +400,12 @@ fn failure(error: &anyhow::Error) -> Failure {
 fn report_problems(paint: Paint, error: &ConfigError) {
     for problem in &error.problems {
         match problem.severity {
-            Severity::Error => terminal::error(paint, &problem.to_string(), Some(&problem.remedy)),
-            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy),
+            Severity::Error => {
+                terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()))
+            }
+            Severity::Warning => {
+                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string())
+            }
         }
     }
     let errors = error.problems.iter().filter(|it| it.severity == Severity::Error).count();

@@ -304,7 +304,9 @@ pub(super) fn remedy(server: &ServerInfo) -> String {
     let needs_login = reason.as_deref().is_some_and(|reason| reason.starts_with("auth_required"));
     match (*transport, *state) {
         (_, ServerState::Disabled) => format!("take `disabled: true` away from `{name}`"),
-        (_, ServerState::Misconfigured) => server.remedy.clone().unwrap_or_default(),
+        (_, ServerState::Misconfigured) => {
+            server.remedy.as_ref().map(super::remedy::command).unwrap_or_default()
+        }
         _ if needs_login => match oauth {
             Some(OauthInfo { grant: OauthGrant::ClientCredentials, .. }) => {
                 format!("correct `oauth` of `{name}`, or the variable with its secret")
@@ -337,6 +339,10 @@ pub(super) fn warn_of_failed(global: &Global, servers: &[ServerInfo]) -> bool {
 pub(super) fn refused(failure: ToolFailure, remedy: &str) -> Failure {
     let said_no = matches!(failure, ToolFailure::Execution { .. } | ToolFailure::Rejected { .. });
     let error = haft::CallError::Failed { tool: String::new(), failure: Box::new(failure) };
-    let remedy = if said_no { Some(remedy.to_owned()) } else { error.remedy() };
+    let remedy = if said_no {
+        Some(remedy.to_owned())
+    } else {
+        error.remedy().as_ref().map(super::remedy::command)
+    };
     Failure { message: error.to_string(), remedy, code: EXIT_RUNTIME }
 }

@@ -114,7 +114,7 @@ fn line(server: &ServerInfo) -> String {
         let _ = write!(line, ": {}", haft_text::printable(reason));
     }
     if let Some(remedy) = &server.remedy {
-        let _ = write!(line, "; {}", haft_text::printable(remedy));
+        let _ = write!(line, "; {}", haft_text::printable(&remedy.to_string()));
     }
     line
 }
@@ -127,10 +127,11 @@ fn entry(server: &ServerInfo) -> Value {
     if server.cached {
         entry["cached"] = json!(true);
     }
-    for (key, text) in [("reason", server.failure()), ("remedy", server.remedy.as_deref())] {
-        if let Some(text) = text {
-            entry[key] = json!(text);
-        }
+    if let Some(reason) = server.failure() {
+        entry["reason"] = json!(reason);
+    }
+    if let Some(remedy) = &server.remedy {
+        entry["remedy"] = json!(remedy);
     }
     entry
 }

@@ -71,7 +71,7 @@ impl<D: DirectEndpoints> CheckedService<D> {
     ) -> Result<Response, Problem> {
         let Checks { access, memory, .. } = &self.checks;
         let Some(caller) = access.identify(&request, connection)? else {
-            return self.route(connection, request, id, None, None).await;
+            return Box::pin(self.route(connection, request, id, None, None)).await;
         };
         let path = request.uri().path();
         caller.require_path(path)?;
@@ -91,7 +91,8 @@ impl<D: DirectEndpoints> CheckedService<D> {
                 // On the heap: it takes 20 KB, and every future around it is moved several times.
                 caught(Box::pin(self.direct.answer(request))).await?
             } else {
-                self.route(connection, request, id, Some(caller), of_request).await
+                // On the heap likewise, so that calls, which do not come this way, need not carry it.
+                Box::pin(self.route(connection, request, id, Some(caller), of_request)).await
             }
         };
         // Dropped with what it waits for: a call that takes long is cancelled, as when its client goes away.

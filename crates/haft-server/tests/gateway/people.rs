@@ -179,7 +179,7 @@ fn a_client_that_cannot_be_asked_fails_at_once() {
             insta::allow_duplicates! {
                 insta::assert_snapshot!(
                     result["content"][0]["text"].as_str().unwrap(),
-                    @"ServiceUnavailable: the client that made the call cannot be asked: it does not declare `elicitation`; use a client that does, or `haft serve`, whose inbox people can answer"
+                    @"ServiceUnavailable: the client that made the call cannot be asked: it does not declare `elicitation`; use a client that does, or a service, whose inbox people can answer"
                 );
             }
         }

@@ -47,6 +47,7 @@ mod page;
 mod problems;
 mod python_tools;
 mod readme;
+mod remedies;
 mod request_ids;
 mod revoked;
 mod revoked_mcp;

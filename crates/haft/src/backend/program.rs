@@ -49,7 +49,11 @@ pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error)
             "try to start the program by hand as the user that runs Haft".into(),
         ),
     };
-    ToolFailure::Execution { message, remedy: Some(remedy), details: json!({ "program": shown }) }
+    ToolFailure::Execution {
+        message,
+        remedy: Some(remedy.into()),
+        details: json!({ "program": shown }),
+    }
 }
 
 /// Returns true if descriptors, processes or memory of this machine are exhausted: the tool is not

@@ -46,7 +46,6 @@ pub use inline_tool::InlineTool;
 pub use observe::CallSummary;
 pub(crate) use observe::Observer;
 use record::CallRecord;
-use request::APPROVAL_HINT;
 pub use request::ToolCall;
 pub(crate) use running::RunningCalls;
 pub use running::{CallState, RunningCall};
@@ -165,7 +164,7 @@ impl Calls {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
             let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, APPROVAL_HINT);
+                self.inbox.approve(&tool.registered, &arguments, &context, call.approval_hint);
             Box::pin(approving).await?;
         }
         record.waiting();
@@ -300,7 +299,7 @@ fn no_memory_for_answer(call: &ToolCall, over: &OverBudget) -> CallError {
             "the answer of `{}` was dropped, though the tool has run: {over}",
             call.tool
         ),
-        remedy: Some(format!("ask for less at once, or raise `{}`", memory::SETTING)),
+        remedy: Some(format!("ask for less at once, or raise `{}`", memory::SETTING).into()),
         details: serde_json::json!({ "setting": memory::SETTING }),
     };
     CallError::Failed { tool: call.tool.clone(), failure: Box::new(failure) }

@@ -282,7 +282,7 @@ impl<'a> CallRecord<'a> {
         ErrorBody {
             code,
             message: redactor.text(&message).into_owned(),
-            remedy: remedy.map(|remedy| redactor.text(&remedy).into_owned()),
+            remedy: remedy.map(|remedy| remedy.without_secrets(redactor)),
             details,
             stage,
             rpc,

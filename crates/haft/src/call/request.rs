@@ -15,8 +15,8 @@ use crate::progress::{Listeners, Progress};
 use crate::tool_filter::ToolFilter;
 use crate::trace::TraceContext;
 
-/// The way to approve at a terminal, where most calls without approval are made.
-pub(crate) const APPROVAL_HINT: &str = "agree to it (`haft call --yes`)";
+/// The way to approve a call whose caller names none.
+pub(crate) const APPROVAL_HINT: &str = "let a person approve it";
 
 /// A request to run a tool.
 ///

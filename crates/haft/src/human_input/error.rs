@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Violation, because, sentence};
+use haft_config::Remedy;
 use haft_text::human;
 
 /// Reasons why a question has no answer.
@@ -26,7 +27,7 @@ pub enum HumanInputError {
     /// Only the client could be asked, and it does not support elicitation.
     #[error(
         "the client that made the call cannot be asked: it does not declare `elicitation`; \
-         use a client that does, or `haft serve`, whose inbox people can answer"
+         use a client that does, or a service, whose inbox people can answer"
     )]
     Formless,
     /// Only the client could be asked, and the request failed.
@@ -51,30 +52,27 @@ pub enum HumanInputError {
 
 impl HumanInputError {
     /// The remedy.
-    pub fn remedy(&self) -> Option<String> {
-        Some(match self {
+    pub fn remedy(&self) -> Remedy {
+        match self {
             Self::Expired { .. } => {
                 "continue without the answer or ask again later; `inbox.timeout` sets how long a \
                  question waits"
-                    .to_owned()
+                    .into()
             }
-            Self::Refused { .. } => "continue without the answer, or do something else".to_owned(),
+            Self::Refused { .. } => "continue without the answer, or do something else".into(),
             Self::Unattended => {
-                "ask where there is a terminal, or through `haft serve`, whose inbox people can see and answer"
-                    .to_owned()
+                Remedy::UseInbox { alternative: "ask where there is a terminal".to_owned() }
             }
             // The message holds the other remedies, because a client sees only the message.
-            Self::Formless => "continue without the answer".to_owned(),
-            Self::Client { .. } => {
-                "continue without the answer or ask again more simply, such as with `options`; or connect the client \
-                 to `haft serve`, whose inbox people can see and answer"
-                    .to_owned()
-            }
-            Self::Full { .. } => {
-                "answer or refuse what waits: `GET /api/v1/inbox` lists it".to_owned()
-            }
-            Self::Schema { .. } => "send a JSON Schema (2020-12), or none".to_owned(),
-        })
+            Self::Formless => "continue without the answer".into(),
+            Self::Client { .. } => Remedy::UseInbox {
+                alternative:
+                    "continue without the answer or ask again more simply, such as with `options`"
+                        .to_owned(),
+            },
+            Self::Full { .. } => Remedy::ClearInbox,
+            Self::Schema { .. } => "send a JSON Schema (2020-12), or none".into(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Edits of the registry, and the reasons why they are refused.
 
 use haft_bounds::parse_error::describe;
+use haft_config::Remedy;
 use serde_json::value::RawValue;
 
 use super::document::{Entries, RegistryDocument, entry_tag, with_disabled};
@@ -138,28 +139,35 @@ pub enum RegistryEditError {
 
 impl RegistryEditError {
     /// The remedy.
-    pub fn remedy(&self) -> String {
+    pub fn remedy(&self) -> Remedy {
         match self {
             Self::NoRegistry => {
                 "set `registry: {dir: ./tools}` in haft.yaml, with a tools.json and an mcp.json there"
-                    .to_owned()
+                    .into()
             }
-            Self::Exists { name } => format!("replace `{name}` instead, or choose another name"),
-            Self::Missing { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
-            Self::Missing { nearest: None, .. } => "list what there is".to_owned(),
-            Self::ReadOnly { file, .. } => format!("change it in `{file}`, or choose another name"),
-            Self::Changed { .. } => "read it again and retry".to_owned(),
-            Self::Invalid(ConfigError { problems }) => {
-                problems.first().map(|problem| problem.remedy.clone()).unwrap_or_default()
+            Self::Exists { name } => {
+                format!("replace `{name}` instead, or choose another name").into()
             }
-            Self::Refused(error) => error
-                .remedy()
-                .unwrap_or_else(|| "add what is missing to the tool's settings first".to_owned()),
-            Self::NotAllowed { remedy, .. } => remedy.clone(),
-            Self::Broken { file, .. } => format!("fix `{file}` by hand first"),
-            Self::Store(error) => error.remedy().to_owned(),
-            Self::Busy => "try again shortly".to_owned(),
-            Self::Stopping => "try again when it is back".to_owned(),
+            Self::Missing { nearest: Some(nearest), .. } => {
+                format!("did you mean `{nearest}`?").into()
+            }
+            Self::Missing { nearest: None, .. } => "list what there is".into(),
+            Self::ReadOnly { file, .. } => {
+                format!("change it in `{file}`, or choose another name").into()
+            }
+            Self::Changed { .. } => "read it again and retry".into(),
+            Self::Invalid(ConfigError { problems }) => problems
+                .first()
+                .map_or_else(|| "fix the entry".into(), |problem| problem.remedy.clone()),
+            Self::Refused(error) => error.remedy().map_or_else(
+                || "add what is missing to the tool's settings first".into(),
+                Remedy::from,
+            ),
+            Self::NotAllowed { remedy, .. } => remedy.as_str().into(),
+            Self::Broken { file, .. } => format!("fix `{file}` by hand first").into(),
+            Self::Store(error) => error.remedy().into(),
+            Self::Busy => "try again shortly".into(),
+            Self::Stopping => "try again when it is back".into(),
         }
     }
 }

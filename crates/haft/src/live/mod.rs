@@ -275,7 +275,7 @@ impl Shared {
             severity: Severity::Error,
             place: place.unwrap_or_else(|| Place::whole(file)),
             problem: "the registry is another than at the start".to_owned(),
-            remedy: "put `registry.dir` back, or restart Haft".to_owned(),
+            remedy: "put `registry.dir` back, or restart Haft".into(),
         })
     }
 }
@@ -292,7 +292,7 @@ fn emptied(old: &Config, new: &Config) -> Vec<Problem> {
         severity: Severity::Error,
         place: Place::whole(Arc::clone(&file.name)),
         problem: "the file is empty, and it was not when it was last used".to_owned(),
-        remedy: "put its content back; to begin with nothing, restart Haft".to_owned(),
+        remedy: "put its content back; to begin with nothing, restart Haft".into(),
     };
     is_emptied.map(problem).collect()
 }

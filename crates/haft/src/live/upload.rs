@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::edit::RegistryEditError;
 use crate::config::model::LocalProgram;
 use crate::config::{Config, ConfigError, Place, Problem, Severity};
+use haft_config::Remedy;
 use haft_text::name::hash;
 
 /// The folder of uploaded scripts, in the registry's folder.
@@ -101,7 +102,7 @@ pub(super) fn split(
 pub(super) fn invalid(
     tool: &str,
     problem: impl Into<String>,
-    remedy: impl Into<String>,
+    remedy: impl Into<Remedy>,
 ) -> RegistryEditError {
     let place = Place::whole("tools.json").below(tool);
     invalid_at(place, problem, remedy)
@@ -110,7 +111,7 @@ pub(super) fn invalid(
 pub(super) fn invalid_at(
     place: Place,
     problem: impl Into<String>,
-    remedy: impl Into<String>,
+    remedy: impl Into<Remedy>,
 ) -> RegistryEditError {
     let (problem, remedy) = (problem.into(), remedy.into());
     let problem = Problem { severity: Severity::Error, place, problem, remedy };

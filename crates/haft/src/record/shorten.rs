@@ -1,6 +1,7 @@
 //! Makes a line short enough to be read back. It works on the finished line, which is redacted
 //! already: half a secret at the edge of a cut would no longer be recognized.
 
+use haft_config::Remedy;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -19,7 +20,9 @@ pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_jso
     }
     if let Some(error) = &mut call.error {
         cut_text(&mut error.message, kept_bytes);
-        error.remedy.iter_mut().for_each(|text| cut_text(text, kept_bytes));
+        if let Some(Remedy::Text(text)) = &mut error.remedy {
+            cut_text(text, kept_bytes);
+        }
         if let Some(beginning) = beginning(&error.details.to_string(), kept_bytes) {
             error.details = Value::String(beginning);
         }

@@ -1,6 +1,7 @@
 //! Reconnects one server on demand.
 
 use super::{Runtime, ServerInfo};
+use haft_config::Remedy;
 use haft_text::nearest;
 
 /// Reasons why a server cannot be reconnected.
@@ -24,16 +25,11 @@ pub enum ReconnectError {
 
 impl ReconnectError {
     /// The remedy for the operator.
-    pub fn remedy(&self) -> String {
+    pub fn remedy(&self) -> Remedy {
         match self {
-            Self::UnknownServer { nearest: Some(nearest), .. } => {
-                format!("did you mean `{nearest}`?")
-            }
-            Self::UnknownServer { nearest: None, .. } => {
-                "`haft servers list` shows the servers there are".to_owned()
-            }
+            Self::UnknownServer { nearest, .. } => Remedy::FindServer { nearest: nearest.clone() },
             Self::Disabled { server } => {
-                format!("remove `disabled: true` of `{server}` from the configuration")
+                format!("remove `disabled: true` of `{server}` from the configuration").into()
             }
         }
     }

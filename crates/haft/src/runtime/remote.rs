@@ -1,5 +1,6 @@
 //! Prompts and resources of servers.
 
+use haft_config::Remedy;
 use haft_mcp::{PromptArgument, ResourceDescription, ResourceTemplate};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -109,7 +110,7 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load();
         snapshot.server_pool.find(server).cloned().ok_or_else(|| ToolFailure::Unavailable {
             message: format!("no server is named `{server}`, or it is disabled"),
-            remedy: Some("`haft servers list` shows every server".into()),
+            remedy: Some(Remedy::FindServer { nearest: None }),
             details: serde_json::Value::Null,
         })
     }

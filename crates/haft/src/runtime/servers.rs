@@ -1,5 +1,6 @@
 //! A configured MCP server as shown to programs and people.
 
+use haft_config::Remedy;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::mcp::{Connection, Health};
@@ -35,7 +36,7 @@ pub struct ServerInfo {
     pub reason: Option<String>,
     /// The remedy, if the entry of the server has a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
+    pub remedy: Option<Remedy>,
     /// The reason without that line, for every caller.
     #[serde(skip)]
     pub cause: Option<String>,

@@ -274,7 +274,7 @@ async fn a_full_disk_refuses_calls_or_lets_them_run_as_configured() {
             let error = second.error.unwrap();
             assert_eq!(error.code, Code::ServiceUnavailable);
             assert!(error.message.contains("No space left on device"), "{}", error.message);
-            assert!(error.remedy.unwrap().contains("log.on_failure: degrade"));
+            assert!(error.remedy.unwrap().to_string().contains("log.on_failure: degrade"));
         }
         std::fs::remove_file(&file).unwrap();
         assert_eq!(runtime.call(empty("a")).await.status, Status::Success);

@@ -141,7 +141,7 @@ async fn reject_answers_busy_at_once() {
     held.until_running(2).await;
     let error = runtime.call(empty("b")).await.error.unwrap();
     assert_eq!(error.message, "`b` is busy: 2 calls are running in the toolbox, the limit");
-    assert!(error.remedy.unwrap().contains("max_concurrent"));
+    assert!(error.remedy.unwrap().to_string().contains("max_concurrent"));
     held.release.add_permits(2);
     running.join_all().await;
     more.join_all().await;

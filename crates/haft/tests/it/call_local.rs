@@ -149,7 +149,7 @@ async fn any_executable_is_a_tool() {
     let answer = runtime.call(ToolCall::new("node", &json!({"xs": [1, 2, 3]}))).await;
     assert_eq!(data(&answer), json!({"sum": 6}));
     let error = runtime.call(empty("itself")).await.error.unwrap();
-    assert!(error.remedy.as_ref().unwrap().contains("chmod +x"), "{error:?}");
+    assert!(error.remedy.as_ref().unwrap().to_string().contains("chmod +x"), "{error:?}");
     let script = bench.path().join("tools/run.sh");
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     assert_eq!(data(&runtime.call(empty("itself")).await), json!({"ran": true}));

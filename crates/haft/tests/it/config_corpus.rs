@@ -101,7 +101,7 @@ fn every_malformed_file_is_refused_with_place_cause_and_remedy() {
             writeln!(failures, "{file}: line {line} expected, found {lines:?}: {text}").unwrap();
         }
         for problem in &errors {
-            assert!(!problem.remedy.is_empty(), "{file} has no remedy");
+            assert!(!problem.remedy.to_string().is_empty(), "{file} has no remedy");
         }
         let shown = error.to_string().replace(&corpus("bad").display().to_string(), "CORPUS");
         writeln!(messages.entry(folder.to_owned()).or_default(), "{shown}\n").unwrap();

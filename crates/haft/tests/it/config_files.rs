@@ -317,7 +317,10 @@ fn a_local_tool_that_the_toolbox_does_not_list_is_a_warning() {
         warning.problem,
         "tool `unlisted` of `tools.json` is not listed in `toolbox.tools` of `toolbox.yaml`"
     );
-    assert_eq!(warning.remedy, "add `- name: unlisted` to `toolbox.tools`, or delete the tool");
+    assert_eq!(
+        warning.remedy.to_string(),
+        "add `- name: unlisted` to `toolbox.tools`, or delete the tool"
+    );
     assert_eq!(config.local.len(), 2);
     let alone = load(&workspace, &["haft.yaml", "tools.json"], &[]).unwrap();
     assert!(alone.warnings.iter().all(|it| !it.problem.contains("not listed")));

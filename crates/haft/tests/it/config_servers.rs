@@ -340,7 +340,7 @@ fn the_names_of_local_and_builtin_tools_are_reserved() {
             let problem = &error.problems[0];
             assert!(problem.problem.contains("may not be named"), "{dialect}: {error}");
             assert!(
-                problem.remedy.contains(&format!("rename it in `{file}`")),
+                problem.remedy.to_string().contains(&format!("rename it in `{file}`")),
                 "{dialect}: {error}"
             );
         }

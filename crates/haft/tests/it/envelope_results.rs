@@ -58,7 +58,7 @@ async fn a_result_of_another_form_is_an_error_that_names_the_execution() {
     let error = envelope.parse::<Weather>().unwrap_err();
     assert_eq!(error.code, Code::OutputValidationError);
     assert!(error.message.starts_with("the result of `answer` has another form: "), "{error}");
-    assert!(error.remedy.unwrap().contains(&id));
+    assert!(error.remedy.unwrap().to_string().contains(&id));
 
     let error = called(json!({"text": "no weather"})).await.parse::<Weather>().unwrap_err();
     assert_eq!(error.code, Code::OutputValidationError);

@@ -66,7 +66,7 @@ impl Sick {
         let failure = runtime.ping("sick").await.unwrap_err();
         let error = CallError::Failed { tool: String::new(), failure: Box::new(failure) };
         runtime.shutdown(Duration::ZERO).await;
-        self.told(about, &error.to_string(), error.remedy())
+        self.told(about, &error.to_string(), error.remedy().map(|it| it.to_string()))
     }
 
     /// The message of a call.
@@ -75,7 +75,7 @@ impl Sick {
         let envelope = runtime.call(ToolCall::new(tool, &arguments)).await;
         runtime.shutdown(Duration::ZERO).await;
         let error = envelope.error.unwrap_or_else(|| panic!("{about} is no failure"));
-        self.told(about, &error.message, error.remedy)
+        self.told(about, &error.message, error.remedy.map(|it| it.to_string()))
     }
 
     /// Paths and ports differ from run to run.

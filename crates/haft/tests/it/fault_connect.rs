@@ -100,11 +100,11 @@ faults! {
         .set(json!({"request_timeout": "300ms"}));
 
     unauthorized over [http_json, sse, websocket]
-        Fault::unavailable(refused(401), &["auth_required", "401", "`haft login sick`"])
+        Fault::unavailable(refused(401), &["auth_required", "401", "sign in to `sick`"])
             .also(assert_not_repeated);
 
     forbidden over [http_json, sse, websocket]
-        Fault::unavailable(refused(403), &["auth_required", "403", "`haft login sick`"])
+        Fault::unavailable(refused(403), &["auth_required", "403", "sign in to `sick`"])
             .also(assert_not_repeated);
 
     /// `Retry-After` is respected, and the server receives no more requests than the policy allows.

@@ -81,7 +81,7 @@ async fn what_is_not_valid_changes_nothing() {
             refused(&live, edit(RegistryDocument::Tools, name, Action::Add(raw(entry)))).await;
         let is_explained =
             matches!(error, RegistryEditError::Invalid(_) | RegistryEditError::NotAllowed { .. });
-        assert!(is_explained && !error.remedy().is_empty(), "{entry}: {error:?}");
+        assert!(is_explained && !error.remedy().to_string().is_empty(), "{entry}: {error:?}");
     }
     assert_eq!(fs::read_to_string(place.tools_file()).unwrap(), before);
     assert_eq!(names(&live), ["good"]);
@@ -96,7 +96,7 @@ async fn names_that_are_there_or_not_there_are_told_apart() {
     let exists = refused(&live, add("echo")).await;
     assert!(matches!(exists, RegistryEditError::Exists { .. }), "{exists:?}");
     let missing = refused(&live, remove("ech")).await;
-    assert_eq!(missing.remedy(), "did you mean `echo`?");
+    assert_eq!(missing.remedy().to_string(), "did you mean `echo`?");
     let server = Action::Put(raw(&json!({"url": "http://localhost:2/mcp"})));
     let fixed = refused(&live, edit(RegistryDocument::Servers, "fixed", server)).await;
     assert_eq!(

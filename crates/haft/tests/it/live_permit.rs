@@ -28,7 +28,7 @@ fn put(document: RegistryDocument, name: &str, text: &str) -> haft::live::Edit {
 async fn assert_not_allowed(live: &Live, document: RegistryDocument, name: &str, entry: &str) {
     let error = refused(live, put(document, name, entry)).await;
     assert!(matches!(error, RegistryEditError::NotAllowed { .. }), "{entry}: {error:?}");
-    assert!(!error.remedy().is_empty(), "{entry}");
+    assert!(!error.remedy().to_string().is_empty(), "{entry}");
 }
 
 /// A number that one parser reads and another refuses does not switch the policy off.

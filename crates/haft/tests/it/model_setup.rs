@@ -247,6 +247,6 @@ async fn a_service_that_does_not_run_is_named() {
     assert!(error.message.starts_with(begin), "{error}");
     assert_eq!(
         error.remedy.as_deref(),
-        Some("look at `agent.base_url` (`--base-url`) and whether the service runs")
+        Some("look at `agent.base_url` and whether the service runs")
     );
 }

@@ -156,7 +156,7 @@ async fn a_server_that_cannot_be_connected_is_named() {
     };
     assert_eq!(unknown, expected);
     assert_eq!(unknown.to_string(), "no server is named `wether`");
-    assert_eq!(unknown.remedy(), "did you mean `weather`?");
+    assert_eq!(unknown.remedy().to_string(), "did you mean `weather`?");
     let disabled = runtime.reconnect("off").await.unwrap_err();
     assert_eq!(disabled, ReconnectError::Disabled { server: "off".to_owned() });
     assert_eq!(disabled.to_string(), "the server `off` is disabled");

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use haft_bounds::json::Budget;
 
 use super::node::{Mark, Node};
+use crate::remedy::Remedy;
 
 /// Largest configuration file that is read.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -52,7 +53,7 @@ pub struct SyntaxError {
     /// The problem.
     pub problem: String,
     /// The remedy.
-    pub remedy: String,
+    pub remedy: Remedy,
 }
 
 /// Parses a whole document that has at most `nodes_max` values and keys.

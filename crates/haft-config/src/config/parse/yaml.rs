@@ -6,6 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
 use super::{DEPTH_MAX, SyntaxError, check_json, count, duplicate_key, too_deep};
 use crate::config::node::{Entry, Mark, Node, NodeValue, Text};
+use crate::remedy::Remedy;
 
 pub(super) fn parse(text: &str, nodes_max: usize) -> Result<Node, SyntaxError> {
     let events = Parser::new_from_str(text);
@@ -45,7 +46,7 @@ impl<'a> Builder<'a> {
                     return Err(SyntaxError {
                         mark: mark(span),
                         problem: "a second YAML document starts here".into(),
-                        remedy: "put it into a file of its own and give both with `-c`".into(),
+                        remedy: Remedy::SplitFile,
                     });
                 }
                 Event::StreamStart

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::config::{ConfigError, Imported, LoadOptions, import_text};
+use haft::Remedy;
+use haft::config::{
+    ConfigError, Imported, LoadOptions, Problem as ConfigProblem, Severity, import_text,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::Service;
-use crate::api::edit_problem::errors;
+use crate::api::edit_problem::field;
+use crate::api::remedy::endpoint;
 use crate::serve::{FieldProblem, Json, Problem};
 
 /// The text of a client's file.
@@ -76,13 +80,17 @@ fn invalid(detail: &str) -> Problem {
 fn unreadable(error: &ConfigError) -> Problem {
     let problem =
         invalid("the servers of the text cannot be read; nothing was added").remedy(EXAMPLE);
-    errors(error).map(without_options).fold(problem, Problem::error)
+    let errors = error.problems.iter().filter(|each| each.severity == Severity::Error);
+    errors.map(without_format).fold(problem, Problem::error)
 }
 
-/// A pasted text has no options of the command line.
-fn without_options(error: FieldProblem) -> FieldProblem {
-    let remedy = error.remedy.filter(|remedy| !remedy.contains("--config-format"));
-    FieldProblem { remedy, ..error }
+/// A request cannot name the format of a pasted text, so the remedy of the whole stands for that one.
+fn without_format(problem: &ConfigProblem) -> FieldProblem {
+    let named = field(problem);
+    match problem.remedy {
+        Remedy::NameFormat { .. } => FieldProblem { remedy: None, ..named },
+        _ => named,
+    }
 }
 
 /// A file name for content without one: the ending selects the parser.
@@ -104,8 +112,10 @@ impl From<Imported> for ImportedServers {
             }
             entry
         });
-        let warnings =
-            imported.warnings.iter().map(|problem| format!("{problem}: {}", problem.remedy));
+        let warnings = imported
+            .warnings
+            .iter()
+            .map(|problem| format!("{problem}: {}", endpoint(&problem.remedy)));
         Self { servers: servers.collect(), unset: imported.unset, warnings: warnings.collect() }
     }
 }

@@ -20,6 +20,7 @@ use utoipa_axum::routes;
 
 use super::precondition::etag;
 use super::registry_entry::for_editor;
+use super::remedy::endpoint;
 use super::{Routes, Service};
 use crate::serve::{Caller, Path, Problem};
 use view::{Audience, Server, ServerDetails};
@@ -98,7 +99,7 @@ async fn reconnect(
 ) -> Result<Json<Server>, Problem> {
     let reconnected = service.live.runtime().reconnect(&name).await;
     let info = reconnected.map_err(|error| {
-        let (detail, remedy) = (error.to_string(), error.remedy());
+        let (detail, remedy) = (error.to_string(), endpoint(&error.remedy()));
         let problem = match error {
             ReconnectError::UnknownServer { .. } => Problem::not_found(detail),
             ReconnectError::Disabled { .. } => Problem::conflict(detail),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::config::Effective;
+use crate::api::remedy::endpoint;
 use crate::serve::Caller;
 
 /// The reader of a server's details.
@@ -147,7 +148,7 @@ impl Server {
             name: info.name,
             state: info.state,
             reason: if audience == Audience::Admin { info.reason } else { info.cause },
-            remedy: info.remedy,
+            remedy: info.remedy.as_ref().map(endpoint),
             since: info.since,
             retries: info.retries,
             transport: info.transport,

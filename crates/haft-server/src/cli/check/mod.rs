@@ -64,7 +64,7 @@ fn with_model(mut config: Config) -> Config {
             severity: Severity::Warning,
             place,
             problem: error.message,
-            remedy: error.remedy.unwrap_or_default(),
+            remedy: error.remedy.unwrap_or_default().into(),
         });
     }
     config
@@ -89,7 +89,7 @@ fn report(config: &Config) -> Value {
 fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
-        terminal::warning(paint, &problem.to_string(), &problem.remedy);
+        terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
     }
     let paint = Paint::stdout(global.color);
     for file in &config.files {

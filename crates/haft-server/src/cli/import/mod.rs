@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::install::entry::is_haft;
 use super::user_file::{UserFile, broken};
-use super::{EXIT_CONFIG, Failure, Global, count, print_json};
+use super::{EXIT_CONFIG, Failure, Global, count, print_json, remedy};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
@@ -56,7 +56,7 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
     };
     let target = std::path::absolute(&args.into)?;
     let folder = target.parent().unwrap_or(Path::new("/"));
-    let mut imported = import(&options, folder)?;
+    let mut imported = import(&options, folder).map_err(remedy::in_problems)?;
     let own = imported.leave_out(|_, server| is_haft(server));
     tell(global, &imported, &own);
     if imported.servers.is_empty() {
@@ -124,11 +124,11 @@ fn add(
     }
     // An entry of the file that is broken already is not a reason to refuse others.
     options.broken = BrokenEntries::Disable;
-    let config = check_text(&text, target, &options)?;
+    let config = check_text(&text, target, &options).map_err(remedy::in_problems)?;
     let is_new = |name: &str| imported.servers.contains_key(name);
     if let Some(broken) = config.misconfigured.iter().find(|server| is_new(&server.name)) {
         let problem = format!("server `{}` cannot be used: {}", broken.name, broken.problem);
-        return Err(Failure::new(EXIT_CONFIG, problem, broken.remedy.clone()).into());
+        return Err(Failure::new(EXIT_CONFIG, problem, remedy::command(&broken.remedy)).into());
     }
     file.replace(&text)
 }
@@ -140,7 +140,7 @@ fn quoted(names: &[String]) -> String {
 fn tell(global: &Global, imported: &Imported, own: &[String]) {
     let paint = Paint::stderr(global.color);
     for problem in &imported.warnings {
-        terminal::warning(paint, &problem.to_string(), &problem.remedy);
+        terminal::warning(paint, &problem.to_string(), &remedy::command(&problem.remedy));
     }
     for name in own {
         let message = format!("`{name}` leads to Haft itself and is left out");

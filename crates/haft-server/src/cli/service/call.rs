@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::client::{ServiceClient, unexpected};
 use super::protocol::{AnswerBody, CallRequest, CallResult, Frames, QuestionBody, Reply, Request};
 use super::session::{ServiceContext, receive, send};
-use crate::cli::{Failure, call as command};
+use crate::cli::{Failure, call as command, remedy};
 
 /// The caller's name in the log, as that of a command without a service.
 const CALLER: &str = "cli";
@@ -50,6 +50,7 @@ pub(super) async fn run(
     let noted = Arc::clone(&id);
     let mut call = ToolCall::from_text(tool, arguments)
         .caller(CALLER)
+        .approval_hint(command::APPROVAL_HINT)
         .cancelled_by(cancel.clone())
         .on_start(move |id| drop(noted.set(id.to_owned())));
     if let Some(session) = session {
@@ -110,6 +111,7 @@ pub(super) async fn run(
             }
         }
     };
+    remedy::render(&mut envelope);
     command::add_stderr(&mut envelope, &runtime.servers());
     // A service keeps what it cannot write, so only a failure at present concerns this call.
     let unrecorded = match runtime.log_health() {

@@ -44,7 +44,7 @@ fn script(file: &str, text: &str, mode: u32) -> (TempDir, CommandSettings) {
 fn failure(outcome: Result<ToolOutput, ToolFailure>) -> (String, String, Value) {
     match outcome {
         Err(ToolFailure::Execution { message, remedy, details }) => {
-            (message, remedy.unwrap_or_default(), details)
+            (message, remedy.map(|it| it.to_string()).unwrap_or_default(), details)
         }
         other => panic!("{other:?}"),
     }

@@ -77,7 +77,7 @@ impl Anomalies {
                 problem: format!(
                     "meanwhile the server sent a response with the id `{id}`, which no request has"
                 ),
-                remedy: id_remedy(server),
+                remedy: id_remedy(server).into(),
             });
         }
         seen.stray.last.filter(|at| *at >= began)?;
@@ -129,18 +129,19 @@ fn stray_diagnosis(is_wide: bool, server: &str, endpoint: &Endpoint) -> Diagnosi
     match encoding {
         Some("UTF-8") if is_wide => Diagnosis {
             problem: format!("{wrote} and look like UTF-16"),
-            remedy: encoding_remedy(server, endpoint),
+            remedy: encoding_remedy(server, endpoint).into(),
         },
         Some(encoding) if encoding != "UTF-8" => Diagnosis {
             problem: format!("{wrote} if they are read as {encoding} (`encoding`)"),
-            remedy: encoding_remedy(server, endpoint),
+            remedy: encoding_remedy(server, endpoint).into(),
         },
         Some(_) | None => Diagnosis {
             problem: wrote.to_owned(),
             remedy: format!(
                 "`{server}` must write nothing but MCP messages to its output, and everything else to standard \
-                 error; `--log-level debug` shows the lines"
-            ),
+                 error; the log level `debug` shows the lines"
+            )
+            .into(),
         },
     }
 }

@@ -158,10 +158,12 @@ impl Connectors {
 async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
     let reason = with_last_words(connection, &error.message, EndedBy::of(&error.cause)).await;
     let text = reason.cause;
+    let mut sign_in = None;
     let cause = match &error.cause {
         RequestError::Transport(cause) => match cause.kind {
             Failure::AuthRequired => {
-                format!("auth_required: {text}; {}", login_remedy(connection))
+                let remedy = sign_in.insert(login_remedy(connection));
+                format!("auth_required: {text}; {remedy}")
             }
             Failure::Unreachable => format!("{text}; start the server, or correct its address"),
             Failure::Tls => format!("{text}; fix its certificate, or correct its address"),
@@ -183,7 +185,7 @@ async fn explain(connection: &Connection, error: &ConnectError) -> Reason {
         },
         RequestError::Rpc(_) | RequestError::Timeout { .. } => text,
     };
-    Reason { cause, ..reason }
+    Reason { cause, remedy: sign_in, ..reason }
 }
 
 /// The reason why a process ended.
@@ -225,5 +227,5 @@ pub(super) async fn with_last_words(
     }
     let cause = connection.context.redactor.text(&text).into_owned();
     let last_words = connection.stderr_tail().and_then(|tail| last_line(&tail));
-    Reason { cause, last_words }
+    Reason { cause, last_words, remedy: None }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use haft_config::Remedy;
 use haft_mcp::{Failure, Fault, RequestError, Sent, TransportError};
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                     printable(&rpc.message),
                     rpc.code
                 ),
-                remedy: Some(format!("`haft tools show {tool}` shows what the tool expects")),
+                remedy: Some(Remedy::ReadInputSchema { tool: tool.to_owned() }),
                 server: server.to_owned(),
                 error: Box::new(RpcFailure { code: rpc.code, message: rpc.message.clone(), data }),
             }
@@ -47,7 +48,7 @@ fn silent(connection: &Connection, after: Duration) -> ToolFailure {
     let began = Instant::now().checked_sub(after);
     let (message, remedy) = match began.and_then(|began| connection.diagnosis_since(began)) {
         Some(Diagnosis { problem, remedy }) => (format!("{message}; {problem}"), remedy),
-        None => (message, "raise `request_timeout` for the server".to_owned()),
+        None => (message, "raise `request_timeout` for the server".into()),
     };
     ToolFailure::NoResponse { message, remedy: Some(remedy), server: server.to_owned(), after }
 }
@@ -72,7 +73,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
         },
         (_, Sent::No) => ToolFailure::Unavailable {
             message: format!("{MCP_ERROR}server `{server}` is no longer available: {why}"),
-            remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
+            remedy: Some(Remedy::InspectServer { server: server.to_owned() }),
             details: details(connection),
         },
         (kind, Sent::Maybe) => ToolFailure::OutcomeUnknown {
@@ -90,6 +91,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
                     "check whether the tool took effect; raise `sse_read_timeout` of `{server}` if its answers \
                      take longer"
                 )
+                .into()
             }),
             details: match kind {
                 Failure::Closed => with_last_line(connection),
@@ -107,7 +109,7 @@ pub(super) fn no_memory(connection: &Connection, tool: &str, why: &str) -> ToolF
             "{MCP_ERROR}the answer of server `{server}` to `{tool}` was dropped, though the tool has run: {}",
             printable(why)
         ),
-        remedy: Some(format!("ask for less at once, or raise `{}`", crate::memory::SETTING)),
+        remedy: Some(format!("ask for less at once, or raise `{}`", crate::memory::SETTING).into()),
         details: details(connection),
     }
 }
@@ -117,6 +119,7 @@ fn protocol(connection: &Connection, why: &str, fault: Fault) -> ToolFailure {
     let server = connection.name();
     let remedy = fault_remedy(connection, fault).unwrap_or_else(|| {
         format!("the fault is the server's: update `{server}`, or report it to those who make it")
+            .into()
     });
     ToolFailure::Protocol {
         message: format!("{MCP_ERROR}server `{server}`: {}", printable(why)),
@@ -133,31 +136,39 @@ pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailu
             "{MCP_ERROR}server `{server}` is no longer available: {}",
             printable(&reason.cause)
         ),
-        remedy: Some(format!("`haft servers show {server}` shows how it is doing")),
+        remedy: Some(
+            reason
+                .remedy
+                .clone()
+                .unwrap_or_else(|| Remedy::InspectServer { server: server.to_owned() }),
+        ),
         details: details(connection),
     }
 }
 
 /// The specific remedy for a fault, if any.
-pub(super) fn fault_remedy(connection: &Connection, fault: Fault) -> Option<String> {
+pub(super) fn fault_remedy(connection: &Connection, fault: Fault) -> Option<Remedy> {
     match fault {
-        Fault::Encoding => Some(encoding_remedy(connection.name(), &connection.config.endpoint)),
-        Fault::ResponseId => Some(id_remedy(connection.name())),
+        Fault::Encoding => {
+            Some(encoding_remedy(connection.name(), &connection.config.endpoint).into())
+        }
+        Fault::ResponseId => Some(id_remedy(connection.name()).into()),
         Fault::Other => None,
     }
 }
 
 /// The remedy for a server that rejects the credentials.
-pub(super) fn login_remedy(connection: &Connection) -> String {
+pub(super) fn login_remedy(connection: &Connection) -> Remedy {
     let server = connection.name();
     match connection.config().endpoint.oauth().map(OauthConfig::info) {
         Some(OauthInfo { grant: OauthGrant::ClientCredentials, client_secret_env, .. }) => format!(
             "check `client_id`, `scopes` and `issuer` in `oauth` of `{server}`, and the secret in {}",
             client_secret_env.unwrap_or_default()
-        ),
-        Some(OauthInfo { grant: OauthGrant::AuthorizationCode, .. }) | None => format!(
-            "log in with `haft login {server}`, or set `oauth` or an `Authorization` header for it"
-        ),
+        )
+        .into(),
+        Some(OauthInfo { grant: OauthGrant::AuthorizationCode, .. }) | None => {
+            Remedy::SignIn { server: server.to_owned() }
+        }
     }
 }
 

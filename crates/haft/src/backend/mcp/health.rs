@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use haft_config::Remedy;
 use jiff::Timestamp;
 
 pub use crate::server_state::ServerState;
@@ -30,6 +31,8 @@ pub struct Reason {
     pub cause: String,
     /// The last line of standard error, for the operator.
     pub last_words: Option<String>,
+    /// The remedy, if the cause has one beyond looking at the server.
+    pub remedy: Option<Remedy>,
 }
 
 impl fmt::Display for Reason {
@@ -44,7 +47,7 @@ impl fmt::Display for Reason {
 
 impl From<String> for Reason {
     fn from(cause: String) -> Self {
-        Self { cause, last_words: None }
+        Self { cause, last_words: None, remedy: None }
     }
 }
 

@@ -59,7 +59,7 @@ fn not_ready(
             "see that `{PYTHON_SETTING}` names a Python 3 that works, and that `{}` does not end the \
              process while it is loaded",
             script.display()
-        )),
+        ).into()),
         details: exit_details(script, exit, stderr),
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn raised(name: &str, script: &Path, body: &str, stderr: &str) -> Too
     };
     ToolFailure::Execution {
         message: format!("`{name}` raised {}", exception(&problem)),
-        remedy: Some(format!("the traceback shows the line in `{}`", script.display())),
+        remedy: Some(format!("the traceback shows the line in `{}`", script.display()).into()),
         details: json!({
             "path": script,
             "exception": problem.kind,
@@ -159,7 +159,7 @@ pub(super) fn not_loaded(script: &Path, body: &str, stderr: &str) -> ToolFailure
     };
     ToolFailure::Execution {
         message,
-        remedy: Some(remedy),
+        remedy: Some(remedy.into()),
         details: json!({
             "path": script,
             "exception": problem.kind,

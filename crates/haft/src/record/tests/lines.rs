@@ -133,7 +133,7 @@ proptest! {
         let error = ErrorBody {
             code: Code::Busy,
             message: message.clone(),
-            remedy: request.clone(),
+            remedy: request.clone().map(Into::into),
             details: serde_json::json!({ "detail": detail }),
             stage: Stage::Failed,
             rpc: None,

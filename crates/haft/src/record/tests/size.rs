@@ -124,7 +124,7 @@ async fn a_call_that_was_refused_is_recorded_in_short() {
     let error = ErrorBody {
         code: Code::UnknownTool,
         message: text.clone(),
-        remedy: Some(text.clone()),
+        remedy: Some(text.as_str().into()),
         details: serde_json::json!([text]),
         stage: Stage::Failed,
         rpc: None,

@@ -195,7 +195,7 @@ fn a_line_that_no_reader_would_take_is_shortened() {
     let error = ErrorBody {
         code: Code::ValidationError,
         message: long.clone(),
-        remedy: Some(long.clone()),
+        remedy: Some(long.as_str().into()),
         details: serde_json::json!([long]),
         stage: Stage::Failed,
         rpc: None,

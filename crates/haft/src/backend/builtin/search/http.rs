@@ -194,7 +194,7 @@ impl Service<'_> {
             remedy: Some(format!(
                 "check that `builtin.web_search.{}.url` names such a service, or set another backend",
                 self.section
-            )),
+            ).into()),
             details: json!({ "backend": self.section }),
         }
     }
@@ -202,7 +202,7 @@ impl Service<'_> {
     pub(super) fn unavailable(&self, cause: &str, remedy: &str) -> ToolFailure {
         ToolFailure::Unavailable {
             message: format!("{} {cause}", self.name),
-            remedy: Some(remedy.to_owned()),
+            remedy: Some(remedy.into()),
             details: json!({ "backend": self.section }),
         }
     }

@@ -84,7 +84,7 @@ impl Bench {
     async fn failure(&self, arguments: &str) -> (String, String, Value) {
         match self.call(arguments).await.unwrap_err() {
             ToolFailure::Execution { message, remedy, details } => {
-                (message, remedy.unwrap_or_default(), details)
+                (message, remedy.map(|it| it.to_string()).unwrap_or_default(), details)
             }
             other => panic!("{other:?}"),
         }
