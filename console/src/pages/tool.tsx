@@ -183,7 +183,7 @@ function Run(props: { tool: Tool }) {
             />
           </Suspense>
           {needsApproval && (
-            <label className="row approve">
+            <label className="row whole approve">
               <input
                 type="checkbox"
                 checked={isApproved}

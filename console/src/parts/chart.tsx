@@ -83,7 +83,7 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
             stroke: color,
             width: 1.5,
             // A step without calls has no duration: the line ends there, and a value between two such steps is a dot.
-            points: { show: true, size: 5, filter: marked },
+            points: { show: true, size: 5, fill: color, filter: marked },
           })),
         ],
       },
