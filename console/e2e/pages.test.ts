@@ -114,7 +114,7 @@ describe("the console", () => {
     await page.locator("#root_a").fill("40");
     await page.locator("#root_b").fill("2");
     await page.getByRole("button", { name: "Run", exact: true }).click();
-    await page.getByText("runs only when a person agrees").waitFor();
+    await page.getByRole("alert").getByText("runs only when a person agrees").waitFor();
     await page.getByText("What to do: tick “I approve this call”").waitFor();
     await page.getByLabel(/I approve this call/).check();
     await page.getByRole("button", { name: "Run", exact: true }).click();
