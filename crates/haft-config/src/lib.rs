@@ -5,7 +5,9 @@
 
 pub mod config;
 mod definition;
+pub mod draft;
 pub mod edit;
+pub mod lock;
 pub mod redact;
 mod remedy;
 pub mod schema;

@@ -89,6 +89,24 @@ pub enum Remedy {
     SplitFile,
     /// Use a file as configuration instead of importing it.
     UseFile,
+    /// Review the definition of a tool or prompt, and approve it.
+    ApproveDefinition {
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+    },
+    /// Approve everything of a server that is not in the lock file yet.
+    ApproveServer {
+        /// The server.
+        server: String,
+    },
+    /// Look at what differs from the lock file.
+    ReviewDrift,
+    /// Write a lock file.
+    WriteLock,
+    /// Replace a damaged lock file.
+    RestoreLock,
 }
 
 impl Remedy {
@@ -140,6 +158,15 @@ impl fmt::Display for Remedy {
             Self::NameFormat { formats } => write!(f, "name the format of the file: {formats}"),
             Self::SplitFile => f.write_str("put it into a file of its own and load both"),
             Self::UseFile => f.write_str("use it as it is"),
+            Self::ApproveDefinition { .. } => {
+                f.write_str("let the operator review the definition and approve it")
+            }
+            Self::ApproveServer { .. } => f.write_str("approve the server as a whole"),
+            Self::ReviewDrift => f.write_str("look at what differs from the lock file"),
+            Self::WriteLock => f.write_str("let the operator write a lock file"),
+            Self::RestoreLock => f.write_str(
+                "take the file from version control again, or delete it, write a new one and review it",
+            ),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 pub use haft_config::schema::Violation;
 
+use crate::limit_reached::LimitReached;
 use haft_config::Remedy;
 use haft_config::redact::Redactor;
 use haft_text::name::NAME_BYTES_MAX;
@@ -25,6 +26,8 @@ pub enum Code {
     OutputValidationError,
     /// Too many calls are running or waiting.
     Busy,
+    /// The key, the server or the tool has reached its rate or its quota.
+    RateLimited,
     /// The tool gave no answer in time and was stopped.
     Timeout,
     /// The caller cancelled the call.
@@ -37,6 +40,8 @@ pub enum Code {
     ProtocolError,
     /// The connection was lost after the request was sent; the tool may have run.
     OutcomeUnknown,
+    /// The definition of the tool is not the approved one. The tool did not run.
+    DefinitionChanged,
     /// Haft is shutting down.
     Stopping,
 }
@@ -47,18 +52,20 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
         Self::OutputValidationError,
         Self::Busy,
+        Self::RateLimited,
         Self::Timeout,
         Self::Cancelled,
         Self::ToolExecutionError,
         Self::ServiceUnavailable,
         Self::ProtocolError,
         Self::OutcomeUnknown,
+        Self::DefinitionChanged,
         Self::Stopping,
     ];
 
@@ -79,12 +86,14 @@ impl Code {
             Self::ValidationError => "ValidationError",
             Self::OutputValidationError => "OutputValidationError",
             Self::Busy => "Busy",
+            Self::RateLimited => "RateLimited",
             Self::Timeout => "Timeout",
             Self::Cancelled => "Cancelled",
             Self::ToolExecutionError => "ToolExecutionError",
             Self::ServiceUnavailable => "ServiceUnavailable",
             Self::ProtocolError => "ProtocolError",
             Self::OutcomeUnknown => "OutcomeUnknown",
+            Self::DefinitionChanged => "DefinitionChanged",
             Self::Stopping => "Stopping",
         }
     }
@@ -113,8 +122,12 @@ pub enum CallRefusal {
     Invalid,
     /// No person approved the call.
     NotApproved,
+    /// The definition of the tool is not the approved one.
+    DefinitionChanged,
     /// A limit is reached.
     Busy,
+    /// A rate or a quota is reached. Calls can pass again after this time.
+    RateLimited(Duration),
     /// The call could not be recorded.
     NotLogged,
 }
@@ -203,6 +216,20 @@ pub enum CallError {
         /// The timeout of the question.
         after: Duration,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("`{tool}` is blocked: its definition {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The tool that was called.
+        tool: String,
+        /// Its server.
+        server: String,
+        /// Its name on the server.
+        name: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// A limit is reached and the call cannot wait.
     #[error("`{tool}` is busy: {reason}")]
     Busy {
@@ -212,6 +239,24 @@ pub enum CallError {
         reason: String,
         /// The setting that controls the limit.
         setting: &'static str,
+    },
+    /// A rate or a quota is reached.
+    #[error("`{tool}` was not called: {reached}")]
+    RateLimited {
+        /// The tool that was called.
+        tool: String,
+        /// The limit.
+        reached: Box<LimitReached>,
+    },
+    /// The counts of a quota cannot be read, so it is unknown if it is used up.
+    #[error("`{tool}` was not called: its quota cannot be checked: `{path}`: {problem}")]
+    QuotaUnknown {
+        /// The tool that was called.
+        tool: String,
+        /// The file of the counts.
+        path: String,
+        /// The error of reading it.
+        problem: String,
     },
     /// No answer in time.
     #[error("`{tool}` gave no answer within {} and was stopped{}", human(*after), also(diagnosis.as_ref()))]
@@ -264,6 +309,18 @@ pub struct Diagnosis {
     pub problem: String,
     /// The remedy.
     pub remedy: Remedy,
+}
+
+/// The end of a sentence about a definition that is not the approved one.
+fn differs(approved: Option<&str>) -> &'static str {
+    match approved {
+        Some(_) => "differs from the one that `haft.lock` approves",
+        None => "is not approved in `haft.lock`",
+    }
+}
+
+fn approval_remedy(server: &str, name: &str) -> Remedy {
+    Remedy::ApproveDefinition { server: server.to_owned(), name: name.to_owned() }
 }
 
 fn also(diagnosis: Option<&Diagnosis>) -> String {
@@ -347,6 +404,18 @@ pub enum ToolFailure {
         /// Facts for a program: the timeout.
         details: Value,
     },
+    /// The definition of the tool is not the one that the lock file approves.
+    #[error("the definition of `{tool}` on `{server}` {}", differs(approved.as_deref()))]
+    DefinitionChanged {
+        /// The server.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The hash of the approved definition; `None` if there is none.
+        approved: Option<String>,
+        /// The hash of the current definition.
+        current: String,
+    },
     /// The connection was lost after the request was sent.
     #[error("{message}")]
     OutcomeUnknown {
@@ -387,6 +456,7 @@ impl ToolFailure {
                 error.mask(redactor);
             }
             Self::NoResponse { message, .. } => *message = redactor.text(message).into_owned(),
+            Self::DefinitionChanged { .. } => {}
         }
         self
     }
@@ -403,6 +473,7 @@ impl ToolFailure {
             Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
                 "check whether the tool took effect before you call it again".into()
             })),
+            Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
 
@@ -421,6 +492,9 @@ impl ToolFailure {
             }
             Self::NoResponse { server, after, .. } => {
                 json!({"server": server, "timeout_ms": millis(*after)})
+            }
+            Self::DefinitionChanged { server, tool, approved, current } => {
+                json!({"server": server, "tool": tool, "approved": approved, "current": current})
             }
         }
     }
@@ -454,10 +528,12 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Code::Denied
             }
+            Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
+            Self::RateLimited { .. } => Code::RateLimited,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
-            Self::LogUnavailable { .. } => Code::ServiceUnavailable,
+            Self::LogUnavailable { .. } | Self::QuotaUnknown { .. } => Code::ServiceUnavailable,
             Self::Stopping { .. } => Code::Stopping,
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { .. } | ToolFailure::Rejected { .. } => {
@@ -469,6 +545,7 @@ impl CallError {
                 ToolFailure::Protocol { .. } => Code::ProtocolError,
                 ToolFailure::Refused { .. } => Code::Denied,
                 ToolFailure::Expired { .. } => Code::Timeout,
+                ToolFailure::DefinitionChanged { .. } => Code::DefinitionChanged,
                 ToolFailure::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             },
         }
@@ -493,8 +570,19 @@ impl CallError {
                  `approval: auto` for the tool"
                     .into()
             }
+            Self::DefinitionChanged { server, name, .. } => approval_remedy(server, name),
             Self::Busy { setting, .. } => {
                 format!("try again later, or raise `{setting}` in the configuration").into()
+            }
+            Self::RateLimited { reached, .. } => format!(
+                "try again in {}, or let the operator raise the `{}` of the {}",
+                human(reached.retry_after.max(Duration::from_millis(1))),
+                reached.kind.word(),
+                reached.subject.word()
+            )
+            .into(),
+            Self::QuotaUnknown { .. } => {
+                "fix the file, or delete it to count the calls of today from zero".into()
             }
             Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
             Self::Timeout { tool, server, diagnosis: None, .. } => {
@@ -523,10 +611,17 @@ impl CallError {
             Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
                 Stage::Refused(CallRefusal::NotApproved)
             }
-            Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
+            Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
+            Self::Busy { .. } | Self::QuotaUnknown { .. } => Stage::Refused(CallRefusal::Busy),
+            Self::RateLimited { reached, .. } => {
+                Stage::Refused(CallRefusal::RateLimited(reached.retry_after))
+            }
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
+                ToolFailure::DefinitionChanged { .. } => {
+                    Stage::Refused(CallRefusal::DefinitionChanged)
+                }
                 ToolFailure::Execution { .. }
                 | ToolFailure::Rejected { .. }
                 | ToolFailure::NoResponse { .. }
@@ -560,7 +655,11 @@ impl CallError {
                 json!({ "violations": violations })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
+            Self::RateLimited { reached, .. } => reached.details(),
             Self::Failed { failure, .. } => failure.details(),
+            Self::DefinitionChanged { server, name, approved, current, .. } => {
+                json!({"server": server, "tool": name, "approved": approved, "current": current})
+            }
             Self::UnknownTool { .. }
             | Self::LongName { .. }
             | Self::UnreadableInput { .. }
@@ -568,6 +667,7 @@ impl CallError {
             | Self::Refused { .. }
             | Self::Unanswered { .. }
             | Self::Busy { .. }
+            | Self::QuotaUnknown { .. }
             | Self::Cancelled { .. }
             | Self::LogUnavailable { .. }
             | Self::Stopping { .. } => Value::Null,

@@ -57,6 +57,8 @@
 
 mod backend;
 mod call;
+mod call_limit;
+mod caller_access;
 mod caller_handle;
 mod config_builder;
 mod content;
@@ -68,6 +70,7 @@ mod error;
 pub mod fuzz;
 pub mod human_input;
 pub mod json;
+mod limit_reached;
 pub mod live;
 pub mod memory;
 mod outputs;
@@ -84,10 +87,16 @@ mod trace;
 mod words;
 
 pub use backend::builtin::texts as builtin_tools;
+/// Isolation of servers, scripts and commands.
+pub mod sandbox {
+    pub use crate::backend::sandbox::launcher;
+    pub use crate::backend::sandbox::support::{Support, problems, support};
+}
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
 pub use call::{CallState, CallSummary, InlineTool, RunningCall, ToolCall};
+pub use caller_access::{AccessLists, CallerAccess, CallerDirectory, CallerStatus};
 pub use caller_handle::{CallOrigin, CallerHandle, Question, Refusal};
 pub use config::Config;
 pub use config_builder::{ConfigBuilder, ServerBuilder};
@@ -99,6 +108,8 @@ pub use error::{
 pub use haft_config::Remedy;
 /// Configuration.
 pub use haft_config::config;
+/// The lock file.
+pub use haft_config::lock;
 pub use haft_config::tool_metadata::{Icon, IconError, IconTheme, ToolAnnotations};
 #[cfg(feature = "typed")]
 pub use haft_macros::tool;
@@ -110,13 +121,14 @@ pub use haft_mcp::{
 pub use haft_select as select;
 pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
+pub use limit_reached::{LimitKind, LimitReached, LimitSubject};
 pub use outputs::READ_OUTPUT;
 pub use policy::Admitted;
 pub use progress::Progress;
 pub use runtime::{
-    ConnectFailed, EffectiveValue, INSTRUCTIONS_BYTES_MAX, LoadStats, ReconnectError, Runtime,
-    RuntimeBuilder, ServerIdentity, ServerInfo, Shutdown, StartError, StateChange, ToolInfo,
-    ToolLoadStats,
+    ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX,
+    LoadStats, LockStatus, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,
+    Shutdown, StartError, StateChange, ToolInfo, ToolLoadStats,
 };
 pub use runtime::{Offer, PromptInfo, RegistrationInfo, ResourceInfo, ToolOffer};
 pub use server_state::ServerState;

@@ -6,9 +6,22 @@ use serde::{Deserialize as _, Deserializer};
 /// A word of a fixed set. The alias keeps `serde` from borrowing it from its input.
 pub type Word = &'static str;
 
-/// Settings that every tool has.
-const SETTINGS: [&str; 5] =
-    ["max_instances", "timeout", "parallel_capable", "approval", "on_limit"];
+/// Settings of a tool.
+const SETTINGS: [&str; 13] = [
+    "max_instances",
+    "timeout",
+    "parallel_capable",
+    "approval",
+    "on_limit",
+    "rename",
+    "description",
+    "hide_arguments",
+    "fixed_arguments",
+    "sandbox",
+    "rate",
+    "burst",
+    "quota",
+];
 const ORIGINS: [&str; 2] = ["explicit", "default"];
 const TRANSPORTS: [&str; 4] = ["stdio", "http", "sse", "websocket"];
 

@@ -229,7 +229,8 @@ fn installed(path: &str) -> PathBuf {
     found
 }
 
-fn folder() -> PathBuf {
+/// The folder of the installed packages.
+pub fn folder() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a workspace");
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     // Joining an absolute path replaces the root.

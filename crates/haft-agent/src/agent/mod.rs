@@ -82,6 +82,8 @@ pub struct AgentSettings {
     pub max_output_tokens: Option<u32>,
     /// The caller's name in the log.
     pub caller: String,
+    /// The owner of its calls, whose limits hold for them.
+    pub owner: Option<String>,
     /// True if every call counts as approved.
     pub approves_all: bool,
 }
@@ -96,6 +98,7 @@ impl From<&AgentConfig> for AgentSettings {
             context_tokens: config.context_tokens.value as usize,
             max_output_tokens: config.max_output_tokens.as_ref().map(|tokens| tokens.value),
             caller: "agent".to_owned(),
+            owner: None,
             approves_all: false,
         }
     }

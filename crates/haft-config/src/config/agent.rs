@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::{Sandbox, SearchBackend};
+use super::choices::SearchBackend;
 use super::model::{Config, Origin, Setting};
 use super::place::Place;
+use super::sandbox::SandboxConfig;
 use super::secret::{Secret, ServerUrl};
 
 /// The tools that Haft brings itself.
@@ -28,7 +29,7 @@ pub struct CodeExecutionConfig {
     /// True if the tool is available.
     pub enabled: Setting<bool>,
     /// The isolation of the code from the rest of the machine.
-    pub sandbox: Setting<Sandbox>,
+    pub sandbox: Setting<SandboxConfig>,
     /// True if sandboxed code may use the network.
     pub network: Setting<bool>,
 }

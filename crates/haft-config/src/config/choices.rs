@@ -212,12 +212,14 @@ choice! {
 }
 
 choice! {
-    /// The isolation of code from the rest of the machine.
+    /// The isolation of a program from the rest of the machine.
     pub enum Sandbox("a sandbox") {
-        /// None: the code runs with the rights of Haft.
+        /// None: the program runs with the rights of Haft.
         None = "none",
-        /// `bwrap`: an own view of the machine in which only the working directory can be written.
+        /// `bwrap`: an own view of the machine.
         Bubblewrap = "bubblewrap",
+        /// Rules that the kernel enforces on the program and its children.
+        Landlock = "landlock",
     }
 }
 
@@ -244,6 +246,18 @@ choice! {
         Existing = "existing",
         /// Also those that the registration brings along.
         Upload = "upload",
+    }
+}
+
+choice! {
+    /// The handling of a definition that differs from the lock file.
+    pub enum Definitions("a way to handle changed definitions") {
+        /// The approved definition is offered, and calls are refused until the new one is approved.
+        Block = "block",
+        /// The new definition is used; a WARNING names it.
+        Warn = "warn",
+        /// The new definition is used.
+        Follow = "follow",
     }
 }
 

@@ -10,6 +10,7 @@ use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
 use super::expand::{References, VariableUse, Variables, expand};
 use super::layer::layer;
+use super::lock_file::LockFile;
 use super::model::{Config, ConfigFile, Origin, Setting};
 use super::node::{NodeValue, Text};
 use super::overrides::{apply_native, server_overrides};
@@ -104,7 +105,17 @@ pub(super) fn load(options: &LoadOptions<'_>) -> Result<Config, ConfigError> {
     for path in &options.files {
         open(path, options.format, options, &mut sources, &mut problems);
     }
-    finish(sources, options, problems)
+    let folder = lock_folder(&sources, options);
+    let mut config = finish(sources, options, problems)?;
+    config.lock = LockFile::load(&folder, &options.cwd)?;
+    Ok(config)
+}
+
+/// The lock file lies beside the native file; without one, beside the first file.
+fn lock_folder(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
+    let native = sources.iter().find(|source| source.dialect == Dialect::Native);
+    let file = native.or_else(|| sources.first());
+    file.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
 }
 
 pub(super) fn from_text(

@@ -10,6 +10,7 @@ use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
 use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
+use super::call_limits::LimitSettings;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
     OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
@@ -17,10 +18,12 @@ use super::choices::{
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
 use super::limits::LimitsConfig;
+use super::lock_file::LockFile;
 use super::metadata::ToolMetadata;
 use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
 use super::place::{Place, Problem};
+use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
@@ -66,6 +69,8 @@ pub struct Config {
     pub inbox: InboxConfig,
     /// The agent.
     pub agent: Box<AgentConfig>,
+    /// The lock file beside the configuration.
+    pub lock: LockFile,
     /// Every reference to a variable of the environment, resolved or not.
     pub(super) variables: Vec<VariableUse>,
     /// Servers whose entries have problems and are not used.
@@ -217,6 +222,8 @@ pub struct Defaults {
     pub python: Setting<Masked>,
     /// Text beyond this is cut from what a model is shown.
     pub output_bytes_max: Setting<u32>,
+    /// The sandbox of servers and tools that have none of their own.
+    pub sandbox: Box<Setting<SandboxConfig>>,
 }
 
 /// The execution log.
@@ -287,6 +294,10 @@ pub struct ServerConfig {
     pub tool_prefix: Setting<ToolPrefix>,
     /// The protocol era to use.
     pub protocol: Setting<Protocol>,
+    /// The sandbox of its process. A remote server has none.
+    pub sandbox: Setting<SandboxConfig>,
+    /// How often its tools may be called together.
+    pub limits: LimitSettings,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
     /// True if it is not used.
@@ -318,6 +329,7 @@ impl ServerConfig {
             && self.endpoint == other.endpoint
             && self.terminate_on_close.value == other.terminate_on_close.value
             && self.config == other.config
+            && self.sandbox.value == other.sandbox.value
             && timeouts(self) == timeouts(other)
             && lists(self) == lists(other)
             && rules(self) == rules(other)
@@ -457,6 +469,8 @@ pub struct ToolSettings {
     pub approval: Option<Setting<Approval>>,
     /// The reaction of a call to a reached limit.
     pub on_limit: Option<Setting<OnLimit>>,
+    /// How often it may be called.
+    pub limits: LimitSettings,
     /// Requests the tool is meant for.
     pub examples: Option<Setting<Vec<String>>>,
 }
@@ -493,6 +507,8 @@ pub struct LocalTool {
     pub program: LocalProgram,
     /// The handling of processes that a call leaves running.
     pub background: Setting<Background>,
+    /// The sandbox of its processes.
+    pub sandbox: Setting<SandboxConfig>,
     /// The origin of its input schema.
     pub schema: SchemaSource,
     /// Variables it gets; `None` removes one.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::At;
 use super::Dialect;
+use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{ConnectFailure, Start, Transport};
 use super::compile::ServerSource;
 use super::expand::literally;
@@ -52,6 +53,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         env_file,
         inherit_env,
         encoding,
+        sandbox,
         config,
         url,
         headers,
@@ -75,6 +77,9 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         tool_denylist,
         tool_prefix,
         protocol,
+        rate,
+        burst,
+        quota,
         disabled,
     } = raw;
     let is_required = required.as_ref().is_some_and(|required| required.value);
@@ -107,6 +112,8 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("env_file", env_file.map(|at| json!(paths.seen_from_target(&at.value.text))));
     fields.add("inherit_env", word(inherit_env));
     fields.add("encoding", encoding.map(|at| text(at.value)));
+    let sandbox = sandbox.map(|at| at.value.into_native(|path| paths.seen_from_target(path)));
+    fields.add("sandbox", sandbox);
     fields.add("config", plain(config));
     fields.add("url", url.map(|at| text(at.value)));
     fields.add("headers", headers.filter(|at| !at.value.0.is_empty()).map(named));
@@ -130,6 +137,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
+    limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
 }
@@ -147,6 +155,9 @@ pub(super) fn tool(raw: RawTool) -> Value {
         approval,
         mode,
         on_limit,
+        rate,
+        burst,
+        quota,
         examples,
         title,
         annotations,
@@ -165,6 +176,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
     fields.add("approval", word(approval));
     fields.add("mode", word(mode));
     fields.add("on_limit", word(on_limit));
+    limits(&mut fields, rate, burst, quota);
     fields.add("examples", plain(examples));
     fields.add("title", plain(title));
     fields.add("annotations", annotations.map(|at| hints(at.value)));
@@ -178,6 +190,17 @@ pub(super) fn tool(raw: RawTool) -> Value {
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
     fields.done()
+}
+
+fn limits(
+    fields: &mut Fields,
+    rate: Option<At<Rate>>,
+    burst: Option<At<Burst>>,
+    quota: Option<At<Quota>>,
+) {
+    fields.add("rate", rate.map(|at| json!(at.value.to_string())));
+    fields.add("burst", burst.map(|At { value: Burst(burst), .. }| json!(burst)));
+    fields.add("quota", quota.map(|at| json!(at.value.to_string())));
 }
 
 fn hints(raw: RawAnnotations) -> Value {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::bytes::{ByteCount, FreeSpace};
+use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
@@ -16,6 +17,7 @@ use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_limits::RawLimits;
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
+use super::raw_sandbox::SandboxEntry;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
 use super::tool_overrides::FixedValue;
@@ -86,6 +88,8 @@ record! {
         python("python"): Text,
         /// Text beyond this many bytes is cut from what a model is shown; 262144 by default.
         output_bytes_max("output_bytes_max"): Count,
+        /// The sandbox of stdio servers, local tools and `code_execution` that have none of their own; `none` by default.
+        sandbox("sandbox"): SandboxEntry,
     }
 }
 
@@ -112,6 +116,8 @@ record! {
         inherit_env("inherit_env"): InheritEnv,
         /// The text encoding of its input and output; `utf-8` by default.
         encoding("encoding"): Text,
+        /// The sandbox of a stdio server: `none`, `bubblewrap`, `landlock`, or a record. It replaces `defaults.sandbox`.
+        sandbox("sandbox"): SandboxEntry,
         /// Settings handed to the server as `MCP_CONFIG` and in `initialize`.
         config("config"): Value,
         /// The address of a remote server.
@@ -158,6 +164,12 @@ record! {
         tool_prefix("tool_prefix"): ToolPrefix,
         /// The protocol era to use: `auto` (the default), `legacy`, `modern`.
         protocol("protocol"): Protocol,
+        /// How often its tools may be called together, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often its tools may be called together on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// Leaves the server out without deleting it.
         disabled("disabled"): bool,
     }
@@ -214,6 +226,12 @@ record! {
         mode("mode"): Mode,
         /// The reaction of a call to a reached limit: `wait` or `reject`.
         on_limit("on_limit"): OnLimit,
+        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often it may be called on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
         /// A name for people, in place of the tool's own.

@@ -1,8 +1,9 @@
 //! The native keys of the built-in tools, the inbox and the agent.
 
-use super::choices::{Sandbox, SearchBackend};
+use super::choices::SearchBackend;
 use super::node::Text;
 use super::quantity::{Count, CountOrZero, Span};
+use super::raw_sandbox::SandboxEntry;
 use super::read::{Named, Switch, record};
 
 record! {
@@ -24,9 +25,9 @@ record! {
     pub struct RawCodeExecution("`code_execution`", Reject) {
         /// `true` (the default) enables the tool.
         enabled("enabled"): bool,
-        /// The isolation of the code from the rest of the machine: `none` (the default) or
-        /// `bubblewrap`, without which the code does not run.
-        sandbox("sandbox"): Sandbox,
+        /// The isolation of the code from the rest of the machine: `none`, `bubblewrap`, `landlock`, or a record;
+        /// `defaults.sandbox` by default. Without a working sandbox the code does not run.
+        sandbox("sandbox"): SandboxEntry,
         /// `true` lets sandboxed code use the network; not by default.
         network("network"): bool,
     }

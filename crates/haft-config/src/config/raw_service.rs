@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::choices::{AllowedScripts, Approvals};
+use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::node::{Node, Text};
 use super::quantity::Span;
 use super::read::{FromNode, Reader, record};
@@ -58,6 +58,9 @@ record! {
         /// Approver of calls of tools with `approval: ask` over the API and at `/mcp`: `people` (an admin key) or
         /// `caller` (also the key that makes the call); `people` by default as soon as there are keys.
         approvals("approvals"): Approvals,
+        /// Handling of tools, prompts and instructions of servers that differ from `haft.lock`: `block` (the default:
+        /// they are not used until they are approved), `warn` or `follow`. Without a lock file it has no effect.
+        definitions("definitions"): Definitions,
     }
 }
 

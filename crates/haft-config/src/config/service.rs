@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::choices::{AllowedScripts, Approvals};
+use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::model::Setting;
 use super::pattern::WordPattern;
 use super::secret::{Secret, ServerUrl};
@@ -57,6 +57,8 @@ pub struct PolicyConfig {
     /// Approver of calls of tools with `approval: ask`. Unset: people as soon as there are keys, the caller
     /// before.
     pub approvals: Option<Setting<Approvals>>,
+    /// Handling of definitions that differ from the lock file.
+    pub definitions: Setting<Definitions>,
 }
 
 /// The export of traces.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::call_limits::LimitSettings;
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
@@ -14,6 +15,7 @@ use super::model::{
 };
 use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
+use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
 use super::tool_overrides::ToolOverrides;
@@ -46,6 +48,7 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.plain("defaults.on_runtime_violation", &defaults.on_runtime_violation);
     rows.add("defaults.python", json!(defaults.python.value.shown()), &defaults.python.origin);
     rows.plain("defaults.output_bytes_max", &defaults.output_bytes_max);
+    rows.sandbox("defaults.sandbox", &defaults.sandbox);
     for server in &config.servers {
         rows.server(server);
     }
@@ -101,6 +104,10 @@ impl Rows {
         self.add(path, json!(human(setting.value)), &setting.origin);
     }
 
+    fn sandbox(&mut self, path: impl Into<String>, sandbox: &Setting<SandboxConfig>) {
+        self.add(path, sandbox.value.shown(), &sandbox.origin);
+    }
+
     fn server(&mut self, server: &ServerConfig) {
         let at = |key: &str| format!("servers.{}.{key}", server.name);
         self.transport(server);
@@ -144,9 +151,13 @@ impl Rows {
         }
         self.plain(at("tool_prefix"), &server.tool_prefix);
         self.plain(at("protocol"), &server.protocol);
+        if server.sandbox.origin != Origin::Default {
+            self.sandbox(at("sandbox"), &server.sandbox);
+        }
         if let Some(config) = &server.config {
             self.written(server, "config", config.shown());
         }
+        self.call_limits(&format!("servers.{}", server.name), &server.limits);
         self.plain(at("disabled"), &server.disabled);
     }
 
@@ -180,6 +191,7 @@ impl Rows {
         if let Some(approvals) = &policy.approvals {
             self.plain("policy.approvals", approvals);
         }
+        self.plain("policy.definitions", &policy.definitions);
         if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
             self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
             for (name, secret) in &telemetry.otlp_headers {
@@ -292,8 +304,22 @@ impl Rows {
         if let Some(on_limit) = &settings.on_limit {
             self.plain(format!("{path}.on_limit"), on_limit);
         }
+        self.call_limits(path, &settings.limits);
         if let Some(examples) = &settings.examples {
             self.plain(format!("{path}.examples"), examples);
+        }
+    }
+
+    fn call_limits(&mut self, path: &str, limits: &LimitSettings) {
+        let LimitSettings { rate, burst, quota } = limits;
+        if let Some(rate) = rate {
+            self.add(format!("{path}.rate"), json!(rate.value.to_string()), &rate.origin);
+        }
+        if let Some(burst) = burst {
+            self.plain(format!("{path}.burst"), burst);
+        }
+        if let Some(quota) = quota {
+            self.add(format!("{path}.quota"), json!(quota.value.to_string()), &quota.origin);
         }
     }
 
@@ -302,6 +328,9 @@ impl Rows {
         let origin = Origin::Explicit(tool.place.clone());
         self.add(format!("{path}.program"), program(&tool.program), &origin);
         self.plain(format!("{path}.background"), &tool.background);
+        if tool.sandbox.origin != Origin::Default {
+            self.sandbox(format!("{path}.sandbox"), &tool.sandbox);
+        }
         for (name, secret) in &tool.env {
             let shown = secret.as_ref().map(ToString::to_string);
             self.add(format!("{path}.env.{name}"), json!(shown), &origin);

@@ -12,7 +12,8 @@ impl Rows {
             builtin;
         self.plain("builtin.code_execution.enabled", &code.enabled);
         if code.enabled.value {
-            self.plain("builtin.code_execution.sandbox", &code.sandbox);
+            let sandbox = &code.sandbox;
+            self.add("builtin.code_execution.sandbox", sandbox.value.shown(), &sandbox.origin);
             self.plain("builtin.code_execution.network", &code.network);
         }
         self.search(web_search);

@@ -31,6 +31,9 @@ pub(super) fn problem(failure: ToolFailure) -> Problem {
         ToolFailure::Expired { .. } => {
             (StatusCode::GATEWAY_TIMEOUT, "Timeout", "No answer in time")
         }
+        ToolFailure::DefinitionChanged { .. } => {
+            (StatusCode::FORBIDDEN, "DefinitionChanged", "The definition is not the approved one")
+        }
         ToolFailure::Unavailable { .. } => {
             (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "The server is out of reach")
         }

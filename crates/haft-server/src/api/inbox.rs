@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use haft::human_input::{AnswerError, CloseReason, HumanAnswer, InboxItem, ItemKind};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::audited::StateAfter;
 use super::schemas::InboxItemSchema;
 use super::{Routes, Service, inbox_events};
-use crate::serve::{Caller, FieldProblem, Json, Path, Problem};
+use crate::serve::{AdminOnly, Caller, FieldProblem, Json, Path, Problem};
 
 pub(super) fn routes() -> Routes {
     let calling = OpenApiRouter::new()
@@ -100,7 +102,8 @@ async fn show(
 /// Answers or refuses a question.
 ///
 /// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
-/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
+/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`. Those of
+/// the kind `definition` always need one; the answer `approve` changes the lock file.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", operation_id = "answer_question", tag = "inbox",
     request_body = AnswerRequest,
@@ -118,15 +121,16 @@ async fn answer(
     caller: Caller,
     Path(id): Path<String>,
     Json(request): Json<AnswerRequest>,
-) -> Result<JsonAnswer<ClosedItem>, Problem> {
+) -> Result<(Extension<StateAfter>, JsonAnswer<ClosedItem>), Problem> {
     let answer = request.into_answer()?;
-    let how = match &answer {
-        HumanAnswer::Given(_) => CloseReason::Answered,
-        HumanAnswer::Refused { .. } => CloseReason::Refused,
+    let (how, after) = match &answer {
+        HumanAnswer::Given(answer) => (CloseReason::Answered, json!({"answer": answer})),
+        HumanAnswer::Refused { reason } => (CloseReason::Refused, json!({"refused": reason})),
     };
     require_approver(&service, &caller, &visible(&service, &caller, &id)?)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
-    answered.map(|item| JsonAnswer(ClosedItem { how, item })).map_err(|error| problem(&error, &id))
+    let item = answered.map_err(|error| problem(&error, &id))?;
+    Ok((Extension(StateAfter(after)), JsonAnswer(ClosedItem { how, item })))
 }
 
 impl AnswerRequest {
@@ -154,6 +158,8 @@ fn visible(service: &Service, caller: &Caller, id: &str) -> Result<InboxItem, Pr
 fn require_approver(service: &Service, caller: &Caller, item: &InboxItem) -> Result<(), Problem> {
     let is_approval = match item.kind {
         ItemKind::Approval => true,
+        // Written to the lock file, for every caller.
+        ItemKind::Definition => return caller.require_admin(AdminOnly::Change),
         // Those are the caller's own to answer.
         ItemKind::Question | ItemKind::Sampling | ItemKind::Elicitation => false,
     };

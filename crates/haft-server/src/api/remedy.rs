@@ -43,12 +43,22 @@ pub(in crate::api) fn endpoint(remedy: &Remedy) -> String {
         Remedy::ClearInbox => {
             "answer or refuse what waits: `GET /api/v1/inbox` lists it".to_owned()
         }
+        Remedy::ApproveDefinition { .. } => {
+            "let an admin review it at `GET /api/v1/lock` and approve it with `POST /api/v1/lock/approve` or in the inbox"
+                .to_owned()
+        }
+        Remedy::ApproveServer { .. } => {
+            "approve the server as a whole: leave `name` out".to_owned()
+        }
+        Remedy::ReviewDrift => "`GET /api/v1/lock` has what differs".to_owned(),
         // These name a setting, a variable or a file, and no endpoint changes it.
         Remedy::Text(_)
         | Remedy::SetInput { .. }
         | Remedy::NameFormat { .. }
         | Remedy::SplitFile
-        | Remedy::UseFile => remedy.to_string(),
+        | Remedy::UseFile
+        | Remedy::WriteLock
+        | Remedy::RestoreLock => remedy.to_string(),
     }
 }
 

@@ -100,6 +100,7 @@ enum CodeSchema {
     ServiceUnavailable,
     ProtocolError,
     OutcomeUnknown,
+    DefinitionChanged,
     Stopping,
 }
 
@@ -151,9 +152,23 @@ pub(super) struct ToolInfoSchema {
     /// True if an earlier run saw the tool, and its server is not connected yet.
     #[schema(required = false)]
     cached: bool,
+    /// Set if the server's definition is not the one that the lock file approves: calls are refused, and the approved
+    /// definition is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<BlockedDefinitionSchema>,
     /// The program, for a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Value>,
+}
+
+/// The definition of a tool that is not the approved one.
+#[derive(Serialize, ToSchema)]
+#[schema(as = BlockedDefinition)]
+struct BlockedDefinitionSchema {
+    /// The hash of the approved definition; none if the tool is new.
+    approved: Option<String>,
+    /// The hash of the current definition.
+    current: String,
 }
 
 /// One setting and where it came from.
@@ -362,7 +377,7 @@ pub(super) struct InboxItemSchema {
     schema: Value,
     /// The tool that is about to run, or that asks.
     tool: Option<String>,
-    /// The arguments of the pending call.
+    /// The arguments of the pending call, or the difference to approve.
     arguments: Value,
     /// The MCP server that asks, or that has the tool.
     server: Option<String>,
@@ -393,4 +408,6 @@ enum InboxKindSchema {
     Sampling,
     /// A server wants to know something.
     Elicitation,
+    /// A definition of a server differs from the lock file; `arguments` is the difference.
+    Definition,
 }

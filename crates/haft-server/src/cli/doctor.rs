@@ -1,5 +1,7 @@
 //! `haft doctor`: what is wrong, and what to do about it.
 
+mod sandbox;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -81,6 +83,7 @@ pub(super) fn run(global: &Global, args: &DoctorArgs) -> anyhow::Result<ExitCode
         check_folders(&config, &mut findings);
         block_on(async {
             check_programs(&config, &mut findings).await;
+            sandbox::check(&config, &mut findings).await;
             Ok(())
         })?;
         check_service(global, &mut findings)?;

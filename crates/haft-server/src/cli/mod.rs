@@ -3,6 +3,7 @@
 mod agent;
 mod argument_types;
 mod arguments;
+mod audit;
 mod call;
 mod chat;
 mod check;
@@ -19,6 +20,7 @@ mod install;
 mod keys;
 mod learn;
 mod load;
+mod lock;
 mod log;
 mod log_output;
 mod login;
@@ -158,6 +160,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Check the configuration: every problem at once; with --connect the servers too
     Check(check::CheckArgs),
+    /// Write, check and approve what the servers offer: haft.lock
+    Lock(lock::LockArgs),
     /// Show the configuration as Haft understands it
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -212,9 +216,11 @@ enum Command {
     Uninstall(install::UninstallArgs),
     /// Turn a client's servers into entries of haft.yaml
     Import(import::ImportArgs),
-    /// Create, list and revoke the keys of the HTTP service
+    /// Create, list, rotate and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
+    Audit(audit::AuditArgs),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -245,11 +251,13 @@ impl Command {
             | Self::Ps(_)
             | Self::Cancel(_)
             | Self::Doctor(_)
+            | Self::Lock(_)
             | Self::Init(_)
             | Self::Servers(_) => true,
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Audit(_)
             | Self::Serve(_)
             | Self::Console(_)
             | Self::Sessions(_)
@@ -267,6 +275,10 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: a launcher becomes another program.
+    if let Some(code) = haft::sandbox::launcher::main() {
+        return code;
+    }
     let Cli { mut global, command } = Cli::parse();
     if let Command::Run(args) = &command {
         global.json |= args.is_for_programs();
@@ -299,6 +311,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Ps(args) => ps::run(global, &args),
         Command::Cancel(args) => ps::cancel(global, &args),
         Command::Check(args) => check::run(global, &args),
+        Command::Lock(args) => lock::run(global, &args),
         Command::Config(command) => config::run(global, &command),
         Command::Tools(command) => tools::run(global, command),
         Command::Call(args) => call::run(global, &args),
@@ -321,6 +334,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Audit(args) => audit::run(global, args),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

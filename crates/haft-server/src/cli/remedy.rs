@@ -2,6 +2,7 @@
 
 use haft::config::ConfigError;
 use haft::{Config, Envelope, Remedy};
+use haft_text::printable;
 
 /// A remedy for the user of a terminal.
 pub(super) fn command(remedy: &Remedy) -> String {
@@ -52,6 +53,21 @@ pub(super) fn command(remedy: &Remedy) -> String {
         }
         Remedy::SplitFile => "put it into a file of its own and give both with `-c`".to_owned(),
         Remedy::UseFile => "use it as it is, with `-c`".to_owned(),
+        Remedy::ApproveDefinition { server, name } => {
+            let (server, name) = (printable(server), printable(name));
+            format!(
+                "review it with `haft lock diff`, then accept it with `haft lock approve {server}/{name}` or in the inbox"
+            )
+        }
+        Remedy::ApproveServer { server } => {
+            format!("approve the server as a whole: `haft lock approve {}`", printable(server))
+        }
+        Remedy::ReviewDrift => "`haft lock diff` shows what differs".to_owned(),
+        Remedy::WriteLock => "write it with `haft lock`".to_owned(),
+        Remedy::RestoreLock => {
+            "take the file from version control again; or delete it, run `haft lock` and review the result"
+                .to_owned()
+        }
     }
 }
 

@@ -78,6 +78,7 @@ impl Toolbox {
         };
         let builder = Runtime::builder(config.into_config())
             .cancelled_by(cancel.clone())
+            .sandbox_launcher(std::env::current_exe()?)
             .watch_servers(move |server, health| {
                 watch.note(server, health.state);
                 if let Some(hub) = &clients {

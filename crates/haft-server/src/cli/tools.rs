@@ -85,10 +85,15 @@ pub(super) fn ask(global: &Global) -> anyhow::Result<(Vec<ToolInfo>, Vec<ServerI
         let toolbox = Toolbox::open(config, Purpose::DryRun).await?;
         let ask = async |runtime: &haft::Runtime| {
             runtime.discover().await;
-            Ok((runtime.tools(), runtime.servers()))
+            Ok((with_unapproved(runtime), runtime.servers()))
         };
         toolbox.work(ask).await
     })
+}
+
+/// The tools, with those that the lock file does not approve.
+pub(super) fn with_unapproved(runtime: &haft::Runtime) -> Vec<ToolInfo> {
+    runtime.tools().into_iter().chain(runtime.unapproved_tools()).collect()
 }
 
 fn list(global: &Global) -> anyhow::Result<()> {
@@ -105,7 +110,11 @@ fn list(global: &Global) -> anyhow::Result<()> {
         .map(|tool| {
             let setting = |key| tool.setting(key).map(plain).unwrap_or_default();
             let first_line = tool.description.lines().next().unwrap_or_default();
-            let mark = if tool.name_warning.is_some() { " (!)" } else { "" };
+            let mark = match (&tool.blocked, &tool.name_warning) {
+                (Some(_), _) => " (blocked)",
+                (None, Some(_)) => " (!)",
+                (None, None) => "",
+            };
             vec![
                 format!("{}{mark}", tool.name),
                 source(tool),
@@ -158,6 +167,13 @@ fn show(global: &Global, tool: &ToolInfo) -> anyhow::Result<()> {
     terminal::line(&format!("{} ({})", paint.bold(&tool.name), source(tool)));
     if let Some(reason) = &tool.name_warning {
         terminal::line(&format!("its name may mislead: {}", printable(reason)));
+    }
+    if let Some(blocked) = &tool.blocked {
+        let why = match blocked.approved {
+            Some(_) => "its definition differs from haft.lock; this is the approved one",
+            None => "it is not in haft.lock",
+        };
+        terminal::line(&format!("{} {why}; `haft lock diff` explains it", paint.bad("blocked:")));
     }
     if let Some(title) = &tool.title {
         terminal::line(&printable(title));

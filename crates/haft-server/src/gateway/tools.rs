@@ -28,6 +28,10 @@ pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// For tools with `approval: ask`, where the client is the only one there.
 const APPROVAL_HINT: &str = "approvals are not possible over stdio: connect the client to `haft serve`, where people approve in the inbox";
 
+/// The JSON-RPC code of a call beyond a rate or quota. The protocol has none for it; this one is in the range that
+/// JSON-RPC leaves to servers.
+const RATE_LIMITED: i64 = -32029;
+
 /// The callers of the tools that a client lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callers {
@@ -157,6 +161,7 @@ impl Gateway {
         match &envelope.error {
             Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
             Some(ErrorBody { rpc: Some(failure), .. }) => Err(server_error(failure)),
+            Some(error) if error.code == Code::RateLimited => Err(rate_limited(error)),
             Some(_) if !self.asks_people => result(&call_result(&with_remedy(envelope))),
             Some(_) | None => result(&call_result(&envelope)),
         }
@@ -166,7 +171,8 @@ impl Gateway {
 /// The result of a call that no person could approve, with the remedy in its text: a client sees nothing else.
 fn with_remedy(mut envelope: Envelope) -> Envelope {
     if let Some(error) = &mut envelope.error
-        && error.stage == Stage::Refused(CallRefusal::NotApproved)
+        && let Stage::Refused(CallRefusal::NotApproved | CallRefusal::DefinitionChanged) =
+            error.stage
         && let Some(remedy) = &error.remedy
     {
         error.message = format!("{}; {remedy}", error.message);
@@ -205,6 +211,13 @@ fn described(offer: ToolOffer, is_cut: bool) -> ToolDescription {
 
 fn unknown(tool: &str) -> RpcError {
     RpcError::new(INVALID_PARAMS, format!("Unknown tool: {tool}"))
+}
+
+/// The error of a call beyond a rate or quota, with the data that the API answers.
+fn rate_limited(error: &ErrorBody) -> RpcError {
+    let ErrorBody { code, message, remedy, details, .. } = error;
+    let data = json!({"code": code.as_str(), "remedy": remedy, "details": details});
+    RpcError { code: RATE_LIMITED, message: message.clone(), data: to_raw_value(&data).ok() }
 }
 
 /// The error of a server that rejected the call, as the server wrote it.

@@ -22,6 +22,8 @@ pub enum Scope {
     Admin,
     /// Reading and calling tools
     Call,
+    /// Reading `/metrics` and the health of the service, nothing else
+    Metrics,
 }
 
 impl Scope {
@@ -30,6 +32,7 @@ impl Scope {
         match self {
             Self::Admin => "admin",
             Self::Call => "call",
+            Self::Metrics => "metrics",
         }
     }
 }
@@ -44,7 +47,7 @@ impl fmt::Display for Scope {
 pub struct Key(String);
 
 impl Key {
-    /// A new one: `haft_admin_` or `haft_call_`, then 256 random bits.
+    /// A new one: `haft_`, its scope and `_`, then 256 random bits.
     pub fn random(scope: Scope) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
@@ -77,8 +80,8 @@ impl KeyDigest {
     /// The hash of a presented key. `None`: it does not have the form of a key, so that a short or guessable string
     /// is refused even if its hash got into the file.
     pub(super) fn of_presented(text: &str) -> Option<Self> {
-        let random =
-            text.strip_prefix("haft_admin_").or_else(|| text.strip_prefix("haft_call_"))?;
+        let prefixes = ["haft_admin_", "haft_call_", "haft_metrics_"];
+        let random = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_key = random.len() == RANDOM_CHARS && random.bytes().all(is_base64url);
         is_key.then(|| Self(Sha256::digest(text.as_bytes()).into()))

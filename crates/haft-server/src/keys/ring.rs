@@ -1,17 +1,20 @@
 //! The keys of a running server: verified without a lock, read again when the file changes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use haft::{AccessLists, CallerAccess, CallerDirectory, CallerStatus};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::file::{KeyEntry, KeyError, KeyFile};
+use super::entry::{KeyEntry, PreviousSecret};
+use super::file::{KeyError, KeyFile};
 use super::key::{KeyDigest, Scope};
 use super::used::{self, Notes};
 
@@ -19,6 +22,8 @@ use super::used::{self, Notes};
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Separates the name of a key from its id. No name contains it.
 pub(crate) const OWNER_MARK: &str = "#";
+/// Begins the name of each caller with a key.
+const KEY_MARK: &str = "key:";
 /// Interval between writes of the last use of keys.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
@@ -26,7 +31,7 @@ const NOTE_EVERY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Keyring {
     file: KeyFile,
-    keys: ArcSwap<Vec<Held>>,
+    keys: ArcSwap<HeldKeys>,
     /// Cancelled as soon as requests need a key.
     open: Arc<CancellationToken>,
     /// True if there has been a key since the start. Never reset: deleting the file or revoking the last key must not
@@ -37,10 +42,26 @@ pub struct Keyring {
     replaced: AtomicU64,
 }
 
-/// A key, and what belongs to it for as long as it is in the file.
+/// The keys of one reading of the file.
+#[derive(Debug, Default)]
+struct HeldKeys {
+    /// The secrets; a key that was rotated has two for a while.
+    secrets: Vec<Held>,
+    /// The limits of each key, by its owner.
+    limits: HashMap<Arc<str>, KeyLimits>,
+}
+
+#[derive(Debug)]
+struct KeyLimits {
+    access: Arc<CallerAccess>,
+    expires: Option<Timestamp>,
+}
+
+/// A secret of a key, and what belongs to it for as long as it is in the file.
 #[derive(Debug, Clone)]
 struct Held {
-    key: KeyEntry,
+    digest: KeyDigest,
+    key: Arc<KeyEntry>,
     holder: Arc<Holder>,
 }
 
@@ -93,10 +114,14 @@ pub struct Holder {
     pub profile: Option<Arc<str>>,
     /// When it was made.
     pub created: Timestamp,
-    /// Cancelled when the key is revoked or permits something else. Shared, because each clone of a token
+    /// The tools and servers that it sees.
+    pub lists: Arc<AccessLists>,
+    /// From then on the secret is refused.
+    pub expires: Option<Timestamp>,
+    /// Cancelled when the key is revoked, expires or permits something else. Shared, because each clone of a token
     /// takes a lock.
     pub ended: Arc<CancellationToken>,
-    last_use: LastUse,
+    last_use: Arc<LastUse>,
 }
 
 impl Keyring {
@@ -112,7 +137,7 @@ impl Keyring {
         Ok(Self {
             file,
             is_closed: AtomicBool::new(!keys.is_empty()),
-            keys: ArcSwap::from_pointee(keys.into_iter().map(Held::new).collect()),
+            keys: ArcSwap::from_pointee(HeldKeys::new(keys, &HeldKeys::default())),
             open: Arc::default(),
             looked: Mutex::new(Looked { at: Instant::now(), content, last_error: None }),
             replaced: AtomicU64::new(0),
@@ -133,7 +158,7 @@ impl Keyring {
     /// Returns true if there is any key right now.
     pub fn is_empty(&self) -> bool {
         self.refresh();
-        self.keys.load().is_empty()
+        self.keys.load().secrets.is_empty()
     }
 
     /// The error of the last read, while the previous keys stay in use.
@@ -165,8 +190,7 @@ impl Keyring {
             && verified.replaced == replaced
             && bool::from(verified.text.as_bytes().ct_eq(presented.as_bytes()))
         {
-            verified.holder.used_now();
-            return Some(Arc::clone(&verified.holder));
+            return verified.holder.live();
         }
         let holder = self.find(KeyDigest::of_presented(presented)?)?;
         *last = Some(Verified { text: presented.into(), replaced, holder: Arc::clone(&holder) });
@@ -184,13 +208,29 @@ impl Keyring {
     fn find(&self, digest: KeyDigest) -> Option<Arc<Holder>> {
         let keys = self.keys.load();
         let mut found = u32::MAX;
-        for (place, held) in (0_u32..).zip(keys.iter()) {
-            let is_it: Choice = held.key.digest.0.ct_eq(&digest.0);
+        for (place, held) in (0_u32..).zip(keys.secrets.iter()) {
+            let is_it: Choice = held.digest.0.ct_eq(&digest.0);
             found.conditional_assign(&place, is_it);
         }
-        let Held { holder, .. } = keys.get(usize::try_from(found).ok()?)?;
-        holder.used_now();
-        Some(Arc::clone(holder))
+        keys.secrets.get(usize::try_from(found).ok()?)?.holder.live()
+    }
+
+    /// Returns the holder of a secret that is refused because its time is over, for the reason of the refusal.
+    pub(crate) fn expired(&self, presented: &str) -> Option<Arc<Holder>> {
+        let digest = KeyDigest::of_presented(presented)?;
+        let keys = self.keys.load();
+        let held = keys.secrets.iter().find(|held| bool::from(held.digest.0.ct_eq(&digest.0)))?;
+        held.holder.is_expired().then(|| Arc::clone(&held.holder))
+    }
+
+    /// Ends what secrets hold open whose time is over.
+    fn end_expired(&self) {
+        for held in self.keys.load().secrets.iter().filter(|held| held.holder.is_expired()) {
+            if !held.holder.ended.is_cancelled() {
+                tracing::info!(key = &*held.holder.name, "a key expired");
+                held.holder.ended.cancel();
+            }
+        }
     }
 
     /// Cancelled as soon as requests need a key: streams that were opened without one end then.
@@ -207,6 +247,7 @@ impl Keyring {
             let ring = Arc::clone(&self);
             // A look that panics is as good as none.
             let _ = tokio::task::spawn_blocking(move || ring.refresh()).await;
+            self.end_expired();
         }
     }
 
@@ -233,16 +274,20 @@ impl Keyring {
 
     fn write_use(&self) -> Result<(), KeyError> {
         let held = self.keys.load_full();
+        let held = &held.secrets;
         let uses = held.iter().filter_map(|held| Some((held, held.holder.last_use.unwritten()?)));
         let uses: Vec<(&Held, i64)> = uses.collect();
-        let time = |(held, at): &(&Held, i64)| {
-            Some((held.key.digest, Timestamp::from_microsecond(*at).ok()?))
-        };
-        let notes: Notes = uses.iter().filter_map(time).collect();
+        let mut notes = Notes::default();
+        for (held, at) in &uses {
+            // The use of a secret before the last rotation is one of its key.
+            let Ok(at) = Timestamp::from_microsecond(*at) else { continue };
+            let latest = notes.entry(held.key.digest).or_insert(at);
+            *latest = (*latest).max(at);
+        }
         if notes.is_empty() {
             return Ok(());
         }
-        let keys: Vec<KeyEntry> = held.iter().map(|held| held.key.clone()).collect();
+        let keys: Vec<KeyEntry> = held.iter().map(|held| KeyEntry::clone(&held.key)).collect();
         // After a failure the next attempt has them too.
         used::add(&self.file, &notes, &keys)?;
         for (held, at) in uses {
@@ -299,11 +344,7 @@ impl Keyring {
         let is_closing = !keys.is_empty();
         tracing::info!(keys = keys.len(), "read the keys again");
         let before = self.keys.load_full();
-        let held = keys.into_iter().map(|key| match before.iter().find(|held| held.key == key) {
-            Some(held) => held.clone(),
-            None => Held::new(key),
-        });
-        let held = Arc::new(held.collect::<Vec<Held>>());
+        let held = Arc::new(HeldKeys::new(keys, &before));
         self.keys.store(Arc::clone(&held));
         // After the keys: a connection that reads the new number finds the new keys.
         self.replaced.fetch_add(1, Ordering::Release);
@@ -312,7 +353,10 @@ impl Keyring {
         if is_closing {
             self.close();
         }
-        for old in before.iter().filter(|old| !held.iter().any(|held| held.key == old.key)) {
+        let goes_on = |old: &&Held| {
+            held.secrets.iter().any(|held| Arc::ptr_eq(&held.holder.ended, &old.holder.ended))
+        };
+        for old in before.secrets.iter().filter(|old| !goes_on(old)) {
             old.holder.ended.cancel();
         }
     }
@@ -323,26 +367,84 @@ impl Keyring {
     }
 }
 
+impl CallerDirectory for Keyring {
+    fn status(&self, owner: &str) -> CallerStatus {
+        // Callers without a key, and those of an embedding program.
+        if !owner.starts_with(KEY_MARK) {
+            return CallerStatus::Unlimited;
+        }
+        match self.keys.load().limits.get(owner) {
+            Some(limits) if !is_over(limits.expires) => {
+                CallerStatus::Limited(Arc::clone(&limits.access))
+            }
+            Some(_) | None => CallerStatus::Ended,
+        }
+    }
+}
+
+impl HeldKeys {
+    /// The keys of a file. What a key holds open goes on if it still permits the same.
+    fn new(keys: Vec<KeyEntry>, before: &Self) -> Self {
+        let mut held = Self::default();
+        for key in keys {
+            let key = Arc::new(key);
+            let current = Held::new(&key, key.digest, key.expires, before);
+            let access = Arc::new(key.access());
+            let limits = KeyLimits { access, expires: key.expires };
+            held.limits.insert(Arc::clone(&current.holder.owner), limits);
+            held.secrets.push(current);
+            if let Some(PreviousSecret { digest, until }) = key.previous {
+                let until = key.expires.map_or(until, |expires| expires.min(until));
+                held.secrets.push(Held::new(&key, digest, Some(until), before));
+            }
+        }
+        held
+    }
+}
+
 impl Held {
-    fn new(key: KeyEntry) -> Self {
-        let name = ["key:", &key.name].concat();
+    fn new(
+        key: &Arc<KeyEntry>,
+        digest: KeyDigest,
+        expires: Option<Timestamp>,
+        before: &HeldKeys,
+    ) -> Self {
+        let before = before.secrets.iter().find(|it| it.digest == digest);
+        let before = before.filter(|it| it.key.permits_same(key) && !it.holder.is_expired());
+        let name = [KEY_MARK, &key.name].concat();
         let holder = Arc::new(Holder {
-            owner: [&name, OWNER_MARK, &key.digest.short()].concat().into(),
+            owner: [&name, OWNER_MARK, &key.id].concat().into(),
             name: name.into(),
             scope: key.scope,
             profile: key.profile.as_deref().map(Into::into),
             created: key.created,
-            ended: Arc::default(),
-            last_use: LastUse::default(),
+            lists: Arc::new(key.lists.clone()),
+            expires,
+            ended: before.map(|it| Arc::clone(&it.holder.ended)).unwrap_or_default(),
+            last_use: before.map(|it| Arc::clone(&it.holder.last_use)).unwrap_or_default(),
         });
-        Self { key, holder }
+        Self { digest, key: Arc::clone(key), holder }
     }
 }
 
 impl Holder {
-    fn used_now(&self) {
+    /// The holder, unless its time is over. Notes the use.
+    fn live(self: &Arc<Self>) -> Option<Arc<Self>> {
+        if self.is_expired() {
+            return None;
+        }
         self.last_use.at.store(Timestamp::now().as_microsecond(), Ordering::Relaxed);
+        Some(Arc::clone(self))
     }
+
+    /// Returns true if the time of the secret is over.
+    pub fn is_expired(&self) -> bool {
+        is_over(self.expires)
+    }
+}
+
+fn is_over(expires: Option<Timestamp>) -> bool {
+    expires.is_some_and(|expires| expires <= Timestamp::now())
 }
 
 impl LastUse {

@@ -169,6 +169,7 @@ impl Runs {
         let said = said.map_err(|failure| StartRunError::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
         params.caller.as_ref().clone_into(&mut settings.caller);
+        settings.owner = Some(params.owner.to_string());
         settings.approves_all = params.approved;
         settings.system = params.system.clone().or(settings.system);
         settings.max_steps = params.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);

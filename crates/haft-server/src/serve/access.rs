@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
+use haft::AccessLists;
 use haft::config::choices::Approvals;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,12 @@ const READINESS_PATH: &str = "/readyz";
 
 /// Paths that a key which is bound to a profile may use beside the gateway. Each shows that profile only.
 const PROFILE_PATHS: [&str; 3] = ["/api/v1/session", "/api/v1/session/link", "/api/v1/profiles"];
+/// Paths that a key with a list of tools or servers may use beside the gateway, with everything below them. Each shows
+/// what the lists permit.
+const LIST_PATHS: [&str; 5] =
+    ["/api/v1/session", "/api/v1/tools", "/api/v1/calls", "/api/v1/prompts", "/api/v1/resources"];
+/// Paths of a metrics key.
+const METRICS_PATHS: [&str; 2] = ["/metrics", READINESS_PATH];
 /// The execution log.
 const LOG_PATH: &str = "/api/v1/log";
 
@@ -56,6 +63,8 @@ pub struct Caller {
     pub scope: Scope,
     /// The profile of the gateway that its key is bound to.
     pub profile: Option<Arc<str>>,
+    /// The tools and servers that its key sees.
+    pub lists: Arc<AccessLists>,
 }
 
 impl Caller {
@@ -70,6 +79,7 @@ impl Caller {
             ended: Arc::default(),
             scope: Scope::Call,
             profile: None,
+            lists: Arc::default(),
         }
     }
 
@@ -81,6 +91,7 @@ impl Caller {
             ended,
             scope: Scope::Call,
             profile: None,
+            lists: Arc::default(),
         }
     }
 
@@ -92,6 +103,7 @@ impl Caller {
             ended: Arc::clone(&holder.ended),
             scope: holder.scope,
             profile: holder.profile.clone(),
+            lists: Arc::clone(&holder.lists),
         }
     }
 
@@ -104,7 +116,7 @@ impl Caller {
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => false,
+            Scope::Call | Scope::Metrics => false,
         }
     }
 
@@ -115,6 +127,7 @@ impl Caller {
         match self.scope {
             Scope::Admin => true,
             Scope::Call => self.is_local() || owner.is_some_and(is_own),
+            Scope::Metrics => false,
         }
     }
 
@@ -125,13 +138,29 @@ impl Caller {
             (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
             (Scope::Call, Some(Approvals::People)) => false,
             (Scope::Call, None) => self.is_local(),
+            (Scope::Metrics, _) => false,
         }
     }
 
     /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
-    /// the profile itself, and for the console's view of that profile.
+    /// the profile itself, and for the console's view of that profile. A key with lists is for what shows them.
     pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
         let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
+        if self.scope == Scope::Metrics && !METRICS_PATHS.contains(&path) {
+            let detail = format!("`{}` is a metrics key", self.name);
+            return Err(Problem::forbidden(detail)
+                .remedy("use `/metrics`, or a key that was created with another `--scope`"));
+        }
+        let is_listed = |allowed: &&str| {
+            path.strip_prefix(*allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let has_lists = !self.lists.is_whole() && self.profile.is_none();
+        if has_lists && !is_gateway && !LIST_PATHS.iter().any(|it| is_listed(&it)) {
+            let detail = format!("`{}` is limited to some tools or servers", self.name);
+            return Err(Problem::forbidden(detail).remedy(
+                "use `/api/v1/tools`, `/api/v1/calls` or `/mcp`, or a key without `--tools` and `--servers`",
+            ));
+        }
         match &self.profile {
             Some(profile) if !is_gateway && !PROFILE_PATHS.contains(&path) => {
                 let detail = format!("`{}` is bound to the profile `{profile}`", self.name);
@@ -151,8 +180,8 @@ impl Caller {
                 let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
-            Scope::Call => {
-                let detail = format!("`{}` is a call key, and {what} an admin key", self.name);
+            scope @ (Scope::Call | Scope::Metrics) => {
+                let detail = format!("`{}` is a {scope} key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)
                     .remedy("use a key that was created with `--scope admin`")
@@ -264,7 +293,7 @@ impl Access {
             return caller.map(Some);
         }
         match caller {
-            Ok(caller) if caller.profile.is_none() => Ok(Some(caller)),
+            Ok(caller) if caller.profile.is_none() && caller.lists.is_whole() => Ok(Some(caller)),
             // A probe with an outdated key must not fail: it reads what a request without a key reads.
             Ok(_) | Err(_) => Ok(None),
         }
@@ -318,6 +347,9 @@ impl Access {
                 if let Some(holder) = self.keys.verify_on(&connection.presented, key) {
                     return Ok(Caller::holder(&holder));
                 }
+                if let Some(expired) = self.keys.expired(key) {
+                    return Err(refused_expired(&expired));
+                }
                 // Counted before the file is read: wrong keys must not cause reads without limit.
                 self.count_failure(peer)?;
                 if let Some(holder) = self.keys.verify_new(key) {
@@ -339,6 +371,14 @@ impl Access {
                 .remedy("wait for `Retry-After`; a valid key works at once")
         })
     }
+}
+
+/// The answer to a secret whose time is over. It was valid once, so it is not counted as a guess.
+fn refused_expired(holder: &Holder) -> Problem {
+    let since = holder.expires.map(|at| format!(" at {at}")).unwrap_or_default();
+    tracing::warn!(key = &*holder.name, "refused a request: the key expired{since}");
+    Problem::unauthorized(format!("`{}` expired{since}", holder.name))
+        .remedy("`haft keys rotate NAME --expires 30d` gives it a new secret")
 }
 
 enum Presented<'a> {

@@ -24,7 +24,7 @@ mod table;
 mod tls;
 
 pub(crate) use access::name_of;
-pub use access::{Caller, may_listen};
+pub use access::{AdminOnly, Caller, may_listen};
 pub use activity::RequestBody;
 pub use body::{Response, ResponseBody};
 pub use checked_service::CheckedService;

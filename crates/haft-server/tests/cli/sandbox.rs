@@ -107,3 +107,39 @@ fn nothing_is_left_of_code_in_the_sandbox() {
     assert!(answer["error"].to_string().contains("begun"), "{answer:#}");
     assert!(!runs(&format!("sleep {length}")));
 }
+
+/// Landlock restricts code too; a list of files in place of the whole machine, and the sandbox of `defaults`.
+#[test]
+fn code_runs_in_landlock_too() {
+    let other = Workspace::with(&[("secret", "canary")]);
+    let secret = other.path().join("secret");
+    let code = format!(
+        "echo kept > here && cat here
+        touch $TMPDIR/new && echo temporary
+        touch {there}/new 2> /dev/null && echo outside
+        cat {there}/secret 2> /dev/null
+        env | grep -c canary",
+        there = other.path().display()
+    );
+    let builtin = |settings: &str| format!("builtin: {{code_execution: {{{settings}}}}}\n");
+    let listed = "kept\ntemporary\n0\n";
+    let all = "kept\ntemporary\ncanary0\n";
+    for (config, expected) in [
+        (builtin("sandbox: landlock"), all),
+        (builtin("sandbox: {kind: landlock, read: [], cpu: 20s}"), listed),
+        (format!("{}defaults: {{sandbox: landlock}}\n", builtin("")), listed),
+        (builtin("sandbox: {kind: bubblewrap, read: [], memory: 1GiB}"), "kept\n0\n"),
+    ] {
+        let workspace = Workspace::with(&[("haft.yaml", &config)]);
+        if config.contains("landlock")
+            && let Err(missing) = haft::sandbox::support().landlock
+        {
+            println!("SKIPPED: landlock is not enforced here: {missing}");
+            let answer = call(&workspace, &json!({"language": "shell", "code": code}));
+            assert_eq!(answer["error"]["code"], "ServiceUnavailable", "{answer:#}");
+            continue;
+        }
+        assert_eq!(printed(&workspace, "shell", &code), expected, "{config}");
+    }
+    assert!(secret.exists() && !other.path().join("new").exists());
+}

@@ -76,6 +76,11 @@ fn troubleshooting() {
     Session::new("docs/troubleshooting.md").run();
 }
 
+#[test]
+fn trust() {
+    Session::new("docs/trust.md").run();
+}
+
 /// The README stays short.
 #[test]
 fn the_readme_has_at_most_150_lines() {

@@ -7,7 +7,9 @@ pub mod command;
 pub mod mcp;
 pub mod process;
 mod program;
+pub mod sandbox;
 pub mod script;
 pub mod script_path;
 #[cfg(test)]
 mod testing;
+mod work_folder;

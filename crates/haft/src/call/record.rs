@@ -372,8 +372,12 @@ fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> 
         Code::ServiceUnavailable | Code::OutcomeUnknown => {
             Outcomes { transport: Outcome::Failed, ..Outcomes::default() }
         }
-        Code::UnknownTool | Code::Denied | Code::Busy | Code::Cancelled | Code::Stopping => {
-            Outcomes::default()
-        }
+        Code::UnknownTool
+        | Code::Denied
+        | Code::DefinitionChanged
+        | Code::Busy
+        | Code::RateLimited
+        | Code::Cancelled
+        | Code::Stopping => Outcomes::default(),
     }
 }

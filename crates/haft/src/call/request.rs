@@ -117,7 +117,8 @@ impl ToolCall {
     }
 
     /// Sets the owner of the call, if a caller's name may be reused by another. A standing approval
-    /// belongs to the owner.
+    /// belongs to the owner, and the limits of the owner hold for the call
+    /// ([`RuntimeBuilder::callers`](crate::RuntimeBuilder::callers)).
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     CloseReason, HumanAnswer, HumanInbox, HumanInputError, HumanQuestion, ItemKind, OpenItem,
@@ -38,6 +38,8 @@ pub(super) struct GrantKey {
     session: Option<String>,
     server: Option<String>,
     tool: String,
+    /// The hash of the tool's definition: an approval ends when the definition changes.
+    definition: String,
 }
 
 impl HumanInbox {
@@ -55,6 +57,7 @@ impl HumanInbox {
             session: context.session.clone(),
             server: tool.source.server().map(ToOwned::to_owned),
             tool: tool.name.clone(),
+            definition: haft_config::lock::hash(&json!(*tool.definition)),
         };
         if self.0.standing.holds(&agreed) {
             return Ok(());

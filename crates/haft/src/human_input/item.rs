@@ -24,6 +24,8 @@ pub enum ItemKind {
     Sampling,
     /// A server asks a question.
     Elicitation,
+    /// A definition of a server differs from the lock file. `arguments` has the difference.
+    Definition,
 }
 
 /// An open question.

@@ -117,6 +117,12 @@ impl HumanInbox {
         self.wait(waiting).await
     }
 
+    /// Asks a question that no caller waits for, so it may stay open until a person attends.
+    pub(crate) async fn post(&self, ask: HumanQuestion) -> Result<Value, HumanInputError> {
+        let (_, waiting) = self.put(ask).await?;
+        self.wait(waiting).await
+    }
+
     /// Asks a question here and through `other` in parallel; `other` submits its answer to this
     /// inbox. If `other` fails, the question waits for attending clients; without any, it fails
     /// with the reason.

@@ -6,7 +6,7 @@
 //! (`config/registry_files.rs`), so that a crash leaves both old or both new.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use crate::config::{
     JOURNAL_FILE, Journal, RegistryFiles, SERVERS_FILE, TOOLS_FILE, read_registry,
 };
 use crate::tool::BoxFuture;
+use haft_config::draft::Draft;
 
 /// Held while a file is replaced, so that two processes do not undo each other's changes.
 const LOCK_FILE: &str = ".haft.lock";
@@ -176,54 +177,6 @@ impl FolderStore {
     fn unwritable(&self, name: &str, error: &io::Error) -> StoreError {
         let what = self.dir.join(name).display().to_string();
         StoreError::Write { what, cause: error.to_string() }
-    }
-}
-
-/// A new file beside the one it will replace. Dropped early, it is removed.
-struct Draft {
-    draft: PathBuf,
-    path: PathBuf,
-}
-
-impl Draft {
-    /// Writes a draft with the permissions of the file at `path`. A link stays a link.
-    fn write(path: &Path, text: &str) -> io::Result<Self> {
-        let path = fs::canonicalize(path)?;
-        let permissions = fs::metadata(&path)?.permissions();
-        Self::create(path, text, permissions)
-    }
-
-    fn create(path: PathBuf, text: &str, permissions: fs::Permissions) -> io::Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.strip_prefix('.').unwrap_or(&name);
-        let draft = path.with_file_name(format!(".{name}.new"));
-        // An existing draft was left by a crash.
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        // No other user may read it before it has the permissions of the replaced file.
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&draft)?;
-        let this = Self { draft, path };
-        file.set_permissions(permissions)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        Ok(this)
-    }
-
-    /// Replaces the file durably.
-    fn put_in_place(self) -> io::Result<()> {
-        fs::rename(&self.draft, &self.path)?;
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        File::open(folder)?.sync_all()
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // Absent if the rename succeeded. A leftover is removed by the next change.
-        let _ = fs::remove_file(&self.draft);
     }
 }
 

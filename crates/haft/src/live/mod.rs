@@ -255,6 +255,7 @@ impl Shared {
         let loaded = loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))?;
         let mut problems = emptied(&self.runtime.config(), &loaded);
         problems.extend(self.moved(&loaded));
+        problems.extend(unlocked(&self.runtime.config(), &loaded));
         if problems.is_empty() { Ok(loaded) } else { Err(ConfigError { problems }) }
     }
 }
@@ -278,6 +279,17 @@ impl Shared {
             remedy: "put `registry.dir` back, or restart Haft".into(),
         })
     }
+}
+
+/// Detects a lock file that is gone. An editor may replace it in two steps, and nothing is unlocked by accident.
+fn unlocked(old: &Config, new: &Config) -> Option<Problem> {
+    let is_gone = old.lock.loaded.is_some() && new.lock.loaded.is_none();
+    is_gone.then(|| Problem {
+        severity: Severity::Error,
+        place: Place::whole(old.lock.path.display().to_string()),
+        problem: "the lock file is gone, and it was there when it was last used".to_owned(),
+        remedy: "put it back; to work without one, restart Haft".into(),
+    })
 }
 
 /// Detects files that became empty. An editor truncates a file before it writes, and a full disk

@@ -12,7 +12,10 @@ use super::edit::{Action, Edit, RegistryEditError};
 use super::store::Documents;
 use super::upload::UploadedScript;
 use crate::config::choices::{AllowedScripts, InheritEnv};
-use crate::config::model::{Endpoint, LocalProgram, LocalTool, ServerConfig, StdioEndpoint};
+use crate::config::model::{
+    Endpoint, LocalProgram, LocalTool, Origin, ServerConfig, Setting, StdioEndpoint,
+};
+use crate::config::sandbox::SandboxConfig;
 use crate::config::{Config, LoadOptions, Masked, Place, RegistryTexts, Secret};
 use haft_bounds::json::NODES_MAX;
 
@@ -90,6 +93,7 @@ pub(super) fn permit_scripts(
 }
 
 fn permit_tool(name: &str, tool: &LocalTool, config: &Config) -> Result<(), RegistryEditError> {
+    permit_sandbox(name, &tool.sandbox)?;
     permit_env(name, &tool.env, config)?;
     match &tool.program {
         LocalProgram::Python { script_path, requirements, .. } => {
@@ -152,6 +156,7 @@ fn permit_process(
 ) -> Result<(), RegistryEditError> {
     let name = &server.name;
     permit_command(name, [&stdio.command].into_iter().chain(&stdio.args), config)?;
+    permit_sandbox(name, &server.sandbox)?;
     // Files can change after the check, and the working directory decides the meaning of a relative
     // name. A value from a variable is the operator's: `permit_variables` allowed that variable.
     let is_operators =
@@ -168,6 +173,27 @@ fn permit_process(
         });
     }
     permit_env(name, &stdio.env, config)
+}
+
+/// Refuses an entry that chooses its own sandbox: it could choose a weaker one than the operator's. A value from
+/// a variable is the operator's.
+fn permit_sandbox(name: &str, sandbox: &Setting<SandboxConfig>) -> Result<(), RegistryEditError> {
+    match &sandbox.origin {
+        Origin::Explicit(place) if !place.file.starts_with('$') => {
+            Err(RegistryEditError::NotAllowed {
+                problem: format!(
+                    "`{name}` may not set `sandbox`, which decides what a program can reach"
+                ),
+                remedy: "leave it out; the operator sets `defaults.sandbox` in the configuration"
+                    .to_owned(),
+            })
+        }
+        Origin::Explicit(_)
+        | Origin::ServerDefault(..)
+        | Origin::Implied(_)
+        | Origin::Format(_)
+        | Origin::Default => Ok(()),
+    }
 }
 
 /// Refuses what runs code that is not the operator's, unless the operator allows exactly that.

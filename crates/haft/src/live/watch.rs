@@ -29,12 +29,16 @@ async fn watch_files(shared: &Shared, queue: &mpsc::Sender<WorkItem>) {
     loop {
         let config = shared.runtime.config();
         let mut files = WatchedFiles::new(files(shared, &config));
+        // A lock file that was not there is noticed once; an invalid one is retried like any other file.
+        let mut is_lock_new = config.lock.loaded.is_none();
         // A new configuration may consist of other files.
         while Arc::ptr_eq(&config, &shared.runtime.config()) {
             tokio::time::sleep(POLL_INTERVAL).await;
             looks = if shared.status().problem.is_some() { looks.wrapping_add(1) } else { 0 };
             let is_retry = looks > 0 && looks.is_multiple_of(POLLS_PER_RETRY);
-            if files.have_changed() || is_retry {
+            let has_lock = is_lock_new && config.lock.path.exists();
+            is_lock_new &= !has_lock;
+            if files.have_changed() || is_retry || has_lock {
                 notify(ChangeSource::Files, queue).await;
             }
         }
@@ -74,5 +78,6 @@ fn files(shared: &Shared, config: &Config) -> Vec<(PathBuf, Option<[u8; 32]>)> {
         Endpoint::Stdio(stdio) => Some((stdio.env_file.clone()?, None)),
         Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => None,
     });
-    read.filter(|(path, _)| !is_registrys(path)).chain(env_files).collect()
+    let lock = config.lock.loaded.iter().map(|it| (config.lock.path.clone(), Some(it.digest)));
+    read.filter(|(path, _)| !is_registrys(path)).chain(env_files).chain(lock).collect()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::RegisteredTool;
+use crate::call_limit::Limiter;
 use crate::policy::{Gate, ToolLimits};
 use crate::record::RecordSource;
 use crate::tool::Tool;
@@ -15,6 +16,8 @@ pub(crate) struct ActiveTool {
     pub(crate) kind: RecordSource,
     /// The arguments that travel as headers too.
     pub(crate) param_headers: haft_mcp::server::ParamHeaders,
+    /// The rates and quotas of its server and its own.
+    pub(crate) call_limits: Vec<Arc<Limiter>>,
 }
 
 impl ActiveTool {
@@ -26,7 +29,7 @@ impl ActiveTool {
     ) -> Self {
         let param_headers =
             haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
-        Self { registered, backend, gate, kind, param_headers }
+        Self { registered, backend, gate, kind, param_headers, call_limits: Vec::new() }
     }
 
     /// The name under which it is offered.

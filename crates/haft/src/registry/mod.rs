@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::choices::Mode;
 use crate::config::model::ToolSettings;
 use crate::config::tool_overrides::ToolOverrides;
+use crate::error::CallError;
 use haft_config::ToolDefinition;
 use haft_config::schema::Schema;
 
@@ -54,6 +55,33 @@ pub struct RegisteredTool {
     /// The reason why the name may mislead: invisible or lookalike characters, or similarity to
     /// another tool's name.
     pub name_warning: Option<String>,
+    /// Set if the server's definition is not the approved one, which is shown. Calls are refused.
+    pub blocked: Option<BlockedDefinition>,
+}
+
+/// A tool whose current definition is not the one that the lock file approves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedDefinition {
+    /// The hash of the approved definition; `None` if the tool is new.
+    pub approved: Option<String>,
+    /// The hash of the current definition.
+    pub current: String,
+}
+
+impl RegisteredTool {
+    /// The error of a call, if the tool is blocked.
+    pub(crate) fn check_definition(&self) -> Result<(), CallError> {
+        let (Some(blocked), Some(server)) = (&self.blocked, self.source.server()) else {
+            return Ok(());
+        };
+        Err(CallError::DefinitionChanged {
+            tool: self.name.clone(),
+            server: server.to_owned(),
+            name: self.definition.name.clone(),
+            approved: blocked.approved.clone(),
+            current: blocked.current.clone(),
+        })
+    }
 }
 
 /// The origin of a tool.

@@ -70,6 +70,7 @@ pub(crate) fn inline_tool(
         arguments: ArgumentOverrides::default(),
         overrides: None,
         name_warning: None,
+        blocked: None,
     })
 }
 
@@ -285,6 +286,7 @@ impl<'a> Run<'a> {
             input,
             output,
             name_warning: None,
+            blocked: None,
         };
         if let Some(entry) = entry.filter(|entry| !entry.overrides.is_empty())
             && let Err(problem) = self.override_tool(&mut tool, &entry.overrides)

@@ -1,6 +1,7 @@
 //! Builder for a [`Runtime`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_mcp::oauth::Authorizer;
@@ -13,6 +14,8 @@ use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::{CallSummary, Observer};
+use crate::call_limit::LimitTable;
+use crate::caller_access::CallerDirectory;
 use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
@@ -27,6 +30,7 @@ pub struct RuntimeBuilder {
     clock: Arc<dyn Clock>,
     inbox: HumanInbox,
     observer: Option<Observer>,
+    callers: Option<Arc<dyn CallerDirectory>>,
     purpose: Purpose,
     list_cache: ListCache,
     wanted: Option<String>,
@@ -37,6 +41,7 @@ pub struct RuntimeBuilder {
     server_handler: Arc<dyn ServerHandler>,
     authorizers: HashMap<String, Arc<dyn Authorizer>>,
     watch: Option<ServerWatch>,
+    sandbox_launcher: Option<PathBuf>,
 }
 
 impl RuntimeBuilder {
@@ -47,6 +52,7 @@ impl RuntimeBuilder {
             clock: Arc::new(SystemClock),
             inbox: HumanInbox::default(),
             observer: None,
+            callers: None,
             purpose: Purpose::Call,
             list_cache: ListCache::ReadOnly,
             wanted: None,
@@ -57,6 +63,7 @@ impl RuntimeBuilder {
             server_handler: Arc::new(RefuseServers),
             authorizers: HashMap::new(),
             watch: None,
+            sandbox_launcher: None,
         }
     }
 
@@ -103,6 +110,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&CallSummary<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Limits callers by the owner of their calls ([`ToolCall::owner`](crate::ToolCall::owner)).
+    #[must_use]
+    pub fn callers(mut self, callers: Arc<dyn CallerDirectory>) -> Self {
+        self.callers = Some(callers);
         self
     }
 
@@ -190,10 +204,23 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Names the program that puts others into a sandbox: one whose `main` calls
+    /// [`sandbox::launcher::main`](crate::sandbox::launcher::main) first, usually
+    /// [`current_exe`](std::env::current_exe). Without it, programs with `sandbox: landlock` or with
+    /// resource limits do not start.
+    #[must_use]
+    pub fn sandbox_launcher(mut self, program: impl Into<PathBuf>) -> Self {
+        self.sandbox_launcher = Some(program.into());
+        self
+    }
+
     /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
+        let state_dir = &self.config.state_dir.value;
+        let limits = LimitTable::open(state_dir, Arc::clone(&self.clock), self.callers);
         let parts = Parts {
+            limits: Arc::new(limits),
             memory: MemoryBudget::new(self.config.limits.in_flight_bytes()),
             functions: self.functions,
             warm: WarmWorkers::new(),
@@ -216,6 +243,7 @@ impl RuntimeBuilder {
             server_handler: self.server_handler,
             authorizers: Arc::new(self.authorizers),
             watch: self.watch,
+            sandbox_launcher: self.sandbox_launcher,
         };
         // Boxed because a configuration and the state built from it are large.
         let building = Box::pin(start::build(self.config, &parts, None));

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use super::snapshot::Snapshot;
 use super::{Parts, Runtime};
-use crate::backend::builtin::code::{CodeSettings, CodeTool, Confinement};
+use crate::backend::builtin::code::{CodeSettings, CodeTool};
 use crate::backend::builtin::human::HumanInput;
 use crate::backend::builtin::output::ReadOutput;
 use crate::backend::builtin::search::SearchTool;
+use crate::backend::sandbox::ToolSandbox;
 use crate::call::InlineTool;
 use crate::config::Config;
 use crate::config::agent::CodeExecutionConfig;
-use crate::config::choices::{Approval, Sandbox};
+use crate::config::choices::Approval;
 use crate::config::model::{Origin, Setting, ToolSettings};
 use crate::record::RecordSource;
 use crate::tool::Tool;
@@ -79,16 +80,13 @@ fn made(config: &Config, parts: &Parts) -> Vec<Builtin> {
 }
 
 fn code_execution(config: &Config, parts: &Parts) -> Option<Builtin> {
-    let CodeExecutionConfig { enabled, sandbox, network } = &config.builtin.code_execution;
+    let CodeExecutionConfig { enabled, sandbox, network: _ } = &config.builtin.code_execution;
     if !enabled.value || is_withheld(config, parts) {
         return None;
     }
     let settings = CodeSettings {
         python: config.defaults.python.value.expose().to_owned(),
-        confinement: match sandbox.value {
-            Sandbox::None => Confinement::Nothing,
-            Sandbox::Bubblewrap => Confinement::Bubblewrap { network: network.value },
-        },
+        sandbox: ToolSandbox::new(&sandbox.value, &parts.sandbox_context(config)),
     };
     let tool = CodeTool::new(&settings, parts.warm.scope());
     // A file that mentions the tool, for example to set its sandbox, enables it.

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::Runtime;
 use crate::backend::mcp::{Connection, ResourceSubscription, Resources};
 use crate::caller_handle::CallerHandle;
+use crate::error::ToolFailure;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
 use crate::registry::{SettingsOrigin, ToolSource};
@@ -87,7 +88,7 @@ impl Runtime {
             .server_pool
             .all()
             .iter()
-            .filter_map(|server| Some((server.name(), server.lists()?)))
+            .filter_map(|server| Some((server.name(), snapshot.server_pool.usable_lists(server)?)))
             .collect();
         let rest: HashMap<(&str, &str), _> = lists
             .iter()
@@ -165,7 +166,8 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load();
         let of = |server: &Arc<Connection>| {
             let name = server.name().to_owned();
-            let prompts = server.lists().map(|lists| lists.prompts.clone()).unwrap_or_default();
+            let lists = snapshot.server_pool.usable_lists(server);
+            let prompts = lists.map(|lists| lists.prompts.clone()).unwrap_or_default();
             prompts.into_iter().map(move |item| Offer { server: Some(name.clone()), item })
         };
         snapshot.server_pool.all().iter().flat_map(of).collect()
@@ -200,7 +202,8 @@ impl Runtime {
         }
         let mut listed: Vec<_> = asking.join_all().await.into_iter().flatten().collect();
         listed.sort_unstable_by_key(|(at, ..)| *at);
-        listed.into_iter().map(|(_, server, resources)| (server, resources)).collect()
+        let approved = |server: &str, all| self.approved_resources(server, all);
+        listed.into_iter().map(|(_, name, all)| (name.clone(), approved(&name, all))).collect()
     }
 
     /// Returns the cached resources without a request. Servers that were never listed are absent.
@@ -208,7 +211,10 @@ impl Runtime {
         &self,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Vec<(String, Arc<Resources>)> {
-        let known = |it: Arc<Connection>| Some((it.name().to_owned(), it.known_resources()?));
+        let known = |it: Arc<Connection>| {
+            let resources = self.approved_resources(it.name(), it.known_resources()?);
+            Some((it.name().to_owned(), resources))
+        };
         self.with_resources(is_wanted).into_iter().filter_map(known).collect()
     }
 
@@ -229,7 +235,12 @@ impl Runtime {
         params: &RawValue,
         caller_handle: &Arc<dyn CallerHandle>,
     ) -> Result<Box<RawValue>, RpcError> {
-        self.server_to_ask(server)?.forward(method, name, params, caller_handle).await
+        let connection = self.server_to_ask(server)?;
+        if let Some(prompt) = name.filter(|_| method == "prompts/get") {
+            let refused = |failure: ToolFailure| RpcError::new(INVALID_PARAMS, failure.to_string());
+            self.check_prompt(&connection, prompt).await.map_err(refused)?;
+        }
+        connection.forward(method, name, params, caller_handle).await
     }
 
     /// Subscribes to updates of a resource while the guard lives. The handler is notified.

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::config::call_limits::LimitSettings;
 use crate::config::model::{Origin, Setting};
+use crate::config::sandbox::SandboxConfig;
 use crate::config::tool_overrides::ToolOverrides;
 use crate::record::RecordSource;
 use crate::registry::ActiveTool;
-use crate::registry::{Effective, SettingsOrigin, ToolSource};
+use crate::registry::{BlockedDefinition, Effective, SettingsOrigin, ToolSource};
 use crate::words::{Word, origin_word, setting_word};
 use haft_config::tool_metadata::{Icon, ToolAnnotations};
 use haft_text::human;
@@ -55,6 +57,9 @@ pub struct ToolInfo {
     /// True if an earlier run saw the tool, and its server is not connected yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
+    /// Set if the server's definition is not the one that the lock file approves. Calls are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockedDefinition>,
     /// The program of a script or command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Value>,
@@ -101,8 +106,15 @@ impl ToolInfo {
             config,
             app_only: tool.backend.is_app_only(),
             cached,
+            blocked: registered.blocked.clone(),
             program,
         }
+    }
+
+    /// Adds the sandbox of its program.
+    pub(super) fn inside(mut self, sandbox: &Setting<SandboxConfig>) -> Self {
+        self.config.push(value("sandbox", sandbox.value.shown(), sandbox));
+        self
     }
 
     /// The value of one setting.
@@ -112,14 +124,20 @@ impl ToolInfo {
 }
 
 fn settings(effective: &Effective) -> Vec<EffectiveValue> {
-    let Effective { max_instances, timeout, parallel_capable, approval, on_limit, .. } = effective;
-    vec![
+    let Effective { max_instances, timeout, parallel_capable, approval, on_limit, limits, .. } =
+        effective;
+    let mut values = vec![
         value("max_instances", json!(max_instances.value), max_instances),
         value("timeout", json!(human(timeout.value)), timeout),
         value("parallel_capable", json!(parallel_capable.value), parallel_capable),
         value("approval", json!(approval.value), approval),
         value("on_limit", json!(on_limit.value), on_limit),
-    ]
+    ];
+    let LimitSettings { rate, burst, quota } = limits;
+    values.extend(rate.as_ref().map(|it| value("rate", json!(it.value.to_string()), it)));
+    values.extend(burst.as_ref().map(|it| value("burst", json!(it.value), it)));
+    values.extend(quota.as_ref().map(|it| value("quota", json!(it.value.to_string()), it)));
+    values
 }
 
 fn overridden(overrides: &ToolOverrides) -> Vec<EffectiveValue> {

@@ -1,7 +1,10 @@
 //! The instructions of servers, combined for models. The strings come from the servers: they are
 //! bounded, cleaned and labelled, and never mixed with the text of Haft or the operator.
 
+use std::sync::Arc;
+
 use super::Runtime;
+use crate::backend::mcp::Lists;
 use haft_text::is_deceptive;
 
 /// Maximum size of one server's instructions.
@@ -25,8 +28,12 @@ impl Runtime {
         let mut all = String::new();
         let snapshot = self.inner.snapshot.load_full();
         for connection in snapshot.server_pool.all().iter().filter(|it| shows(it.name())) {
-            let text = match connection.lists().filter(|_| connection.has_cached_lists()) {
-                Some(cached) => cached.instructions.clone(),
+            let is_locked = snapshot.server_pool.is_locked(connection.name());
+            let from_lists = |_: &Arc<Lists>| is_locked || connection.has_cached_lists();
+            let lists = snapshot.server_pool.usable_lists(connection);
+            let text = match lists.filter(from_lists) {
+                Some(lists) => lists.instructions.clone(),
+                None if is_locked => None,
                 None => connection.identity().and_then(|identity| identity.instructions),
             };
             let Some(section) = text.and_then(|text| section(connection.name(), &text)) else {

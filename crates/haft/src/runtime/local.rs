@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::command::{CommandSettings, CommandTool};
+use crate::backend::sandbox::{SandboxContext, ToolSandbox};
 use crate::backend::script::{PythonSettings, PythonTool, WarmWorkers};
 use crate::config::Masked;
 use crate::config::model::{LocalProgram, LocalTool};
@@ -29,12 +30,14 @@ impl Script {
         python: &str,
         instances: u32,
         warm: &Arc<WarmWorkers>,
+        context: &SandboxContext,
     ) -> Self {
         let name = tool.definition.name.clone();
         let (tools_dir, background) = (tool.tools_dir.clone(), tool.background.value);
         let exposed =
             |words: &[Masked]| words.iter().map(|word| word.expose().to_owned()).collect();
         let own_python = tool.prepared.python.as_ref().and_then(|path| path.to_str());
+        let sandbox = ToolSandbox::new(&tool.sandbox.value, context);
         let runner = match &tool.program {
             LocalProgram::Python { script_path, entrypoint, requirements: _ } => {
                 let settings = PythonSettings {
@@ -48,6 +51,7 @@ impl Script {
                     background,
                     env: tool.env.clone(),
                     is_by_name: tool.prepared.is_by_name,
+                    sandbox,
                 };
                 Runner::Python(PythonTool::new(settings, warm.clone()))
             }
@@ -60,6 +64,7 @@ impl Script {
                     args: exposed(args),
                     background,
                     env: tool.env.clone(),
+                    sandbox,
                 };
                 Runner::Command(CommandTool::new(settings, warm.scope()))
             }

@@ -4,12 +4,16 @@ mod builder;
 mod builtin;
 mod change;
 mod choice;
+mod definition_inbox;
+mod definition_lock;
 mod forward;
 mod info;
 mod instructions;
 mod load_stats;
 mod local;
 mod local_setup;
+mod lock_gate;
+mod lock_status;
 mod reconnect;
 mod remote;
 mod server_pool;
@@ -18,6 +22,7 @@ mod snapshot;
 mod start;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,11 +35,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
+use crate::backend::sandbox::SandboxContext;
 use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
+use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::envelope::Envelope;
-use crate::error::ToolFailure;
+use crate::error::{CallError, ToolFailure};
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
@@ -49,6 +56,7 @@ pub use forward::{Offer, RegistrationInfo, ToolOffer};
 pub use info::{EffectiveValue, ToolInfo};
 pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
+pub use lock_status::{ApproveError, DefinitionChoice, LockStatus};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo, StateChange};
@@ -110,6 +118,7 @@ impl Inner {
             parts.outputs.clone(),
             clock,
             parts.observer.clone(),
+            Arc::clone(&parts.limits),
         );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -120,6 +129,13 @@ impl Inner {
             changes: watch::Sender::new(0),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
+        if inner.parts.is_served {
+            inner.background.spawn(definition_inbox::run(Arc::downgrade(&inner)));
+        }
+        if inner.parts.purpose == Purpose::Call {
+            let saving = Arc::clone(&inner.parts.limits);
+            inner.background.spawn(saving.save_until(inner.parts.stop_servers.clone()));
+        }
         inner
     }
 
@@ -195,6 +211,10 @@ impl ToolboxSource for Inner {
         }))
     }
 
+    fn unapproved(&self, tool: &str, tool_filter: &ToolFilter) -> Option<CallError> {
+        definition_lock::unapproved(&self.snapshot.load(), tool, tool_filter)
+    }
+
     fn unavailable(&self, tool: &str, tool_filter: &ToolFilter) -> Option<ToolFailure> {
         self.snapshot.load().unavailable(tool, tool_filter)
     }
@@ -232,6 +252,8 @@ pub(crate) struct Parts {
     outputs: OutputStore,
     /// Receives every finished call.
     observer: Option<Observer>,
+    /// Rates and quotas.
+    limits: Arc<LimitTable>,
     purpose: Purpose,
     /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,
@@ -251,9 +273,15 @@ pub(crate) struct Parts {
     server_handler: Arc<dyn ServerHandler>,
     authorizers: Authorizers,
     watch: Option<ServerWatch>,
+    /// The program that puts others into a sandbox, if the embedding program names one.
+    sandbox_launcher: Option<PathBuf>,
 }
 
 impl Parts {
+    fn sandbox_context(&self, config: &Config) -> SandboxContext {
+        SandboxContext::new(config, self.sandbox_launcher.clone())
+    }
+
     fn limit_memory(&self, config: &Config) {
         self.memory.set_limit(config.limits.in_flight_bytes());
     }
@@ -563,6 +591,9 @@ impl Runtime {
             tool.backend.stop().await;
         }
         inner.parts.stop_servers.cancel();
+        if inner.parts.purpose == Purpose::Call {
+            inner.parts.limits.save().await;
+        }
         snapshot.server_pool.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.scope()).await;

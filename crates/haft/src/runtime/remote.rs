@@ -56,7 +56,7 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load();
         let mut prompts = Vec::new();
         for connection in snapshot.server_pool.all() {
-            let Some(lists) = connection.lists() else { continue };
+            let Some(lists) = snapshot.server_pool.usable_lists(connection) else { continue };
             prompts.extend(lists.prompts.iter().map(|prompt| PromptInfo {
                 server: connection.name().to_owned(),
                 name: prompt.name.clone(),
@@ -75,12 +75,15 @@ impl Runtime {
         name: &str,
         arguments: &RawValue,
     ) -> Result<Vec<Message>, ToolFailure> {
-        self.connection(server)?.get_prompt(name, arguments).await
+        let connection = self.connection(server)?;
+        self.check_prompt(&connection, name).await?;
+        connection.get_prompt(name, arguments).await
     }
 
     /// The resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Vec<ResourceInfo>, ToolFailure> {
         let listed = self.connection(server)?.resources().await?;
+        let listed = self.approved_resources(server, listed);
         let name = || server.to_owned();
         let Resources { resources, templates } = Resources::clone(&listed);
         let resources = resources

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
+use super::lock_gate::LockGate;
 use super::servers::ServerInfo;
 use super::{ConnectFailed, ListCache, Parts, Purpose, StartError};
 use crate::backend::mcp::{
@@ -26,9 +27,11 @@ const OTHER_FAILURES_WAIT_MAX: Duration = Duration::from_secs(2);
 /// The enabled servers of one configuration, in its order.
 #[derive(Clone, Default)]
 pub(crate) struct ServerPool {
-    connections: Vec<Arc<Connection>>,
+    pub(super) connections: Vec<Arc<Connection>>,
     /// The lists of each server as of construction, so that tools and their backends agree.
-    offered: Vec<Option<Arc<Lists>>>,
+    pub(super) offered: Vec<Option<Arc<Lists>>>,
+    /// What the lock file approves of each.
+    pub(super) gates: Vec<LockGate>,
 }
 
 impl ServerPool {
@@ -45,7 +48,7 @@ impl ServerPool {
                 }
             })
             .collect();
-        Self { connections, offered: Vec::new() }
+        Self { connections, offered: Vec::new(), gates: Vec::new() }
     }
 
     /// Connects eager servers that `old` did not have, in the background.
@@ -136,12 +139,6 @@ impl ServerPool {
         if stops.is_empty() { Ok(()) } else { Err(StartError::Connect { failed: stops }) }
     }
 
-    /// Returns the same servers with their current lists.
-    pub(super) fn with_current_lists(&self) -> Self {
-        let offered = self.connections.iter().map(|connection| connection.lists()).collect();
-        Self { connections: self.connections.clone(), offered }
-    }
-
     /// Returns true if no list changed since construction.
     pub(super) fn is_current(&self) -> bool {
         let is_same = |connection: &Arc<Connection>, offered: &Option<Arc<Lists>>| match (
@@ -161,7 +158,7 @@ impl ServerPool {
         let offering = self.offers().filter(|(it, _)| it.config().load_tools.value);
         offering
             .filter_map(|(connection, lists)| {
-                let lists = lists.as_ref()?;
+                let lists = self.offered_lists(connection, lists)?;
                 let tools = lists.tools.iter().cloned().map(tool_definition).collect();
                 Some((connection.name().to_owned(), tools))
             })
@@ -177,13 +174,16 @@ impl ServerPool {
     ) -> Option<Arc<dyn Tool>> {
         let connection = Arc::clone(self.find(server)?);
         let is_app_only = app_only.contains(&(server, definition.name.as_str()));
-        Some(Arc::new(McpTool::new(connection, Arc::clone(definition), is_app_only)))
+        let approval = self.approved(server).and_then(|it| it.approval(&definition.name));
+        let tool = McpTool::new(connection, Arc::clone(definition), is_app_only);
+        Some(Arc::new(tool.approved(approval)))
     }
 
     /// The tools that only user interfaces call, by server and the tool's own name.
     pub(super) fn app_only(&self) -> HashSet<(&str, &str)> {
-        let offers =
-            self.offers().filter_map(|(connection, lists)| Some((connection, lists.as_ref()?)));
+        let offers = self.offers().filter_map(|(connection, lists)| {
+            Some((connection, self.offered_lists(connection, lists)?))
+        });
         let tools = offers.flat_map(|(connection, lists)| {
             let hidden = lists.tools.iter().filter(|tool| is_app_only(&tool.rest));
             hidden.map(|tool| (connection.name(), tool.name.as_str()))
@@ -381,5 +381,6 @@ fn context(config: &Config, parts: &Parts) -> ConnectionContext {
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),
         nodes_max: config.limits.nodes_max(),
+        sandbox: parts.sandbox_context(config),
     }
 }

@@ -6,6 +6,7 @@ use super::choice::Choice;
 use super::info::ToolInfo;
 use super::server_pool::ServerPool;
 use crate::call::{Toolbox, ToolboxParts};
+use crate::config::model::Origin;
 use crate::config::{Config, show};
 use crate::error::ToolFailure;
 use crate::policy::Policy;
@@ -63,7 +64,15 @@ impl Snapshot {
         let script = self.config().local.iter().find(|local| local.definition.name == *own_name);
         let program = script.filter(|_| tool.kind == RecordSource::Local);
         let cached = self.is_cached(tool);
-        ToolInfo::new(tool, program.map(|local| show::program(&local.program)), cached)
+        let server = tool.registered.source.server();
+        let server =
+            server.and_then(|name| self.config().servers.iter().find(|it| it.name == name));
+        let sandbox = program.map(|local| &local.sandbox).or(server.map(|it| &it.sandbox));
+        let info = ToolInfo::new(tool, program.map(|local| show::program(&local.program)), cached);
+        match sandbox.filter(|sandbox| sandbox.origin != Origin::Default) {
+            Some(sandbox) => info.inside(sandbox),
+            None => info,
+        }
     }
 
     /// True if an earlier run saw the tool, and its server is not connected yet.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::builtin::{Builtin, builtins};
 use super::choice::Choice;
+use super::definition_lock;
 use super::local::Script;
 use super::local_setup;
 use super::server_pool::ServerPool;
 use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
+use crate::call::Toolbox;
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure};
@@ -104,7 +106,7 @@ pub(super) async fn build(
         parts.warm.prepare(config.defaults.python.value.expose());
     }
     local_setup::prepare(&mut config, parts).await;
-    let lists = server_pool.with_current_lists();
+    let lists = server_pool.with_current_lists(&config, old);
     let snapshot = assemble(Arc::new(config), parts, log, lists, known.as_ref(), old).await;
     if parts.purpose == Purpose::Inspect {
         return Ok(snapshot);
@@ -131,7 +133,8 @@ pub(super) async fn rebuild(
         Purpose::Call => Some(open_log(&config, parts, Some(old))?),
         Purpose::DryRun | Purpose::Inspect => None,
     };
-    let server_pool = ServerPool::new(&config, parts, Some(&old.server_pool)).with_current_lists();
+    let server_pool = ServerPool::new(&config, parts, Some(&old.server_pool));
+    let server_pool = server_pool.with_current_lists(&config, Some(old));
     Ok(assemble(Arc::new(config), parts, log, server_pool, Some(&old.known), Some(old)).await)
 }
 
@@ -146,8 +149,13 @@ pub(super) fn log_new_records(old: &Snapshot, new: &Snapshot) {
 /// Rebuilds the toolbox with the current lists of its servers. An unconfigured tool is refused; the
 /// rest stays available.
 pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
-    let server_pool = old.server_pool.with_current_lists();
-    let (config, log) = (Arc::clone(old.config()), old.toolbox.log.clone());
+    relock(Arc::clone(old.config()), parts, old).await
+}
+
+/// The same with a configuration that differs in its lock file only.
+pub(super) async fn relock(config: Arc<Config>, parts: &Parts, old: &Snapshot) -> Snapshot {
+    let server_pool = old.server_pool.with_current_lists(&config, Some(old));
+    let log = old.toolbox.log.clone();
     let snapshot = assemble(config, parts, log, server_pool, Some(&old.known), Some(old)).await;
     log_new_records(old, &snapshot);
     remember(&snapshot, parts, Some(&old.known)).await;
@@ -165,11 +173,14 @@ async fn assemble(
 ) -> Snapshot {
     let builtins = builtins(&config, parts, old);
     let found = discover(&config, parts, &builtins, &server_pool);
-    let Registration { tools, mut records, violations, known } =
+    let Registration { mut tools, mut records, violations, known } =
         register_aside(&config, found, known.cloned()).await;
     records.extend(config.local.iter().filter_map(unprepared));
+    definition_lock::mark_blocked(&mut tools, &server_pool);
+    records.extend(definition_lock::records(&config, &server_pool));
     let backends = backends(&config, parts, builtins, &tools, old);
-    let offered = offer(tools, &backends, &server_pool, old);
+    let mut offered = offer(tools, &backends, &server_pool, old);
+    Toolbox::limit_calls(&mut offered, &config, &parts.limits);
     let toolbox =
         gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
@@ -303,6 +314,7 @@ fn backends(
         }
     }
     let python = config.defaults.python.value.expose();
+    let context = parts.sandbox_context(config);
     // Indexed by name, because a registry may be large. Of two with one name, the first counts.
     let registered: HashMap<&str, &RegisteredTool> =
         tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
@@ -321,6 +333,7 @@ fn backends(
                 before.program == local.program
                     && before.tools_dir == local.tools_dir
                     && before.background.value == local.background.value
+                    && before.sandbox.value == local.sandbox.value
                     && before.env == local.env
                     && before.prepared == local.prepared
             });
@@ -331,8 +344,9 @@ fn backends(
             let same = tool.registered.effective.max_instances.value == instances;
             same.then(|| tool.backend.clone())
         });
-        let backend =
-            kept.unwrap_or_else(|| Arc::new(Script::new(local, python, instances, &parts.warm)));
+        let backend = kept.unwrap_or_else(|| {
+            Arc::new(Script::new(local, python, instances, &parts.warm, &context))
+        });
         backends.insert(name.clone(), (backend, RecordSource::Local));
     }
     backends

@@ -408,3 +408,21 @@ async fn a_client_secret_needs_an_allowed_variable() {
     assert_not_allowed(&live, RegistryDocument::Servers, "s", &entry("SECRET")).await;
     end(live).await;
 }
+
+/// An entry does not choose its own sandbox: it could choose a weaker one than the operator's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registration_does_not_choose_its_sandbox() {
+    let place =
+        Place::new("policy: {allowed_commands: [cat]}\ndefaults: {sandbox: {kind: none, cpu: 5s}}");
+    let live = start(&place, &[]).await;
+    let server = r#"{"command": "cat", "start": "lazy", "sandbox": "none"}"#;
+    assert_not_allowed(&live, RegistryDocument::Servers, "s", server).await;
+    let tool = r#"{"name": "t", "type": "local", "description": "d", "input_schema": {"type": "object"},
+                   "config": {"script_path": "echo.py"}, "sandbox": {"kind": "none", "cpu": "9h"}}"#;
+    assert_not_allowed(&live, RegistryDocument::Tools, "t", tool).await;
+    let server = r#"{"command": "cat", "start": "lazy"}"#;
+    made(&live, put(RegistryDocument::Servers, "s", server)).await;
+    let config = live.runtime().config();
+    assert!(config.servers[0].sandbox.value.limits.cpu.is_some());
+    end(live).await;
+}

@@ -1,10 +1,10 @@
 //! `builtin`, `inbox` and `agent`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::service::http_address;
-use super::{count, explicit, pick, span};
+use super::{count, explicit, pick, sandbox, span};
 use crate::config::agent::{
     AgentConfig, BuiltinConfig, CodeExecutionConfig, InboxConfig, SearchService, WebSearchConfig,
 };
@@ -17,6 +17,7 @@ use crate::config::raw_agent::{
     RawAgent, RawBuiltin, RawCodeExecution, RawHumanInput, RawInbox, RawSearchService, RawWebSearch,
 };
 use crate::config::read::Switch;
+use crate::config::sandbox::{SandboxConfig, SandboxNetwork};
 use crate::config::secret::{Secret, ServerUrl};
 use crate::config::text_file::read_plain_file;
 
@@ -33,6 +34,8 @@ const MODEL: (&str, &str) = ("a model's service", "write such as http://localhos
 pub(super) fn builtin(
     raw: Option<At<RawBuiltin>>,
     is_default: &Setting<bool>,
+    sandbox: &Setting<SandboxConfig>,
+    base: &Path,
     problems: &mut Problems,
 ) -> BuiltinConfig {
     let (all, code, raw) = match raw {
@@ -57,7 +60,7 @@ pub(super) fn builtin(
         |(name, has_section): (&'static str, bool)| (has_section || are_all).then_some(name);
     BuiltinConfig {
         configured: configured.into_iter().filter_map(is_configured).collect(),
-        code_execution: code_tool(code_execution, code, problems),
+        code_execution: code_tool(code_execution, code, (sandbox, base), problems),
         web_search: search(web_search, &all, problems),
         request_human_input: match request_human_input {
             Some(At { value: RawHumanInput { enabled, .. }, place }) => {
@@ -83,23 +86,50 @@ fn pick_or<T>(raw: Option<At<T>>, default: T, place: Place) -> Setting<T> {
 fn code_tool(
     raw: Option<At<RawCodeExecution>>,
     unsaid: Setting<bool>,
+    (defaults, base): (&Setting<SandboxConfig>, &Path),
     problems: &mut Problems,
 ) -> CodeExecutionConfig {
     let (enabled, raw) = match raw {
         Some(At { value: raw, place }) => (pick_or(raw.enabled.clone(), true, place), raw),
         None => (unsaid, RawCodeExecution::empty(Place::whole(""))),
     };
-    let RawCodeExecution { sandbox, network, .. } = raw;
-    let (sandbox, network) = (pick(sandbox, Sandbox::None), pick(network, false));
-    if sandbox.value == Sandbox::None
-        && let Origin::Explicit(place) = &network.origin
-    {
-        problems.warn(
-            place,
-            "`network` has no effect without a sandbox: code may use the network as Haft itself does",
-            "add `sandbox: bubblewrap`, or remove `network`",
-        );
+    let RawCodeExecution { sandbox: raw, network, .. } = raw;
+    let reads_all = raw.as_ref().is_some_and(|at| at.value.0.read.is_none());
+    let own_network = raw.as_ref().is_some_and(|at| at.value.0.network.is_some());
+    let mut sandbox = sandbox::compile_or(raw, defaults, base, problems);
+    if sandbox.value.kind == Sandbox::None {
+        if let Some(At { place, .. }) = &network {
+            problems.warn(
+                place,
+                "`network` has no effect without a sandbox: code may use the network as Haft itself does",
+                "add `sandbox: bubblewrap`, or remove `network`",
+            );
+        }
+        return CodeExecutionConfig { enabled, sandbox, network: pick(network, false) };
     }
+    if reads_all {
+        sandbox.value.read = vec![PathBuf::from("/")];
+    }
+    let network = match network {
+        Some(At { place, .. }) if own_network => {
+            problems.error(
+                &place,
+                "`network` is given twice: here and in `sandbox`",
+                "keep the one in `sandbox`",
+            );
+            Setting::default(false)
+        }
+        Some(network) => {
+            let is_allowed = network.value;
+            sandbox.value.network =
+                if is_allowed { SandboxNetwork::All } else { SandboxNetwork::None };
+            explicit(network, |value| value)
+        }
+        None => Setting {
+            value: sandbox.value.network != SandboxNetwork::None,
+            origin: if own_network { sandbox.origin.clone() } else { Origin::Default },
+        },
+    };
     CodeExecutionConfig { enabled, sandbox, network }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::merge::LocalSource;
-use super::{explicit, metadata, tool};
+use super::{call_limits, explicit, metadata, sandbox, tool};
 use crate::config::Dialect;
-use crate::config::choices::{Background, LocalRuntime};
+use crate::config::choices::{Background, LocalRuntime, Sandbox};
 use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
 use crate::config::model::{
     LocalProgram, LocalTool, PreparedTool, SchemaSource, Setting, ToolSettings,
@@ -15,6 +15,7 @@ use crate::config::model::{
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::EnvValue;
+use crate::config::sandbox::SandboxConfig;
 use crate::config::script_path;
 use crate::config::secret::{Masked, Secret};
 use crate::definition::ToolDefinition;
@@ -24,7 +25,11 @@ const NO_SCHEMA: &str = "add \"input_schema\": {\"type\": \"object\", \"properti
 const NO_SCHEMA_OF_PYTHON: &str = "add \"input_schema\": \"signature\" to read it from the function, or a JSON Schema with a property for each \
      argument";
 
-pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<LocalTool> {
+pub(super) fn compile(
+    source: LocalSource,
+    sandbox: &Setting<SandboxConfig>,
+    problems: &mut Problems,
+) -> Option<LocalTool> {
     let LocalSource { mut raw, dialect, folder } = source;
     let place = raw.place.clone();
     let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
@@ -68,8 +73,17 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
     let background = raw
         .background
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
+    let sandbox = sandbox::compile_or(raw.sandbox.take(), sandbox, &folder, problems);
+    if (sandbox.value.kind, background.value) == (Sandbox::Bubblewrap, Background::Allow) {
+        problems.error(
+            &place,
+            format!("tool `{shown}`: with bubblewrap no process outlives its call"),
+            "delete `background: allow`, or use `sandbox: landlock`",
+        );
+    }
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+        limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         ..tool::settings(
             raw.max_instances,
             raw.timeout,
@@ -85,6 +99,7 @@ pub(super) fn compile(source: LocalSource, problems: &mut Problems) -> Option<Lo
         settings,
         program: program?,
         background,
+        sandbox,
         schema,
         env,
         prepared: PreparedTool::default(),

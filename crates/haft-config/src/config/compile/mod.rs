@@ -2,11 +2,13 @@
 //! reported.
 
 mod agent;
+mod call_limits;
 mod gateway;
 mod limits;
 mod local;
 mod merge;
 mod metadata;
+mod sandbox;
 mod select;
 mod server;
 mod service;
@@ -23,12 +25,14 @@ use super::choices::{
     LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
 };
 use super::dialect::Layer;
+use super::lock_file::LockFile;
 use super::model::{
     Config, ConfigFile, Defaults, LeftOut, LocalTool, LogConfig, Origin, Setting, ToolEntry,
 };
 use super::place::{At, Problems};
 use super::quantity::Count;
 use super::raw::{RawDefaults, RawLog};
+use super::sandbox::SandboxConfig;
 use super::{Dialect, Place};
 
 pub(super) use merge::{Merged, ServerSource, merge};
@@ -54,9 +58,12 @@ pub(super) fn compile(
     problems: &mut Problems,
 ) -> Config {
     let Merged { config, servers, local, variables } = merged;
-    let defaults = defaults(config.defaults.map(|at| at.value), &files);
-    let servers: Vec<_> =
-        servers.into_iter().filter_map(|server| server::compile(server, problems)).collect();
+    let defaults = defaults(config.defaults.map(|at| at.value), &files, base, problems);
+    let sandbox = &defaults.sandbox;
+    let servers: Vec<_> = servers
+        .into_iter()
+        .filter_map(|server| server::compile(server, sandbox, problems))
+        .collect();
     let tools = config.tools.map(|tools| tools.value).unwrap_or_default();
     let names: Vec<&str> = servers
         .iter()
@@ -65,7 +72,7 @@ pub(super) fn compile(
         .collect();
     let tools = tool::compile(tools, &names, problems);
     let local: Vec<_> =
-        local.into_iter().filter_map(|tool| local::compile(tool, problems)).collect();
+        local.into_iter().filter_map(|tool| local::compile(tool, sandbox, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
     let registry_dir = config
         .registry
@@ -74,7 +81,8 @@ pub(super) fn compile(
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &names, problems);
     let limits = limits::limits(config.limits.map(|at| at.value), problems);
-    Config {
+    let builtin = agent::builtin(config.builtin, has_builtin, sandbox, base, problems);
+    let config = Config {
         files,
         defaults,
         servers,
@@ -88,7 +96,7 @@ pub(super) fn compile(
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
         gateway: gateway::gateway(config.gateway.map(|at| at.value), problems),
         profiles,
-        builtin: Box::new(agent::builtin(config.builtin, has_builtin, problems)),
+        builtin: Box::new(builtin),
         inbox: agent::inbox(config.inbox.map(|at| at.value), problems),
         agent: Box::new(agent::agent(
             config.agent.map(|at| at.value),
@@ -98,14 +106,22 @@ pub(super) fn compile(
         )),
         limits,
         state_dir,
+        lock: LockFile::default(),
         variables,
         misconfigured,
         warnings: Vec::new(),
         left_out: LeftOut::default(),
-    }
+    };
+    sandbox::refuse_own_files(&config, problems);
+    config
 }
 
-fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
+fn defaults(
+    raw: Option<RawDefaults>,
+    files: &[ConfigFile],
+    base: &Path,
+    problems: &mut Problems,
+) -> Defaults {
     let raw = raw.unwrap_or_else(|| RawDefaults::empty(Place::whole("")));
     Defaults {
         tool_timeout: pick(raw.tool_timeout.map(span), Duration::from_secs(30)),
@@ -118,6 +134,10 @@ fn defaults(raw: Option<RawDefaults>, files: &[ConfigFile]) -> Defaults {
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
         python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
         output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
+        sandbox: Box::new(match raw.sandbox {
+            Some(raw) => sandbox::compile(raw, base, problems),
+            None => Setting::default(SandboxConfig::none()),
+        }),
     }
 }
 

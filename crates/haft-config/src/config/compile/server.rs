@@ -1,29 +1,36 @@
 //! One MCP server: what it needs must be there, what contradicts itself is refused.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::time::Duration;
 
 use super::gateway::read_patterns;
 use super::merge::ServerSource;
-use super::{explicit, pick, pick_or, span, tool};
+use super::{call_limits, explicit, pick, pick_or, sandbox, span, tool};
 use crate::config::choices::{
     ConnectFailure, ListChanged, Mode, Protocol, Sampling, Start, ToolPrefix,
 };
 use crate::config::gateway::RESERVED;
 use crate::config::model::{
-    Origin, Reconnect, ServerConfig, ServerToolFilter, Setting, ToolSettings,
+    Endpoint, Origin, Reconnect, ServerConfig, ServerToolFilter, Setting, ToolSettings,
 };
 use crate::config::pattern::NamePattern;
 use crate::config::place::{At, Place, Problems};
 use crate::config::quantity::{CountOrZero, Factor};
 use crate::config::raw::{RawReconnect, RawServer};
+use crate::config::raw_sandbox::SandboxEntry;
+use crate::config::sandbox::SandboxConfig;
 use crate::config::secret::Opaque;
 use haft_text::lookalike::odd_characters;
 
 mod endpoint;
 mod oauth;
 
-pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<ServerConfig> {
+pub(super) fn compile(
+    source: ServerSource,
+    sandbox: &Setting<SandboxConfig>,
+    problems: &mut Problems,
+) -> Option<ServerConfig> {
     let name = source.name.value.clone();
     let place = source.name.place.clone();
     // Whatever is wrong with the name: all problems of an entry are reported at once.
@@ -44,7 +51,9 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
     }
     let endpoint = endpoint::compile(&source, problems);
     let written = written(&source.raw);
-    let ServerSource { raw, dialect, .. } = source;
+    let ServerSource { mut raw, dialect, folder, .. } = source;
+    let is_stdio = matches!(endpoint, None | Some(Endpoint::Stdio(_)));
+    let sandbox = server_sandbox(raw.sandbox.take(), is_stdio, sandbox, &folder, problems);
     let on_connect_failure = connect_failure(&raw, dialect, problems);
     let filter = filter(&raw, &name, problems);
     let default_tool_config = default_tools(raw.default_tool_config, problems);
@@ -89,9 +98,32 @@ pub(super) fn compile(source: ServerSource, problems: &mut Problems) -> Option<S
         filter,
         tool_prefix: pick(raw.tool_prefix, ToolPrefix::None),
         protocol: pick(raw.protocol, Protocol::Auto),
+        sandbox,
+        limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         config: raw.config.map(|at| Opaque::new(at.value)),
         disabled: pick(raw.disabled, false),
     })
+}
+
+/// The sandbox of a server. One of a remote server would protect nothing, so it is refused.
+fn server_sandbox(
+    raw: Option<At<SandboxEntry>>,
+    is_stdio: bool,
+    defaults: &Setting<SandboxConfig>,
+    folder: &Path,
+    problems: &mut Problems,
+) -> Setting<SandboxConfig> {
+    if is_stdio {
+        return sandbox::compile_or(raw, defaults, folder, problems);
+    }
+    if let Some(At { place, .. }) = raw {
+        problems.error(
+            &place,
+            "a remote server has no process here, so it cannot have a `sandbox`",
+            "delete `sandbox`",
+        );
+    }
+    Setting::default(SandboxConfig::none())
 }
 
 /// The places of the parts of the endpoint.

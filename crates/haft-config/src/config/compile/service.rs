@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{explicit, pick, span};
-use crate::config::choices::AllowedScripts;
+use crate::config::choices::{AllowedScripts, Definitions};
 use crate::config::model::{Origin, Setting};
 use crate::config::node::Text;
 use crate::config::pattern::WordPattern;
@@ -95,6 +95,7 @@ pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyC
         allowed_env,
         allowed_scripts,
         approvals,
+        definitions,
         ..
     } = raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
     PolicyConfig {
@@ -106,6 +107,7 @@ pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyC
         allowed_env: pick(allowed_env.map(|at| env_patterns(at, problems)), Vec::new()),
         allowed_scripts: pick(allowed_scripts, AllowedScripts::Existing),
         approvals: approvals.map(|at| explicit(at, |value| value)),
+        definitions: pick(definitions, Definitions::Block),
     }
 }
 

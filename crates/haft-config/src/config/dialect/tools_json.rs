@@ -4,11 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::Layer;
 use crate::config::At;
+use crate::config::call_limits::{Burst, Quota, Rate};
 use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, EnvValue, Span};
 use crate::config::raw::RawTool;
 use crate::config::raw_metadata::{RawAnnotations, RawIcon};
+use crate::config::raw_sandbox::SandboxEntry;
 use crate::config::read::{FromNode, Named, Reader, choice, record};
 
 record! {
@@ -52,6 +54,12 @@ record! {
         on_limit("on_limit"): OnLimit,
         /// The approval that each call needs.
         approval("approval"): Approval,
+        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often it may be called on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
         /// A name for people.
@@ -62,6 +70,8 @@ record! {
         icons("icons"): Vec<RawIcon>,
         /// The handling of processes that a call leaves running: `end` (the default) or `allow`.
         background("background"): Background,
+        /// The sandbox of its processes: `none`, `bubblewrap`, `landlock`, or a record. It replaces `defaults.sandbox`.
+        sandbox("sandbox"): SandboxEntry,
         /// The program of the tool.
         config("config"): RawLocalConfig,
         /// Short form of `config`: `entrypoint`, `script.py` or `script.py:entrypoint`.
@@ -165,15 +175,10 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         split_function(&mut tool);
         match &tool.kind {
             Some(At { value: EntryKind::Mcp, .. }) => {
-                if let Some(At { place, .. }) = &tool.background {
-                    reader.error_at(
-                        place,
-                        "`background` has no effect on the tool of a server",
-                        "delete it: it is a setting of entries with \"type\": \"local\"",
-                    );
-                }
                 let config = tool.config.as_ref().map(|config| &config.value);
                 let ignored = [
+                    ("background", tool.background.as_ref().map(|at| &at.place)),
+                    ("sandbox", tool.sandbox.as_ref().map(|at| &at.place)),
                     ("env", config.and_then(|it| it.env.as_ref()).map(|at| &at.place)),
                     (
                         "requirements",
@@ -249,6 +254,9 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         parallel_capable: tool.parallel_capable,
         on_limit: tool.on_limit,
         approval: tool.approval,
+        rate: tool.rate,
+        burst: tool.burst,
+        quota: tool.quota,
         examples: tool.examples,
         title: tool.title,
         annotations: tool.annotations,

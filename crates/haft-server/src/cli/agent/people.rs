@@ -235,7 +235,7 @@ fn shown(paint: Paint, item: &InboxItem, form: Option<&Form>) -> String {
 /// Returns true if the options are numbered; otherwise the prompt has their letters.
 fn is_listed(item: &InboxItem) -> bool {
     match item.kind {
-        ItemKind::Question | ItemKind::Elicitation => true,
+        ItemKind::Question | ItemKind::Elicitation | ItemKind::Definition => true,
         ItemKind::Approval | ItemKind::Sampling => false,
     }
 }
@@ -244,7 +244,9 @@ fn hint(item: &InboxItem, lasts: Lasts) -> &'static str {
     match (item.kind, lasts) {
         (ItemKind::Approval, Lasts::Conversation) => "[a]llow, al[w]ays, [d]eny? ",
         (ItemKind::Approval, Lasts::OneCall) | (ItemKind::Sampling, _) => "[a]llow, [d]eny? ",
-        (ItemKind::Question | ItemKind::Elicitation, _) => "your answer (empty to refuse): ",
+        (ItemKind::Question | ItemKind::Elicitation | ItemKind::Definition, _) => {
+            "your answer (empty to refuse): "
+        }
     }
 }
 
@@ -255,7 +257,9 @@ fn read(item: &InboxItem, line: &str) -> HumanAnswer {
         (ItemKind::Approval | ItemKind::Sampling, "a" | "y" | "yes") => given("allow"),
         (ItemKind::Approval, "w") => given("always"),
         (ItemKind::Approval | ItemKind::Sampling, "d" | "n" | "no" | "") => given("deny"),
-        (ItemKind::Question | ItemKind::Elicitation, "") => HumanAnswer::Refused { reason: None },
+        (ItemKind::Question | ItemKind::Elicitation | ItemKind::Definition, "") => {
+            HumanAnswer::Refused { reason: None }
+        }
         (_, line) => {
             let number = line.parse::<usize>().ok().filter(|_| is_listed(item));
             let numbered = number.and_then(|at| item.options.get(at.checked_sub(1)?));

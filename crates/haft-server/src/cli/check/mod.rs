@@ -1,6 +1,7 @@
 //! `haft check`.
 
 mod connect;
+mod notes;
 
 use std::process::ExitCode;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
 use crate::terminal::{self, Paint};
+use notes::Note;
 
 #[derive(Debug, Args)]
 #[command(
@@ -24,7 +26,7 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    let loaded = load::load(global).map(with_model);
+    let loaded = load::load(global).map(with_model).and_then(with_sandboxes);
     if !global.json {
         let config = loaded?;
         summarize(global, &config);
@@ -70,6 +72,16 @@ fn with_model(mut config: Config) -> Config {
     config
 }
 
+/// A sandbox that this machine cannot enforce is an error: its program does not start.
+fn with_sandboxes(mut config: Config) -> anyhow::Result<Config> {
+    let mut problems = haft::sandbox::problems(&config);
+    if problems.is_empty() {
+        return Ok(config);
+    }
+    problems.append(&mut config.warnings);
+    Err(ConfigError { problems }.into())
+}
+
 fn report(config: &Config) -> Value {
     let files: Vec<_> = config
         .files
@@ -83,6 +95,7 @@ fn report(config: &Config) -> Value {
         "tools": config.tools.len(),
         "local_tools": config.local.len(),
         "problems": config.warnings,
+        "notes": notes::unpinned_packages(config),
     })
 }
 
@@ -90,6 +103,9 @@ fn summarize(global: &Global, config: &Config) {
     let paint = Paint::stderr(global.color);
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
         terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
+    }
+    for Note { place, note, remedy } in notes::unpinned_packages(config) {
+        terminal::note(paint, &format!("{place}: {note}"), &remedy);
     }
     let paint = Paint::stdout(global.color);
     for file in &config.files {

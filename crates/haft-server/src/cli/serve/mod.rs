@@ -107,7 +107,8 @@ async fn serve(
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), asked).await?;
+    let callers = Arc::clone(&keys);
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
     let gateway = Mount::new(runtime.clone(), hub.clone());
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
@@ -138,9 +139,9 @@ async fn serve(
             _ = &mut serving => break,
             wish = signals.next() => match wish {
                 Wish::Reload => {
-                    let live = live.clone();
+                    let service = Arc::clone(&service);
                     // What is wrong with the files is logged where it is found.
-                    background.spawn(async move { drop(live.reload().await) });
+                    background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
             },
@@ -228,16 +229,19 @@ async fn start(
     config: Config,
     signals: &mut Signals,
     telemetry: Arc<Telemetry>,
+    keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let (watch, clients) = (progress.clone(), hub.clone());
     let builder = Runtime::builder(config)
         .cancelled_by(cancel.clone())
+        .sandbox_launcher(std::env::current_exe()?)
         .without_waiting()
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {
             watch.note(server, health.state);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call;
 use super::protocol::{Frames, Reply, Request, ServiceStatus, VERSION, frames};
-use crate::cli::{EXIT_RUNTIME, Failure, prompts, resources, servers, toolbox};
+use crate::cli::{EXIT_RUNTIME, Failure, prompts, resources, servers, toolbox, tools};
 use crate::telemetry::Telemetry;
 
 /// Shared state of the connections.
@@ -75,7 +75,7 @@ async fn answer(context: &ServiceContext, request: Request) -> Result<Reply, Fai
         Request::Hello { .. } => Ok(Reply::Welcome { version: VERSION.to_owned() }),
         Request::Tools => {
             runtime.discover().await;
-            Ok(Reply::Tools { tools: runtime.tools(), servers: runtime.servers() })
+            Ok(Reply::Tools { tools: tools::with_unapproved(runtime), servers: runtime.servers() })
         }
         Request::Tool { name } => Ok(Reply::Tool(tool(runtime, &name).await.map(Box::new))),
         Request::Servers { names, connect } => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use haft::Config;
 use haft::config::model::{Endpoint, LocalProgram, LocalTool, Origin, StdioEndpoint};
+use haft::config::sandbox::SandboxConfig;
 use haft::config::{Masked, Secret};
 use haft_text::printable;
 use serde_json::{Value, json};
@@ -28,6 +29,17 @@ struct Entry {
     exact: Value,
 }
 
+impl Entry {
+    /// The program inside its sandbox: a weaker one is another program.
+    fn inside(mut self, sandbox: &SandboxConfig) -> Self {
+        if !sandbox.is_none() {
+            let _ = write!(self.shown, " (sandbox: {})", sandbox.kind);
+            self.exact = json!([self.exact, sandbox.shown()]);
+        }
+        self
+    }
+}
+
 impl Starts {
     /// Returns the programs that `config`, read from `file`, starts now or when a tool is called.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
@@ -36,13 +48,18 @@ impl Starts {
             .filter_map(|server| match &server.endpoint {
                 Endpoint::Stdio(stdio) => {
                     let settings = server.config.as_ref().map(haft::config::Opaque::expose);
-                    Some(of_server(&server.name, stdio, settings))
+                    Some(of_server(&server.name, stdio, settings).inside(&server.sandbox.value))
                 }
                 Endpoint::Http(_) | Endpoint::Sse(_) | Endpoint::Websocket(_) => None,
             })
             .collect();
         let python = &config.defaults.python;
-        entries.extend(config.local.iter().map(|tool| of_tool(tool, &python.value)));
+        entries.extend(
+            config
+                .local
+                .iter()
+                .map(|tool| of_tool(tool, &python.value).inside(&tool.sandbox.value)),
+        );
         // Built-in tools run it too.
         if python.origin != Origin::Default {
             let shown = format!("defaults.python: {}", printable(python.value.shown()));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use haft::Code;
 
 /// Every way to end. A code's place is [`place`].
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 15] = [
     "success",
     "UnknownTool",
     "Denied",
@@ -18,7 +18,9 @@ const NAMES: [&str; 13] = [
     "ServiceUnavailable",
     "ProtocolError",
     "OutcomeUnknown",
+    "DefinitionChanged",
     "Stopping",
+    "RateLimited",
 ];
 
 #[derive(Debug, Default)]
@@ -27,6 +29,11 @@ pub(super) struct Outcomes([AtomicU64; NAMES.len()]);
 impl Outcomes {
     pub(super) fn count(&self, code: Option<Code>) {
         self.0[place(code)].fetch_add(1, Relaxed);
+    }
+
+    /// The calls that ended with a code.
+    pub(super) fn of(&self, code: Code) -> u64 {
+        self.0[place(Some(code))].load(Relaxed)
     }
 
     /// Every outcome with how often it was.
@@ -50,7 +57,9 @@ fn place(code: Option<Code>) -> usize {
         Some(Code::ServiceUnavailable) => 9,
         Some(Code::ProtocolError) => 10,
         Some(Code::OutcomeUnknown) => 11,
-        Some(Code::Stopping) => 12,
+        Some(Code::DefinitionChanged) => 12,
+        Some(Code::Stopping) => 13,
+        Some(Code::RateLimited) => 14,
     }
 }
 

@@ -69,6 +69,7 @@ impl Metrics {
         histogram("haft_call_duration_seconds", help, &self.durations, page);
         let help = "How long calls waited for their turn.";
         histogram("haft_queue_wait_seconds", help, &self.waits, page);
+        self.breakdown.report(page);
     }
 }
 

@@ -10,10 +10,8 @@ use crate::tool::ToolDefinition;
 
 /// The built-in tools as the tool selection sees them, without a sandbox.
 pub fn texts() -> Vec<ToolText> {
-    let mut tools = vec![
-        (code::definition(code::Confinement::Nothing), code::EXAMPLES),
-        (human::definition(), human::EXAMPLES),
-    ];
+    let mut tools =
+        vec![(code::definition(None), code::EXAMPLES), (human::definition(), human::EXAMPLES)];
     tools.push((search::definition(), search::EXAMPLES));
     let text = |(definition, examples): (ToolDefinition, &str)| ToolText {
         name: definition.name,

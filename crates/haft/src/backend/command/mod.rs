@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::time::timeout;
 
 use super::process::{Exit, ProcessScope, ProcessTree, SharedTail, Tail, last_line};
+use super::sandbox::{Confined, ToolSandbox, not_made};
 use super::{answer, program, script_path};
 use crate::config::Secret;
 use crate::config::choices::Background;
@@ -47,6 +48,8 @@ pub struct CommandSettings {
     pub background: Background,
     /// Variables that the program gets; `None` removes one.
     pub env: Vec<(String, Option<Secret>)>,
+    /// The sandbox of its processes; `None` for none.
+    pub sandbox: Option<ToolSandbox>,
 }
 
 /// A tool that is a program: command, script and arguments make the argument vector, never a
@@ -69,16 +72,11 @@ impl CommandTool {
         _context: &CallContext,
     ) -> Result<ToolOutput, ToolFailure> {
         let (program, args) = self.argv()?;
-        let mut command = Command::new(&program);
-        for (name, value) in &self.settings.env {
-            match value {
-                Some(value) => command.env(name, value.expose()),
-                None => command.env_remove(name),
-            };
-        }
-        command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let Confined { mut command, temp } = self.command(&program, args)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut tree = ProcessTree::spawn(&mut command, self.scope)
-            .map_err(|error| program::failed_to_start(&program, "command", &error))?;
+            .map_err(|error| program::failed_to_start(&program, "command", &error))?
+            .with_folder(temp);
         let mut stdout = Vec::new();
         let stderr = SharedTail::default();
         let ended = exchange(&mut tree, arguments.get(), &mut stdout, &stderr).await;
@@ -97,9 +95,27 @@ impl CommandTool {
         }
     }
 
+    /// The command that runs the program, inside its sandbox if it has one.
+    fn command(&self, program: &OsStr, args: Vec<OsString>) -> Result<Confined, ToolFailure> {
+        let CommandSettings { name, tools_dir, env, sandbox, .. } = &self.settings;
+        let Some(sandbox) = sandbox else {
+            let mut command = Command::new(program);
+            for (name, value) in env {
+                match value {
+                    Some(value) => command.env(name, value.expose()),
+                    None => command.env_remove(name),
+                };
+            }
+            command.args(args);
+            return Ok(Confined { command, temp: None });
+        };
+        let words = [program.to_owned()].into_iter().chain(args).collect();
+        let confined = sandbox.confine(words, env, vec![tools_dir.clone()]);
+        confined.map_err(|error| error.into_failure(&format!("`{name}`"), program, "command"))
+    }
+
     fn argv(&self) -> Result<(OsString, Vec<OsString>), ToolFailure> {
-        let CommandSettings { name, tools_dir, script_path, command, args, background: _, env: _ } =
-            &self.settings;
+        let CommandSettings { name, tools_dir, script_path, command, args, .. } = &self.settings;
         let script = match script_path {
             Some(path) => Some(script_path::resolve(tools_dir, path)?.into_os_string()),
             None => None,
@@ -123,6 +139,10 @@ impl CommandTool {
         tail.push(stdout);
         let stdout = tail.text();
         let name = &self.settings.name;
+        let confined = self.settings.sandbox.as_ref();
+        if let Some(failure) = confined.and_then(|_| not_made(&format!("`{name}`"), stderr)) {
+            return failure;
+        }
         ToolFailure::Execution {
             message: match last_line(stderr).or_else(|| last_line(&stdout)) {
                 Some(line) => format!("`{name}` ended with {exit}: {line}"),

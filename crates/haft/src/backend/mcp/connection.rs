@@ -25,6 +25,7 @@ use super::process::ServerProcess;
 use super::subscriptions::Subscriptions;
 use super::{failure, supervisor};
 use crate::backend::process::ProcessScope;
+use crate::backend::sandbox::SandboxContext;
 use crate::config::choices::{ConnectFailure, Mode, Start};
 use crate::config::model::ServerConfig;
 use crate::error::{Diagnosis, ToolFailure};
@@ -71,6 +72,8 @@ pub struct ConnectionContext {
     pub watch: Option<ServerWatch>,
     /// The number of values and keys that one message of a server may have.
     pub nodes_max: usize,
+    /// Facts that the sandboxes of server processes share.
+    pub sandbox: SandboxContext,
 }
 
 /// A configured server and the connection to it.

@@ -1,6 +1,8 @@
 //! Servers that are processes of ours and speak over their standard streams.
 
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use super::connection::Connection;
 use super::environment;
 use crate::backend::process::{ProcessScope, ProcessTree, SharedTail};
 use crate::backend::program::failed_to_start;
+use crate::backend::sandbox::{Confined, Program, ToolSandbox, confine};
+use crate::config::Masked;
 use crate::config::model::StdioEndpoint;
 use crate::error::{CallError, ToolFailure};
 
@@ -64,6 +68,8 @@ struct ProcessConnector {
     endpoint: StdioEndpoint,
     /// The server's own configuration, as JSON.
     config: Option<String>,
+    /// Its sandbox, if it has one.
+    sandbox: Option<ToolSandbox>,
     scope: ProcessScope,
     /// Holds what the server writes to its standard error.
     tail: SharedTail,
@@ -79,6 +85,7 @@ pub(super) fn connector(connection: &Connection, endpoint: &StdioEndpoint) -> Bo
     Box::new(ProcessConnector {
         endpoint: endpoint.clone(),
         config: config.map(|config| config.expose().to_string()),
+        sandbox: ToolSandbox::new(&connection.config.sandbox.value, &connection.context.sandbox),
         scope: connection.context.scope,
         tail: connection.process.tail.clone(),
         drains: connection.process.drains.clone(),
@@ -106,26 +113,21 @@ impl ProcessConnector {
     fn spawn(&self) -> Result<ProcessTree, TransportError> {
         let StdioEndpoint { command, args, cwd, encoding: _, env: _, env_file: _, inherit_env: _ } =
             &self.endpoint;
-        let mut child = Command::new(command.expose());
-        child
-            .args(args.iter().map(crate::config::Masked::expose))
-            .env_clear()
-            .envs(environment::of(&self.endpoint, self.config.as_deref()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        if let Some(cwd) = cwd {
-            if !cwd.is_dir() {
-                let cwd = cwd.display();
-                let message = format!(
-                    "the folder `{cwd}` (`cwd`) does not exist; create it, or correct `cwd`"
-                );
-                return Err(TransportError::unsent(Failure::NotFound, message));
-            }
-            child.current_dir(cwd);
+        if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            let cwd = cwd.display();
+            let message =
+                format!("the folder `{cwd}` (`cwd`) does not exist; create it, or correct `cwd`");
+            return Err(TransportError::unsent(Failure::NotFound, message));
         }
-        ProcessTree::spawn(&mut child, self.scope).map_err(|error| {
-            let failure = failed_to_start(command.expose().as_ref(), "command", &error);
+        let program = OsStr::new(command.expose());
+        let spawned = self.command(program, args, cwd.as_deref()).and_then(|confined| {
+            let Confined { command: mut child, temp } = confined;
+            child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let tree = ProcessTree::spawn(&mut child, self.scope);
+            let tree = tree.map_err(|error| failed_to_start(program, "command", &error))?;
+            Ok(tree.with_folder(temp))
+        });
+        spawned.map_err(|failure| {
             let kind = match &failure {
                 ToolFailure::Unavailable { .. } => Failure::Unreachable,
                 _ => Failure::NotFound,
@@ -136,6 +138,31 @@ impl ProcessConnector {
             let message = format!("{failed}{remedy}").replace(command.expose(), command.shown());
             TransportError::unsent(kind, message)
         })
+    }
+
+    /// The command that runs the server, inside its sandbox if it has one.
+    fn command(
+        &self,
+        program: &OsStr,
+        args: &[Masked],
+        cwd: Option<&Path>,
+    ) -> Result<Confined, ToolFailure> {
+        let env = environment::of(&self.endpoint, self.config.as_deref());
+        let args = args.iter().map(Masked::expose);
+        let Some(ToolSandbox { config, context }) = &self.sandbox else {
+            let mut command = Command::new(program);
+            command.args(args).env_clear().envs(env);
+            if let Some(cwd) = cwd {
+                command.current_dir(cwd);
+            }
+            return Ok(Confined { command, temp: None });
+        };
+        let words = [program.to_owned()].into_iter().chain(args.map(OsString::from)).collect();
+        let (starts, read, write) = (Vec::new(), Vec::new(), Vec::new());
+        let program_in_it =
+            Program { argv: words, env, folder: cwd, starts, read, write, setting: "sandbox" };
+        confine(config, context, program_in_it)
+            .map_err(|error| error.into_failure("the server", program, "command"))
     }
 
     async fn start(&self, router: MessageRouter) -> Result<Arc<dyn Transport>, TransportError> {

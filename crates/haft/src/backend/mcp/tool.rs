@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::backoff::{self, ReconnectPolicy};
 use super::connection::Connection;
+use super::locked::ToolApproval;
 use super::{convert, failure};
 use crate::caller_handle::CallOrigin;
 use crate::content::ToolOutput;
@@ -28,6 +29,8 @@ pub struct McpTool {
     definition: Arc<ToolDefinition>,
     repeat: Repeat,
     is_app_only: bool,
+    /// The approval of the lock file.
+    approval: Option<ToolApproval>,
 }
 
 /// The rule for sending a call again whose outcome is unknown.
@@ -52,7 +55,12 @@ impl McpTool {
         let is_harmless =
             definition.annotations.as_ref().is_some_and(ToolAnnotations::allows_repeat);
         let repeat = if is_harmless { Repeat::Harmless } else { Repeat::Never };
-        Self { connection, definition, repeat, is_app_only }
+        Self { connection, definition, repeat, is_app_only, approval: None }
+    }
+
+    /// Runs only while the server has the definition that the lock file approves.
+    pub(crate) fn approved(self, approval: Option<ToolApproval>) -> Self {
+        Self { approval, ..self }
     }
 
     async fn call(
@@ -84,6 +92,10 @@ impl McpTool {
                 .client()
                 .await
                 .map_err(|reason| failure::unavailable(connection, &reason))?;
+            // A server that was connected just now may have changed since it was last seen.
+            if let Some(approval) = &self.approval {
+                approval.check(connection, tool)?;
+            }
             in_flight.unsettle();
             let answer = client.call_tool(tool, arguments, options.clone()).await;
             in_flight.settle_if_answered(&answer);

@@ -68,6 +68,8 @@ fn signal_name(signal: i32) -> Option<&'static str> {
         13 => "SIGPIPE",
         14 => "SIGALRM",
         15 => "SIGTERM",
+        #[cfg(any(target_os = "linux", target_os = "macos"))]
+        24 => "SIGXCPU",
         _ => return None,
     })
 }

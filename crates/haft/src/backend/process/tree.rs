@@ -13,6 +13,7 @@ use super::marker::{MARKER_VARIABLE, Marker};
 use super::reaper::{self, KillTarget};
 use super::scan::{self, Sighting, Start};
 use super::{Exit, Leftovers, ProcessScope, watchdog};
+use crate::backend::work_folder::WorkFolder;
 
 /// Time limit of [`ProcessTree::kill`].
 const KILL_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ pub struct ProcessTree {
     leader: Leader,
     /// Descendants seen before the child was asked to end.
     seen: Vec<Sighting>,
+    /// A folder of the child, removed with it.
+    folder: Option<WorkFolder>,
 }
 
 /// The remains of a kill.
@@ -57,7 +60,15 @@ impl ProcessTree {
             .ok_or_else(|| io::Error::other("the new process has no id"))?;
         watchdog::watch(group, scope);
         let since = Start::of(group.as_raw_pid());
-        Ok(Self { child, marker, group, since, leader: Leader::Uncollected, seen: Vec::new() })
+        let leader = Leader::Uncollected;
+        Ok(Self { child, marker, group, since, leader, seen: Vec::new(), folder: None })
+    }
+
+    /// Removes `folder` when the tree has ended.
+    #[must_use]
+    pub(in crate::backend) fn with_folder(mut self, folder: Option<WorkFolder>) -> Self {
+        self.folder = folder;
+        self
     }
 
     /// The process id of the child, which is also the id of its group.
@@ -144,6 +155,9 @@ impl ProcessTree {
     /// them by their marker.
     pub fn release(mut self) {
         self.leader = Leader::HandedOver;
+        if let Some(folder) = self.folder.take() {
+            folder.leave();
+        }
         // The number of a group is reused once its last process ends, so the watchdog must not keep
         // it.
         watchdog::forget(self.group);

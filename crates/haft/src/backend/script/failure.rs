@@ -10,6 +10,7 @@ use super::frame::{NoAnswer, Problem};
 use super::worker::Worker;
 use super::{ANSWER_BYTES_MAX, PYTHON_SETTING, PythonSettings};
 use crate::backend::process::{Exit, last_line};
+use crate::backend::sandbox::not_made;
 use crate::error::ToolFailure;
 
 /// The worker ended or sent an invalid answer. It is not used again.
@@ -31,10 +32,18 @@ pub(super) async fn no_answer(
         NoAnswer::Garbled(problem) => unreadable(name, problem),
         NoAnswer::NotReady => {
             let (exit, stderr) = worker.last_output().await;
+            let confined = settings.sandbox.as_ref();
+            if let Some(failure) = confined.and_then(|_| not_made(&format!("`{name}`"), &stderr)) {
+                return failure;
+            }
             not_ready(name, python, script, exit, &stderr)
         }
         NoAnswer::Ended | NoAnswer::Unread => {
             let (exit, stderr) = worker.last_output().await;
+            let confined = settings.sandbox.as_ref();
+            if let Some(failure) = confined.and_then(|_| not_made(&format!("`{name}`"), &stderr)) {
+                return failure;
+            }
             ended(name, script, exit, &stderr)
         }
     }

@@ -10,7 +10,8 @@ mod tests;
 mod warm;
 mod worker;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -19,6 +20,7 @@ use tokio::sync::Semaphore;
 use self::frame::{Answer, Kind, NoAnswer};
 use self::warm::Owner;
 use self::worker::{Reuse, Worker};
+use super::sandbox::ToolSandbox;
 use super::{answer, program, script_path};
 use crate::config::Secret;
 use crate::config::choices::Background;
@@ -55,6 +57,8 @@ pub struct PythonSettings {
     pub env: Vec<(String, Option<Secret>)>,
     /// True if each argument is a parameter of the function.
     pub is_by_name: bool,
+    /// The sandbox of its workers; `None` for none.
+    pub sandbox: Option<ToolSandbox>,
 }
 
 /// A Python tool.
@@ -108,13 +112,34 @@ impl PythonTool {
         let PythonSettings { python, tools_dir, script_path, .. } = &self.settings;
         let script = script_path::resolve(tools_dir, script_path)?;
         let root = tools_dir.canonicalize().unwrap_or_else(|_| tools_dir.clone());
-        let fresh = match self.warm.take_spare(python) {
-            Some(spare) => Ok(spare),
-            None => self.warm.start(python),
+        let fresh = match &self.settings.sandbox {
+            Some(sandbox) => self.confined_worker(sandbox, &root)?,
+            None => match self.warm.take_spare(python) {
+                Some(spare) => Ok(spare),
+                None => self.warm.start(python),
+            },
         };
         fresh
             .and_then(|worker| worker.assign(&self.settings, &script, &root))
             .map_err(|error| program::failed_to_start(python.as_ref(), PYTHON_SETTING, &error))
+    }
+
+    fn limits_cpu(&self) -> bool {
+        self.settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.config.limits.cpu.is_some())
+    }
+
+    /// A worker inside the sandbox. A spare one is not in it.
+    fn confined_worker(
+        &self,
+        sandbox: &ToolSandbox,
+        tools_dir: &Path,
+    ) -> Result<io::Result<Worker>, ToolFailure> {
+        let PythonSettings { name, python, env, .. } = &self.settings;
+        let read = vec![tools_dir.to_owned()];
+        let confined = sandbox.confine(worker::argv(python), env, read).map_err(|error| {
+            error.into_failure(&format!("`{name}`"), python.as_ref(), PYTHON_SETTING)
+        })?;
+        Ok(self.warm.start_confined(confined))
     }
 
     /// Reads the answer and keeps the worker, unless it failed to load the script.
@@ -146,6 +171,8 @@ impl PythonTool {
             }
         };
         match worker.end_leftovers(name).await {
+            // Processor time counts for the whole life of a process, and the limit is meant for a call.
+            Reuse::Yes if self.limits_cpu() => self.warm.retire(worker),
             Reuse::Yes => self.warm.put(&self.owner, worker),
             Reuse::No => self.warm.retire(worker),
         }

@@ -12,6 +12,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::worker::Worker;
 use crate::backend::process::ProcessScope;
+use crate::backend::sandbox::Confined;
 
 /// Time a worker stays warm without a call.
 pub const IDLE_MAX: Duration = Duration::from_mins(5);
@@ -122,6 +123,11 @@ impl WarmWorkers {
     /// Starts a process without a tool.
     pub(super) fn start(&self, python: &str) -> io::Result<Worker> {
         Worker::start(python, &self.tasks, self.scope)
+    }
+
+    /// Starts a process for one tool, inside its sandbox.
+    pub(super) fn start_confined(&self, confined: Confined) -> io::Result<Worker> {
+        Worker::start_confined(confined, &self.tasks, self.scope)
     }
 
     /// Returns the most recently used worker of `owner`. One whose files have changed is replaced.

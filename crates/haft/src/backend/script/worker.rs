@@ -1,5 +1,6 @@
 //! One Python process with a loaded tool that waits for the next call.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -16,6 +17,7 @@ use super::PythonSettings;
 use super::fingerprint::ScriptFingerprint;
 use super::frame::{self, Answer, Children, NoAnswer};
 use crate::backend::process::{Exit, Killed, Leftovers, ProcessScope, ProcessTree, SharedTail};
+use crate::backend::sandbox::Confined;
 use crate::config::choices::Background;
 
 /// Removes the current directory from the module path before any import; otherwise a `json.py`
@@ -63,6 +65,11 @@ pub(super) enum Reuse {
     No,
 }
 
+/// The program and the arguments of a worker.
+pub(super) fn argv(python: &str) -> Vec<OsString> {
+    [python, "-c", START, RUNNER].map(OsString::from).into()
+}
+
 impl Worker {
     /// Starts Python without a tool; see [`assign`](Self::assign).
     pub(super) fn start(
@@ -70,10 +77,19 @@ impl Worker {
         tasks: &TaskTracker,
         scope: ProcessScope,
     ) -> io::Result<Self> {
-        let mut python = Command::new(python);
-        python.args(["-c", START, RUNNER]);
-        python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut tree = ProcessTree::spawn(&mut python, scope)?;
+        let mut command = Command::new(python);
+        command.args(["-c", START, RUNNER]);
+        Self::start_confined(Confined { command, temp: None }, tasks, scope)
+    }
+
+    /// Starts Python by a command with the arguments of [`argv`].
+    pub(super) fn start_confined(
+        Confined { mut command, temp }: Confined,
+        tasks: &TaskTracker,
+        scope: ProcessScope,
+    ) -> io::Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut tree = ProcessTree::spawn(&mut command, scope)?.with_folder(temp);
         let (Some(requests), Some(answers), Some(errors)) =
             (tree.take_stdin(), tree.take_stdout(), tree.take_stderr())
         else {

@@ -1,10 +1,7 @@
 //! `code_execution`: runs Python and shell code of a model, each time in a new folder.
 
 mod capture;
-mod folder;
-mod open_folder;
 mod outcome;
-mod removal;
 mod request;
 mod run;
 mod sandbox;
@@ -13,11 +10,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use self::folder::WorkFolder;
 use self::request::Request;
 use self::run::Ended;
 use super::example_lines;
 use crate::backend::process::ProcessScope;
+use crate::backend::sandbox::ToolSandbox;
+use crate::backend::work_folder::WorkFolder;
+use crate::config::choices::Sandbox;
+use crate::config::sandbox::{SandboxConfig, SandboxNetwork};
 use crate::content::ToolOutput;
 use crate::error::ToolFailure;
 use crate::policy::Admitted;
@@ -36,25 +36,13 @@ const DESCRIPTION: &str = "Runs Python or shell code and returns what it prints:
 /// Example requests.
 pub(super) const EXAMPLES: &str = include_str!("../../../../assets/examples/code_execution.txt");
 
-/// The isolation of the code from the rest of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confinement {
-    /// None: the code has the rights of Haft.
-    Nothing,
-    /// `bwrap`; the code does not run without it.
-    Bubblewrap {
-        /// True if the code may use the network.
-        network: bool,
-    },
-}
-
 /// The settings of the tool.
 #[derive(Debug, Clone)]
 pub struct CodeSettings {
     /// The interpreter, usually `python3`.
     pub python: String,
-    /// The isolation of the code.
-    pub confinement: Confinement,
+    /// The sandbox of the code; `None` runs it with the rights of Haft.
+    pub sandbox: Option<ToolSandbox>,
 }
 
 /// `code_execution`.
@@ -66,9 +54,9 @@ pub struct CodeTool {
 impl CodeTool {
     /// Creates a tool that starts one process per call, in `scope`. Nothing starts before.
     pub fn new(settings: &CodeSettings, scope: ProcessScope) -> Self {
-        let CodeSettings { python, confinement } = settings;
+        let CodeSettings { python, sandbox } = settings;
         let python = absolute_program(python);
-        Self { settings: CodeSettings { python, confinement: *confinement }, scope }
+        Self { settings: CodeSettings { python, sandbox: sandbox.clone() }, scope }
     }
 
     /// Runs the code once. Dropping the future kills all its processes, and then removes its
@@ -110,16 +98,50 @@ fn absolute_program(program: &str) -> String {
     absolute.to_string_lossy().into_owned()
 }
 
+/// The isolation of the code, as far as its callers need to know.
+#[derive(Debug, Clone, Copy)]
+enum Isolation {
+    None,
+    /// Its own `/tmp`.
+    Network,
+    Offline,
+    /// A temporary folder among others.
+    OwnFolders,
+    OwnFoldersOffline,
+}
+
+fn isolation(sandbox: Option<&SandboxConfig>) -> Isolation {
+    let Some(SandboxConfig { kind, network, .. }) = sandbox else { return Isolation::None };
+    match (kind, network) {
+        (Sandbox::None, _) => Isolation::None,
+        (Sandbox::Bubblewrap, SandboxNetwork::All) => Isolation::Network,
+        (Sandbox::Bubblewrap, SandboxNetwork::None | SandboxNetwork::Ports(_)) => {
+            Isolation::Offline
+        }
+        (Sandbox::Landlock, SandboxNetwork::None) => Isolation::OwnFoldersOffline,
+        (Sandbox::Landlock, SandboxNetwork::All | SandboxNetwork::Ports(_)) => {
+            Isolation::OwnFolders
+        }
+    }
+}
+
 /// The tool's definition.
-pub(super) fn definition(confinement: Confinement) -> ToolDefinition {
-    let confined = match confinement {
-        Confinement::Nothing => "",
-        Confinement::Bubblewrap { network: true } => {
+pub(super) fn definition(sandbox: Option<&SandboxConfig>) -> ToolDefinition {
+    let confined = match isolation(sandbox) {
+        Isolation::None => "",
+        Isolation::Network => {
             " The code runs in a sandbox: it can write only into its working directory and /tmp."
         }
-        Confinement::Bubblewrap { network: false } => {
+        Isolation::Offline => {
             " The code runs in a sandbox: it has no network and can write only into its working directory \
              and /tmp."
+        }
+        Isolation::OwnFolders => {
+            " The code runs in a sandbox: it can write only into its working directory and $TMPDIR."
+        }
+        Isolation::OwnFoldersOffline => {
+            " The code runs in a sandbox: it has no TCP and can write only into its working directory \
+             and $TMPDIR."
         }
     };
     ToolDefinition {
@@ -128,16 +150,18 @@ pub(super) fn definition(confinement: Confinement) -> ToolDefinition {
         description: format!("{DESCRIPTION}{confined}"),
         input_schema: request::schema(),
         output_schema: Some(output_schema()),
-        annotations: Some(annotations(confinement)),
+        annotations: Some(annotations(isolation(sandbox))),
         icons: None,
     }
 }
 
 /// Sandboxed code changes nothing permanent, and reaches other systems only through the network.
-fn annotations(confinement: Confinement) -> ToolAnnotations {
-    let (destructive, open_world) = match confinement {
-        Confinement::Nothing => (true, true),
-        Confinement::Bubblewrap { network } => (false, network),
+fn annotations(isolation: Isolation) -> ToolAnnotations {
+    let (destructive, open_world) = match isolation {
+        Isolation::None => (true, true),
+        // Landlock restricts TCP and not UDP.
+        Isolation::Network | Isolation::OwnFolders | Isolation::OwnFoldersOffline => (false, true),
+        Isolation::Offline => (false, false),
     };
     ToolAnnotations::new()
         .read_only(false)
@@ -148,7 +172,7 @@ fn annotations(confinement: Confinement) -> ToolAnnotations {
 
 impl Tool for CodeTool {
     fn definition(&self) -> ToolDefinition {
-        definition(self.settings.confinement)
+        definition(self.settings.sandbox.as_ref().map(|sandbox| &sandbox.config))
     }
 
     fn examples(&self) -> Vec<String> {

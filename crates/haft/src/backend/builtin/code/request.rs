@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::folder::WorkFolder;
+use crate::backend::work_folder::WorkFolder;
 use crate::error::ToolFailure;
 
 /// Maximum number of files.

@@ -9,14 +9,15 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::capture::Captured;
-use super::folder::WorkFolder;
 use super::request::Language;
 use super::sandbox::Mark;
-use super::{CodeSettings, Confinement, outcome, sandbox};
+use super::{CodeSettings, outcome, sandbox};
 use crate::backend::command::AFTER_EXIT_WAIT_MAX;
 use crate::backend::process::{Exit, ProcessScope, ProcessTree};
 use crate::backend::program;
+use crate::backend::sandbox::Confined;
 use crate::backend::script::PYTHON_SETTING;
+use crate::backend::work_folder::WorkFolder;
 use crate::error::ToolFailure;
 
 /// The result of a run.
@@ -49,21 +50,15 @@ pub(super) async fn run(
     };
     let argv = [OsString::from(&program), language.file().into()];
     let mark = Mark::new();
-    let mut command = match settings.confinement {
-        Confinement::Nothing => plain(&argv, folder.path()),
-        Confinement::Bubblewrap { network } => {
-            sandbox::command(&argv, folder.path(), network, &mark)
-        }
+    let Confined { mut command, temp } = match &settings.sandbox {
+        None => Confined { command: plain(&argv, folder.path()), temp: None },
+        Some(sandbox) => sandbox::command(sandbox, &argv, folder.path(), &mark)?,
     };
-    // Unbuffered, so that output from before a kill is not lost.
-    command.env("PYTHONUNBUFFERED", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = Instant::now();
-    let mut tree =
-        ProcessTree::spawn(&mut command, scope).map_err(|error| match settings.confinement {
-            Confinement::Nothing => program::failed_to_start(program.as_ref(), setting, &error),
-            Confinement::Bubblewrap { .. } => sandbox::failed_to_start(&error),
-        })?;
+    let mut tree = ProcessTree::spawn(&mut command, scope)
+        .map_err(|error| program::failed_to_start(program.as_ref(), setting, &error))?
+        .with_folder(temp);
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let exchange = exchange(&mut tree, &mut stdout, &mut stderr);
     let ended = match limit {
@@ -78,8 +73,9 @@ pub(super) async fn run(
     tree.kill().await;
     let ended = ended.map_err(|error| outcome::lost(&error))?;
     let mut run = Run { ended, stdout: stdout.text(), stderr: stderr.text(), took };
-    if settings.confinement != Confinement::Nothing {
-        run.stderr = mark.taken_off(&run.stderr).ok_or_else(|| sandbox::not_made(&run))?;
+    if let Some(sandbox) = &settings.sandbox {
+        let kind = sandbox.config.kind;
+        run.stderr = mark.taken_off(&run.stderr).ok_or_else(|| sandbox::not_made(kind, &run))?;
     }
     Ok(run)
 }
@@ -88,6 +84,8 @@ pub(super) async fn run(
 fn plain(argv: &[OsString], folder: &Path) -> Command {
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]).current_dir(folder);
+    // Unbuffered, so that output from before a kill is not lost.
+    command.env("PYTHONUNBUFFERED", "1");
     command
 }
 

@@ -1,27 +1,21 @@
-//! Code inside `bwrap`: it sees the machine, writes only to its folder and its own `/tmp`, and has
-//! no network unless allowed. If the sandbox cannot be created, nothing runs.
+//! Code in a sandbox: it writes only to its folder and a temporary folder of its own. If the sandbox
+//! cannot be made, nothing runs.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 use uuid::Uuid;
 
 use super::run::Run;
 use crate::backend::process::last_line;
+use crate::backend::sandbox::{Confined, Program, SandboxError, ToolSandbox, confine, environment};
+use crate::config::choices::Sandbox;
 use crate::error::ToolFailure;
 
-const PROGRAM: &str = "bwrap";
 /// Printed inside the sandbox before the code starts, with an unguessable number. Without it, the
 /// process that ended was not the code. The code cannot remove it.
 const MADE: &str = "haft-sandbox-";
-/// Kernel settings that the owner of the files can write, even without capabilities, if the code
-/// runs as root. No namespace has its own copy.
-const KERNEL: [&str; 3] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/fs"];
-/// Variables without secrets that the code needs. All others are removed.
-const KEPT_VARIABLES: [&str; 5] = ["PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
 /// The line that proves that the sandbox was created.
 pub(super) struct Mark(String);
@@ -40,59 +34,68 @@ impl Mark {
 }
 
 /// `argv` in a sandbox around `folder`, which prints `mark` to standard error before anything else.
-pub(super) fn command(argv: &[OsString], folder: &Path, network: bool, mark: &Mark) -> Command {
-    let mut command = Command::new(PROGRAM);
-    // On `bwrap` itself too: it is the first process inside, and its environment can be read there.
-    command.env_clear();
-    for name in KEPT_VARIABLES {
-        command.envs(std::env::var_os(name).map(|value| (name, value)));
-    }
-    command.env("HOME", folder).current_dir(folder);
-    command.args(["--unshare-all"]);
-    if network {
-        command.arg("--share-net");
-    }
-    command.args(["--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
-    command.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
-    for kernel in KERNEL {
-        command.args(["--ro-bind-try", kernel, kernel]);
-    }
-    if Path::new("/run").is_dir() {
-        // Hides sockets of services, which a read-only mount does not close.
-        command.args(["--tmpfs", "/run"]);
-        if network {
-            let resolver = "/run/systemd/resolve";
-            command.args(["--ro-bind-try", resolver, resolver]);
-        }
-    }
-    // After `/tmp`, because the folder may lie in it.
-    command.arg("--bind").args([folder, folder]).arg("--chdir").arg(folder);
-    command.args(["--", "/bin/sh", "-c", r#"echo "$0" >&2 && exec "$@""#, &mark.0]);
-    command.args(argv);
-    command
-}
-
-pub(super) fn failed_to_start(error: &io::Error) -> ToolFailure {
-    let cause = match error.kind() {
-        io::ErrorKind::NotFound => "`bwrap` is in no directory of PATH".to_owned(),
-        _ => format!("`bwrap` could not be started: {error}"),
+pub(super) fn command(
+    ToolSandbox { config, context }: &ToolSandbox,
+    argv: &[OsString],
+    folder: &Path,
+    mark: &Mark,
+) -> Result<Confined, ToolFailure> {
+    let shell = ["/bin/sh", "-c", r#"echo "$0" >&2 && exec "$@""#, &mark.0].map(OsString::from);
+    let mut env = environment(config.kind, &[]);
+    env.retain(|(name, _)| name != "HOME");
+    env.push(("HOME".into(), folder.into()));
+    // Unbuffered, so that output from before a kill is not lost.
+    env.push(("PYTHONUNBUFFERED".into(), "1".into()));
+    // Where the whole machine can be read, the code's interpreter is found inside.
+    let reads_all = config.read.iter().any(|path| path.parent().is_none());
+    let program = Program {
+        argv: shell.into_iter().chain(argv.iter().cloned()).collect(),
+        env,
+        folder: Some(folder),
+        starts: if reads_all { Vec::new() } else { argv.iter().take(1).cloned().collect() },
+        read: Vec::new(),
+        write: vec![folder.to_owned()],
+        setting: "builtin.code_execution.sandbox",
     };
-    unavailable(&cause, Value::Null)
+    confine(config, context, program).map_err(|error| match error {
+        SandboxError::Program(error) => {
+            let program = argv.first().map(OsString::as_os_str).unwrap_or_default();
+            unavailable(config.kind, &format!("`{}`: {error}", program.display()), Value::Null)
+        }
+        SandboxError::Unavailable { cause, remedy } => match config.kind {
+            Sandbox::Bubblewrap => unavailable(config.kind, &cause, Value::Null),
+            Sandbox::None | Sandbox::Landlock => ToolFailure::Unavailable {
+                message: message(&cause),
+                remedy: Some(remedy.into()),
+                details: Value::Null,
+            },
+        },
+    })
 }
 
-pub(super) fn not_made(run: &Run) -> ToolFailure {
-    let cause = last_line(&run.stderr).unwrap_or_else(|| "`bwrap` ended without a word".into());
-    unavailable(&cause, json!({ "stderr": run.stderr }))
+pub(super) fn not_made(kind: Sandbox, run: &Run) -> ToolFailure {
+    let silent = match kind {
+        Sandbox::Bubblewrap => "`bwrap` ended without a word",
+        Sandbox::None | Sandbox::Landlock => "the launcher ended without a word",
+    };
+    let cause = last_line(&run.stderr).unwrap_or_else(|| silent.into());
+    unavailable(kind, &cause, json!({ "stderr": run.stderr }))
 }
 
-fn unavailable(cause: &str, details: Value) -> ToolFailure {
-    ToolFailure::Unavailable {
-        message: format!("the code was not run, because its sandbox could not be made: {cause}"),
-        remedy: Some(
+fn message(cause: &str) -> String {
+    format!("the code was not run, because its sandbox could not be made: {cause}")
+}
+
+fn unavailable(kind: Sandbox, cause: &str, details: Value) -> ToolFailure {
+    let remedy = match kind {
+        Sandbox::Bubblewrap => {
             "install the package `bubblewrap` and let this user make namespaces, or set \
              `builtin.code_execution.sandbox: none` to run code as Haft itself runs"
-                .into(),
-        ),
-        details,
-    }
+        }
+        Sandbox::None | Sandbox::Landlock => {
+            "see `haft doctor`, or set `builtin.code_execution.sandbox: none` to run code as Haft itself \
+             runs"
+        }
+    };
+    ToolFailure::Unavailable { message: message(cause), remedy: Some(remedy.into()), details }
 }

@@ -50,6 +50,7 @@ impl Bench {
             background: Background::End,
             env: Vec::new(),
             is_by_name: false,
+            sandbox: None,
         };
         change(&mut settings);
         let warm = Arc::clone(warm);

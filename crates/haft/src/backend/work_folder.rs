@@ -1,4 +1,7 @@
-//! A folder for one run of code, removed after the run in every case.
+//! A folder for one run of a program, removed after the run in every case.
+
+mod open_folder;
+mod removal;
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -9,8 +12,6 @@ use std::sync::{Once, mpsc};
 use std::time::Duration;
 
 use uuid::Uuid;
-
-use super::removal;
 
 /// The name prefix of these folders.
 const PREFIX: &str = "haft-code-";
@@ -29,7 +30,7 @@ const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// An empty folder that only its owner may enter. Dropping it removes it with everything in it.
 #[derive(Debug)]
-pub(super) struct WorkFolder {
+pub(in crate::backend) struct WorkFolder {
     path: PathBuf,
     is_removed: bool,
     /// Locked while this process lives and uses the folder.
@@ -37,7 +38,7 @@ pub(super) struct WorkFolder {
 }
 
 impl WorkFolder {
-    pub(super) fn create() -> io::Result<Self> {
+    pub(in crate::backend) fn create() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         let parent = parent.canonicalize().unwrap_or(parent);
         sweep_once(&parent);
@@ -50,12 +51,12 @@ impl WorkFolder {
         Ok(folder)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::backend) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Writes a new file and its parent folders.
-    pub(super) fn write(&self, name: &Path, text: &str) -> io::Result<()> {
+    pub(in crate::backend) fn write(&self, name: &Path, text: &str) -> io::Result<()> {
         let path = self.path.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -64,7 +65,7 @@ impl WorkFolder {
     }
 
     /// The files in the folder, by relative name, except known ones and Python's own.
-    pub(super) fn made_besides(&self, known: &[&Path]) -> Vec<String> {
+    pub(in crate::backend) fn made_besides(&self, known: &[&Path]) -> Vec<String> {
         let (mut made, mut looks_left) = (Vec::new(), LOOKED_AT_MAX);
         let mut folders = vec![PathBuf::new()];
         while let Some(below) = folders.pop() {
@@ -85,8 +86,14 @@ impl WorkFolder {
         made
     }
 
+    /// Leaves it to processes that outlive their call. The next Haft removes it after this one has ended.
+    pub(in crate::backend) fn leave(self) {
+        // The lock stays for as long as this process lives.
+        std::mem::forget(self);
+    }
+
     /// Removes it and waits for the removal.
-    pub(super) async fn remove(mut self) {
+    pub(in crate::backend) async fn remove(mut self) {
         let path = self.path.clone();
         // Set before the wait: the other thread removes the folder even if this future is dropped.
         self.is_removed = true;
@@ -150,7 +157,7 @@ fn remove_all(path: &Path) {
             Err(_) => std::thread::sleep(REMOVE_PAUSE),
         }
     }
-    tracing::warn!("the folder of a `code_execution` could not be removed: `{}`", path.display());
+    tracing::warn!("the folder of a program could not be removed: `{}`", path.display());
 }
 
 /// Returns true for files that neither the caller nor the code created.
