@@ -60,7 +60,7 @@ pub(super) fn load_files(
     load_with(global, files, LoadOptions::default())
 }
 
-/// Loads files for a service. A registry's folder that is missing is created, once the rest is valid.
+/// Loads files for a service. A registry's folder that is missing or empty is created, once the rest is valid.
 pub(super) fn load_served(global: &Global, files: Vec<PathBuf>) -> anyhow::Result<Served> {
     let served = LoadOptions {
         broken: BrokenEntries::Disable,
@@ -69,7 +69,7 @@ pub(super) fn load_served(global: &Global, files: Vec<PathBuf>) -> anyhow::Resul
     };
     let (config, _) = load_with(global, files.clone(), served)?;
     let dir = config.registry_dir.map(|dir| dir.value);
-    let new_registry = dir.filter(|dir| !dir.exists());
+    let new_registry = dir.filter(|dir| !dir.join("tools.json").exists());
     if let Some(dir) = &new_registry {
         create_registry(dir)?;
     }

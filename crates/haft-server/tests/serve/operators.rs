@@ -142,6 +142,14 @@ async fn a_missing_registry_is_created() {
     };
     tokio::time::timeout(DEADLINE, listed).await.expect("the registry is followed");
     drop(served);
+    // So is an empty one. A folder with other files may be a wrong path.
+    let workspace = Workspace::with(&[("haft.yaml", "registry: {dir: tools}\n")]);
+    std::fs::create_dir(workspace.path().join("tools")).unwrap();
+    let served = Served::open(workspace);
+    assert_eq!(served.workspace.read("tools/tools.json").unwrap(), "{\"tools\": []}\n");
+    drop(served);
+    let files = [("haft.yaml", "registry: {dir: tools}\n"), ("tools/a.txt", "")];
+    assert_eq!(haft(&Workspace::with(&files), &SERVE).run().code, 2);
     // Other commands create nothing, and an invalid configuration neither.
     let workspace =
         Workspace::with(&[("haft.yaml", "registry: {dir: tools}\napi: {listen: nowhere}\n")]);

@@ -130,9 +130,28 @@ fn example(schema: &Value) -> Value {
             Some("boolean") => json!(true),
             Some("array") => json!([]),
             Some("object") => json!({}),
-            _ => json!("you"),
+            _ if name == "name" => json!("you"),
+            _ => json!("text"),
         };
         (name.to_owned(), given.unwrap_or(made))
     });
     Value::Object(filled.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_arguments_have_values_of_their_type() {
+        let schema = json!({
+            "properties": {
+                "name": {"type": "string"}, "path": {"type": "string"}, "count": {"type": "integer"},
+                "unit": {"enum": ["c", "f"]}, "other": {"type": "string"},
+            },
+            "required": ["name", "path", "count", "unit"],
+        });
+        let expected = json!({"name": "you", "path": "text", "count": 1, "unit": "c"});
+        assert_eq!(example(&schema), expected);
+    }
 }
