@@ -60,8 +60,11 @@ fn decided(decision: &PolicyDecision) -> Vec<String> {
         RuleEffect::Deny => "denied",
         RuleEffect::Ask => "asked a person about",
     };
-    let mut lines =
-        vec![format!("{verb} by the rule `{}` at {}", printable(rule), printable(&decision.place()))];
+    let mut lines = vec![format!(
+        "{verb} by the rule `{}` at {}",
+        printable(rule),
+        printable(&decision.place())
+    )];
     lines.extend(reason.iter().map(|reason| format!("  reason: {}", printable(reason))));
     lines.extend(problem.iter().map(|it| format!("  could not be evaluated: {}", printable(it))));
     let value = |value: &Value| printable(&value.to_string()).into_owned();

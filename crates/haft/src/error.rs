@@ -654,7 +654,9 @@ impl CallError {
             Self::InvalidInput { violations, .. } | Self::InvalidOutput { violations, .. } => {
                 json!({ "violations": violations })
             }
-            Self::DeniedByRule { rule, .. } | Self::RuleAsks { rule, .. } => json!({ "rule": rule }),
+            Self::DeniedByRule { rule, .. } | Self::RuleAsks { rule, .. } => {
+                json!({ "rule": rule })
+            }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::Failed { failure, .. } => failure.details(),
             Self::DefinitionChanged { server, name, approved, current, .. } => {

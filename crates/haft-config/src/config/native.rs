@@ -15,6 +15,7 @@ use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
+use super::raw_rules::FlowLabel;
 use super::read::Named;
 use super::tool_overrides::FixedValue;
 
@@ -76,6 +77,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         tool_denylist,
         tool_prefix,
         protocol,
+        labels,
         disabled,
     } = raw;
     let is_required = required.as_ref().is_some_and(|required| required.value);
@@ -133,6 +135,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
+    fields.add("labels", labels.map(words));
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
 }
@@ -158,6 +161,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         description,
         hide_arguments,
         fixed_arguments,
+        labels,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -180,7 +184,12 @@ pub(super) fn tool(raw: RawTool) -> Value {
         "fixed_arguments",
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
+    fields.add("labels", labels.map(words));
     fields.done()
+}
+
+fn words(labels: At<Vec<FlowLabel>>) -> Value {
+    json!(labels.value)
 }
 
 fn hints(raw: RawAnnotations) -> Value {

@@ -205,7 +205,7 @@ fn check_rule(rule: &Rule, tools: &[CheckedTool<'_>]) -> Vec<Problem> {
             severity,
             place: condition.place.clone(),
             problem: format!("for the tool `{}`: {}", tool.name, mismatch.problem),
-            remedy: mismatch.remedy.clone(),
+            remedy: mismatch.remedy.clone().into(),
         };
         if !problems.contains(&problem) {
             problems.push(problem);

@@ -58,7 +58,8 @@ fn shown_match(matches: &RuleMatch) -> Map<String, Value> {
             ("idempotentHint", idempotent),
             ("openWorldHint", open_world),
         ];
-        let hints = hints.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), json!(hint?))));
+        let hints =
+            hints.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), json!(hint?))));
         shown.insert("annotations".to_owned(), Value::Object(hints.collect()));
     }
     if let Some(when) = when {

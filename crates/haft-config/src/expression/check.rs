@@ -218,7 +218,11 @@ impl<'e> Checker<'e> {
                 bool
             }
             operators::CONDITIONAL => {
-                self.each(parts.get(..1).unwrap_or_default(), Types::BOOL, "is used as a condition");
+                self.each(
+                    parts.get(..1).unwrap_or_default(),
+                    Types::BOOL,
+                    "is used as a condition",
+                );
                 Typed::of(types(1).or(types(2)))
             }
             operators::ADD => {

@@ -235,11 +235,7 @@ fn is_small(function: &str) -> bool {
     operators.contains(&function) || functions.contains(&function)
 }
 
-fn measure_loop<'e>(
-    it: &'e ComprehensionExpr,
-    scope: &mut Scope<'e>,
-    count: &mut Count,
-) -> Growth {
+fn measure_loop<'e>(it: &'e ComprehensionExpr, scope: &mut Scope<'e>, count: &mut Count) -> Growth {
     count.loops += 1;
     let range = measure(&it.iter_range, scope, count);
     let start = measure(&it.accu_init, scope, count);

@@ -13,15 +13,13 @@ use regex::{Regex, RegexBuilder};
 pub(super) const FUNCTIONS: [&str; 10] =
     ["size", "string", "int", "uint", "double", "bytes", "bool", "type", "dyn", "matches"];
 /// Functions that are called on a value.
-pub(super) const METHODS: [&str; 9] = [
-    "size", "contains", "startsWith", "endsWith", "matches", "orValue", "or", "hasValue", "value",
-];
+pub(super) const METHODS: [&str; 9] =
+    ["size", "contains", "startsWith", "endsWith", "matches", "orValue", "or", "hasValue", "value"];
 /// Macros, which the parser expands.
 pub(super) const MACROS: [&str; 6] = ["has", "all", "exists", "exists_one", "filter", "map"];
 /// Names of types, for `type(args.x) == string`.
-pub(super) const TYPES: [&str; 10] = [
-    "bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type",
-];
+pub(super) const TYPES: [&str; 10] =
+    ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
 /// Largest program of a regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
@@ -76,7 +74,7 @@ fn matches_overload<'b, 'v>(
         value.ok_or_else(|| ExecutionError::function_error("matches", "needs two strings"))
     };
     let (text, pattern) = (text(0)?, text(1)?);
-    let regex = regex(pattern.inner())
-        .map_err(|error| ExecutionError::function_error("matches", error))?;
+    let regex =
+        regex(pattern.inner()).map_err(|error| ExecutionError::function_error("matches", error))?;
     Ok(CowVal::owned(CelBool::from(regex.is_match(text.inner()))))
 }

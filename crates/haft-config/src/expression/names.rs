@@ -231,7 +231,8 @@ impl<'e> Walk<'e> {
 /// True for the names of operators, which cannot be written as calls.
 fn is_operator(function: &str) -> bool {
     function.starts_with(['@', '!', '-'])
-        || (function.starts_with('_') && function.contains(|it: char| !it.is_alphanumeric() && it != '_'))
+        || (function.starts_with('_')
+            && function.contains(|it: char| !it.is_alphanumeric() && it != '_'))
 }
 
 /// A pattern is a literal: it is compiled at load, and no caller chooses it.

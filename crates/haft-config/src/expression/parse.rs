@@ -60,13 +60,9 @@ fn depth(expr: &IdedExpr) -> usize {
     1 + match &expr.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => 0,
         Expr::Call(call) => deepest(call.target.as_deref().into_iter().chain(&call.args).collect()),
-        Expr::Comprehension(it) => deepest(vec![
-            &it.iter_range,
-            &it.accu_init,
-            &it.loop_cond,
-            &it.loop_step,
-            &it.result,
-        ]),
+        Expr::Comprehension(it) => {
+            deepest(vec![&it.iter_range, &it.accu_init, &it.loop_cond, &it.loop_step, &it.result])
+        }
         Expr::List(list) => deepest(list.elements.iter().collect()),
         Expr::Map(map) => entries(&map.entries),
         Expr::Struct(message) => entries(&message.entries),
@@ -88,6 +84,7 @@ fn syntax(errors: &ParseErrors) -> ExpressionError {
 }
 
 fn unreadable(problem: String) -> ExpressionError {
-    let remedy = "write such as `args.path.startsWith('/tmp/') && caller.scope != 'admin'`".to_owned();
+    let remedy =
+        "write such as `args.path.startsWith('/tmp/') && caller.scope != 'admin'`".to_owned();
     ExpressionError { problem, remedy }
 }

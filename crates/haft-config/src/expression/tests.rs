@@ -6,8 +6,10 @@ use super::*;
 
 fn evaluate(source: &str, args: Value) -> Result<bool, String> {
     let expression = Expression::compile(source).unwrap_or_else(|error| panic!("{error:?}"));
-    let tool = ToolInput { name: "read_file", server: "files", annotations: Annotations::default() };
-    let caller = CallerInput { name: "key:agent", key: "agent", scope: "call", ..CallerInput::default() };
+    let tool =
+        ToolInput { name: "read_file", server: "files", annotations: Annotations::default() };
+    let caller =
+        CallerInput { name: "key:agent", key: "agent", scope: "call", ..CallerInput::default() };
     expression.evaluate(&Inputs { args: &args, tool, caller })
 }
 
@@ -71,7 +73,10 @@ fn mistakes_are_refused_at_load() {
         ("'a'", "is a string, not true or false"),
         ("caller.name == 1", "`caller.name` (a string) is combined with a number"),
         ("tool.name.size().startsWith('a')", "which is for strings"),
-        ("args.a.all(x, x.b.all(y, x.c.all(z, args.d.exists(w, z == w && x.e == y))))", "nested too deeply"),
+        (
+            "args.a.all(x, x.b.all(y, x.c.all(z, args.d.exists(w, z == w && x.e == y))))",
+            "nested too deeply",
+        ),
         ("args.a.all(x, args.b.all(y, args.c.all(z, x == y && y == z)))", "nested too deeply"),
         ("Foo{bar: 1} == 2", "cannot make a `Foo`"),
     ] {
@@ -94,7 +99,8 @@ fn hostile_expressions_end_neither_the_process_nor_the_stack() {
     }
     // Two negations are none.
     assert!(Expression::compile(&format!("{}true", "!".repeat(2000))).is_ok());
-    let many = (0..9).map(|at| format!("args.a.all(x, x != {at})")).collect::<Vec<_>>().join(" && ");
+    let many =
+        (0..9).map(|at| format!("args.a.all(x, x != {at})")).collect::<Vec<_>>().join(" && ");
     assert!(refused(&many).contains("9 loops"), "{}", refused(&many));
     let doubled = "args.a.map(x, x + x)".to_owned() + &".map(x, x + x)".repeat(9) + ".size() > 1";
     assert!(refused(&doubled).contains("10 loops"));
@@ -103,10 +109,10 @@ fn hostile_expressions_end_neither_the_process_nor_the_stack() {
 #[test]
 fn the_cost_follows_the_arguments() {
     let degree = |source: &str| Expression::compile(source).unwrap().0.cost;
-    let steps = |source: &str, args: Value| degree(source).steps(&args, &Names {
-        paths: Vec::new(),
-        arguments: names::ReadArguments::All,
-    });
+    let steps = |source: &str, args: Value| {
+        degree(source)
+            .steps(&args, &Names { paths: Vec::new(), arguments: names::ReadArguments::All })
+    };
     let items: Vec<u32> = (0..1000).collect();
     let args = json!({"a": items, "b": [{"tags": items}]});
     let flat = steps("args.a.size() > 1", args.clone());
@@ -165,7 +171,10 @@ fn a_schema_finds_what_an_expression_gets_wrong() {
     }
     for (source, problem) in [
         ("args.pth == 'x'", "there is no argument `args.pth` (did you mean `path`?)"),
-        ("args.target.hots == 'x'", "there is no argument `args.target.hots` (did you mean `host`?)"),
+        (
+            "args.target.hots == 'x'",
+            "there is no argument `args.target.hots` (did you mean `host`?)",
+        ),
         ("args.count == '3'", "`args.count` (a number) is combined with a string"),
         ("args.path > 3", "`args.path` (a string) is combined with a number"),
         ("args.count.startsWith('3')", "`args.count` (a number) is searched with `startsWith`"),

@@ -183,7 +183,13 @@ impl Reader<'_> {
         self.at(item, path, "a lock file has no such key", Remedy::RestoreLock)
     }
 
-    fn at(&self, item: &Item, path: &str, problem: impl Into<String>, remedy: &str) -> LockProblem {
+    fn at(
+        &self,
+        item: &Item,
+        path: &str,
+        problem: impl Into<String>,
+        remedy: Remedy,
+    ) -> LockProblem {
         self.problem(item.span().map_or(0, |span| span.start), path, problem, remedy)
     }
 

@@ -39,11 +39,7 @@ async fn start(folder: &Path, sync: &str) -> Result<Runtime, Failure> {
 }
 
 /// Starts a toolbox with one function, and more settings.
-pub(super) async fn start_with(
-    folder: &Path,
-    sync: &str,
-    more: &str,
-) -> Result<Runtime, Failure> {
+pub(super) async fn start_with(folder: &Path, sync: &str, more: &str) -> Result<Runtime, Failure> {
     let logs = folder.join(format!("logs-{sync}"));
     let config = Config::from_yaml(&format!(
         "{{{more}defaults: {{max_concurrent: 64}}, log: {{dir: '{}', sync: {sync}}}, \

@@ -19,7 +19,8 @@ fn others(count: usize) -> Vec<Value> {
 
 pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     println!("\n# Rules");
-    let evaluated = json!({"match": {"when": "args.city == 'Paris' && args.days > 5"}, "effect": "deny"});
+    let evaluated =
+        json!({"match": {"when": "args.city == 'Paris' && args.days > 5"}, "effect": "deny"});
     let rows = [
         ("0 rules", others(0)),
         ("10 rules that do not match", others(10)),

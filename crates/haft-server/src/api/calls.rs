@@ -365,9 +365,7 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
         Stage::Refused(CallRefusal::UnknownTool) => (StatusCode::NOT_FOUND, None),
         Stage::Refused(
             CallRefusal::NotApproved | CallRefusal::DefinitionChanged | CallRefusal::Denied,
-        ) => {
-            (StatusCode::FORBIDDEN, None)
-        }
+        ) => (StatusCode::FORBIDDEN, None),
         Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
         Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),

@@ -38,7 +38,8 @@ fn a_rule_limits_a_profile_to_tools_that_only_read() {
         let session = served.open(path, None);
         text(&session.request("tools/call", &json!({"name": tool, "arguments": {}})).body)
     };
-    let denied = "true: the call of `write_file` is denied by the rule `readers`: this profile only reads";
+    let denied =
+        "true: the call of `write_file` is denied by the rule `readers`: this profile only reads";
     assert!(call("/mcp/reader", "write_file").starts_with(denied));
     assert!(!call("/mcp/reader", "read_file").contains("denied"));
     assert!(!call("/mcp/writer", "write_file").contains("denied"));
@@ -67,7 +68,8 @@ fn a_rule_that_asks_denies_over_stdio() {
 fn check_compares_rules_with_the_schemas_of_servers() {
     let rules = json!([{"match": {"server": "files", "when": "has(args.pth) && args.pth == 'x'"}, "effect": "deny"}]);
     let workspace = files(&rules);
-    let haft = |args: &[&str]| Program::new(env!("CARGO_BIN_EXE_haft"), &workspace).args(args).run();
+    let haft =
+        |args: &[&str]| Program::new(env!("CARGO_BIN_EXE_haft"), &workspace).args(args).run();
     assert_eq!(haft(&["check"]).code, 0);
     let checked = haft(&["check", "--connect"]);
     assert_eq!(checked.code, 2, "{}{}", checked.stdout, checked.stderr);

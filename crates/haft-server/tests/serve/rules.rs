@@ -56,9 +56,11 @@ async fn the_first_rule_that_matches_decides() {
     let asks = call(&served, "echo", json!({"n": 11})).await;
     assert_eq!(asks.status, 403, "{}", asks.text);
     let message = asks.json()["error"]["message"].as_str().unwrap().to_owned();
-    let expected = "the rule `careful` lets `echo` run only when a person agrees to the call: large";
+    let expected =
+        "the rule `careful` lets `echo` run only when a person agrees to the call: large";
     assert_eq!(message, expected);
-    for (fine, arguments) in [("echo", json!({"n": 3})), ("echo", json!({"to": "ada@example.com"}))] {
+    for (fine, arguments) in [("echo", json!({"n": 3})), ("echo", json!({"to": "ada@example.com"}))]
+    {
         assert_eq!(call(&served, fine, arguments).await.status, 200);
     }
     // Arguments are validated first.
@@ -119,7 +121,8 @@ async fn rules_know_the_key() {
     let values = &why["decision"]["values"];
     assert_eq!((&values["caller.key"], &values["caller.scope"]), (&json!("bot7"), &json!("call")));
     assert_ne!(values["args.token"], json!(token), "{values}");
-    let refused = answer(served.request_as(&keys[1], Method::GET, &format!("/api/v1/log/{id}/why"))).await;
+    let refused =
+        answer(served.request_as(&keys[1], Method::GET, &format!("/api/v1/log/{id}/why"))).await;
     assert_eq!(refused.status, 403);
 
     let shown = haft(&served.workspace, &["why", &id]).run();
@@ -160,12 +163,19 @@ async fn rules_are_tried_on_logged_calls() {
         .collect();
     changes.sort();
     let expected = [("\"allow\"", "\"ask\""), ("\"allow\"", "null"), ("\"deny\"", "\"allow\"")];
-    let expected: Vec<(String, String)> =
-        expected.iter().map(|(before, after)| ((*before).to_owned(), (*after).to_owned())).collect();
+    let expected: Vec<(String, String)> = expected
+        .iter()
+        .map(|(before, after)| ((*before).to_owned(), (*after).to_owned()))
+        .collect();
     assert_eq!(changes, expected, "{report}");
-    let shown = haft(&served.workspace, &["-c", "new.yaml", "policy", "test", "--dir", "logs"]).run();
+    let shown =
+        haft(&served.workspace, &["-c", "new.yaml", "policy", "test", "--dir", "logs"]).run();
     assert!(shown.stdout.contains("allow -> ask, rule `new` at new.yaml:2"), "{}", shown.stdout);
-    assert!(shown.stdout.contains("unknown, rule `profiled` depends on profile"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("unknown, rule `profiled` depends on profile"),
+        "{}",
+        shown.stdout
+    );
 }
 
 /// After untrusted and private results, tools that send data out ask, in that session only.

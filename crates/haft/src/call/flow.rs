@@ -18,7 +18,8 @@ use crate::registry::ActiveTool;
 const SESSIONS_MAX: usize = 100_000;
 /// The name under which decisions are logged.
 const RULE: &str = "labels";
-const REASON: &str = "the session has read untrusted and private data, and this tool sends data out";
+const REASON: &str =
+    "the session has read untrusted and private data, and this tool sends data out";
 /// What is recorded where there are too many sessions to remember.
 const FORGOTTEN: &str = "(too many sessions to remember)";
 

@@ -168,12 +168,18 @@ impl Calls {
         let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
         check_input(tool, &complete).await?;
         let context = record.context();
-        let asking = rules::apply(&toolbox, &self.flows, tool, call, (&arguments, &complete), record)?;
+        let asking =
+            rules::apply(&toolbox, &self.flows, tool, call, (&arguments, &complete), record)?;
         if permission == Permission::AskPeople || asking.is_some() {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
-            let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, asking, call.approval_hint);
+            let approving = self.inbox.approve(
+                &tool.registered,
+                &arguments,
+                &context,
+                asking,
+                call.approval_hint,
+            );
             Box::pin(approving).await?;
         }
         record.waiting();

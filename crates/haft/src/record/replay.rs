@@ -75,8 +75,7 @@ pub fn replay(config: &Config, call: &LoggedCall, known: ReplayFacts<'_>) -> Rep
         let stripped = Rule { matches: without(&rule.matches, &needed), ..rule.clone() };
         let empty = Value::Null;
         let args = input.as_ref().unwrap_or(&empty);
-        let arguments =
-            RuleArguments { complete: args, own: args, bytes: call.input.get().len() };
+        let arguments = RuleArguments { complete: args, own: args, bytes: call.input.get().len() };
         let Some(decision) = decide(std::slice::from_ref(&stripped), &facts, arguments) else {
             continue;
         };
@@ -122,7 +121,9 @@ fn without(matches: &RuleMatch, missing: &[&str]) -> RuleMatch {
         match *fact {
             SCOPE => matches.scope = None,
             PROFILE => matches.profile = None,
-            ANNOTATIONS => matches.annotations = haft_config::config::rules::AnnotationMatch::default(),
+            ANNOTATIONS => {
+                matches.annotations = haft_config::config::rules::AnnotationMatch::default()
+            }
             _ => {}
         }
     }

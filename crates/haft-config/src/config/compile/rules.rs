@@ -41,7 +41,10 @@ pub(super) fn rules(
             if let Some(first) = names.insert(rule.name.clone(), rule.place.clone()) {
                 problems.error(
                     &rule.place,
-                    format!("the rule `{}` is there twice (first in line {})", rule.name, first.line),
+                    format!(
+                        "the rule `{}` is there twice (first in line {})",
+                        rule.name, first.line
+                    ),
                     "rename one of the two",
                 );
             }
@@ -71,11 +74,7 @@ fn rule(at: usize, raw: RawRule, known: &Known<'_>, problems: &mut Problems) -> 
     })
 }
 
-fn rule_match(
-    raw: RawRuleMatch,
-    known: &Known<'_>,
-    problems: &mut Problems,
-) -> Option<RuleMatch> {
+fn rule_match(raw: RawRuleMatch, known: &Known<'_>, problems: &mut Problems) -> Option<RuleMatch> {
     let RawRuleMatch {
         place: _,
         broken,
@@ -95,7 +94,8 @@ fn rule_match(
     if let Some(profile) = &profile {
         warn_of_strangers(profile, "profile", &known.profiles, problems);
     }
-    let mut patterns = |names: Option<At<NameList>>, parse| names.map(|it| read(it, parse, problems));
+    let mut patterns =
+        |names: Option<At<NameList>>, parse| names.map(|it| read(it, parse, problems));
     let matches = RuleMatch {
         key: patterns(key, NamePattern::parse),
         profile: patterns(profile, NamePattern::parse),
@@ -148,9 +148,7 @@ fn hints(at: At<RawAnnotations>, problems: &mut Problems) -> AnnotationMatch {
 fn condition(when: At<Text>, problems: &mut Problems) -> Option<Condition> {
     let At { value: text, place } = when;
     match Expression::compile(&text.text) {
-        Ok(expression) => {
-            Some(Condition { expression, shown: text.shown().to_owned(), place })
-        }
+        Ok(expression) => Some(Condition { expression, shown: text.shown().to_owned(), place }),
         Err(ExpressionError { problem, remedy }) => {
             problems.error(&place, problem, remedy);
             None

@@ -81,11 +81,7 @@ pub(super) enum Property<'e> {
     Unknown { known: Vec<&'e str> },
 }
 
-pub(super) fn property<'e>(
-    root: Option<&'e Value>,
-    schema: &'e Value,
-    name: &str,
-) -> Property<'e> {
+pub(super) fn property<'e>(root: Option<&'e Value>, schema: &'e Value, name: &str) -> Property<'e> {
     let Some(schema) = resolved(root, schema) else { return Property::Free };
     let properties = schema.get("properties").and_then(Value::as_object);
     if let Some(found) = properties.and_then(|properties| properties.get(name)) {

@@ -8,9 +8,9 @@ use haft::{Config, ServerInfo, ServerState};
 use haft_text::printable;
 use serde_json::{Value, json};
 
+use super::rules;
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::trust::Trusted;
-use super::rules;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
 use crate::terminal::{self, Paint};
 

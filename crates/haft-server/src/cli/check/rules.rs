@@ -46,9 +46,9 @@ pub(super) fn print(paint: Paint, problems: &[Problem]) -> bool {
     for problem in problems {
         match problem.severity {
             Severity::Error => {
-                terminal::error(paint, &problem.to_string(), Some(&problem.remedy));
-            },
-            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy),
+                terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()));
+            }
+            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string()),
         }
     }
     has_errors(problems)

@@ -33,7 +33,7 @@ pub(super) async fn check(config: &Config, findings: &mut Vec<Finding>) {
         });
     }
     findings.extend(problems(config).iter().map(|problem| {
-        Finding::failed(EXIT_CONFIG, "sandbox", problem.to_string(), &problem.remedy)
+        Finding::failed(EXIT_CONFIG, "sandbox", problem.to_string(), problem.remedy.to_string())
     }));
 }
 

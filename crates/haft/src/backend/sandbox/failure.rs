@@ -46,7 +46,7 @@ impl SandboxError {
 pub(super) fn unavailable(what: &str, cause: &str, remedy: &str) -> ToolFailure {
     ToolFailure::Unavailable {
         message: format!("{what} was not run, because its sandbox could not be made: {cause}"),
-        remedy: Some(remedy.to_owned()),
+        remedy: Some(remedy.into()),
         details: json!({ "sandbox": cause }),
     }
 }

@@ -78,7 +78,7 @@ fn problems_of(
             severity: Severity::Error,
             place: place.clone(),
             problem: format!("{user} cannot start in its sandbox: {cause}"),
-            remedy,
+            remedy: remedy.into(),
         })
         .collect()
 }

@@ -58,11 +58,7 @@ impl PolicyDecision {
 }
 
 /// The values that a rule looks at.
-pub(super) fn values(
-    matches: &RuleMatch,
-    call: &CallFacts<'_>,
-    own: &Value,
-) -> Map<String, Value> {
+pub(super) fn values(matches: &RuleMatch, call: &CallFacts<'_>, own: &Value) -> Map<String, Value> {
     let RuleMatch { key, scope, profile, session, server, tool, annotations, when } = matches;
     let mut values = Map::new();
     let mut add = |name: &str, is_used: bool, value: Value| {

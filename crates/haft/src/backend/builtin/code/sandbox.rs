@@ -66,7 +66,7 @@ pub(super) fn command(
             Sandbox::Bubblewrap => unavailable(config.kind, &cause, Value::Null),
             Sandbox::None | Sandbox::Landlock => ToolFailure::Unavailable {
                 message: message(&cause),
-                remedy: Some(remedy),
+                remedy: Some(remedy.into()),
                 details: Value::Null,
             },
         },
