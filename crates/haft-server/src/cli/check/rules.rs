@@ -48,7 +48,9 @@ pub(super) fn print(paint: Paint, problems: &[Problem]) -> bool {
             Severity::Error => {
                 terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()));
             }
-            Severity::Warning => terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string()),
+            Severity::Warning => {
+                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string())
+            }
         }
     }
     has_errors(problems)
