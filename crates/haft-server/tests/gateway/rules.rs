@@ -38,8 +38,7 @@ fn a_rule_limits_a_profile_to_tools_that_only_read() {
         let session = served.open(path, None);
         text(&session.request("tools/call", &json!({"name": tool, "arguments": {}})).body)
     };
-    let denied =
-        "true: the call of `write_file` is denied by the rule `readers`: this profile only reads";
+    let denied = "true: Denied: the call of `write_file` is denied by the rule `readers`: this profile only reads";
     assert!(call("/mcp/reader", "write_file").starts_with(denied));
     assert!(!call("/mcp/reader", "read_file").contains("denied"));
     assert!(!call("/mcp/writer", "write_file").contains("denied"));
@@ -57,7 +56,7 @@ fn a_rule_that_asks_denies_over_stdio() {
     let mut client = Client::connect_with(&workspace, &["--profile", "reader"]);
     let params = json!({"name": "read_file", "arguments": {"path": "/etc/passwd"}});
     let answer = text(&client.ask(&json!(1), "tools/call", &params));
-    let expected = "true: the rule `etc` lets `read_file` run only when a person agrees to the call; approvals are not";
+    let expected = "true: Denied: the rule `etc` lets `read_file` run only when a person agrees to the call; approvals are not";
     assert!(answer.starts_with(expected), "{answer}");
     let params = json!({"name": "read_file", "arguments": {"path": "/tmp/x"}});
     assert!(!text(&client.ask(&json!(2), "tools/call", &params)).contains("rule"));
