@@ -15,7 +15,6 @@ use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
-use super::raw_rules::FlowLabel;
 use super::read::Named;
 use super::tool_overrides::FixedValue;
 
@@ -135,7 +134,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
-    fields.add("labels", labels.map(words));
+    fields.add("labels", labels.map(|at| json!(at.value)));
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
 }
@@ -184,12 +183,8 @@ pub(super) fn tool(raw: RawTool) -> Value {
         "fixed_arguments",
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
-    fields.add("labels", labels.map(words));
+    fields.add("labels", labels.map(|at| json!(at.value)));
     fields.done()
-}
-
-fn words(labels: At<Vec<FlowLabel>>) -> Value {
-    json!(labels.value)
 }
 
 fn hints(raw: RawAnnotations) -> Value {
