@@ -16,7 +16,6 @@ use super::quantity::{Count, CountOrZero, EnvValue, Factor, Span};
 use super::raw::{RawReconnect, RawServer, RawTool, RawToolDefault};
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
-use super::raw_rules::FlowLabel;
 use super::read::Named;
 use super::tool_overrides::FixedValue;
 
@@ -140,7 +139,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
-    fields.add("labels", labels.map(words));
+    fields.add("labels", labels.map(|at| json!(at.value)));
     limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
@@ -194,7 +193,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         "fixed_arguments",
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
-    fields.add("labels", labels.map(words));
+    fields.add("labels", labels.map(|at| json!(at.value)));
     fields.done()
 }
 
@@ -207,10 +206,6 @@ fn limits(
     fields.add("rate", rate.map(|at| json!(at.value.to_string())));
     fields.add("burst", burst.map(|At { value: Burst(burst), .. }| json!(burst)));
     fields.add("quota", quota.map(|at| json!(at.value.to_string())));
-}
-
-fn words(labels: At<Vec<FlowLabel>>) -> Value {
-    json!(labels.value)
 }
 
 fn hints(raw: RawAnnotations) -> Value {

@@ -359,13 +359,16 @@ fn collect_tests<'e>(expr: &'e IdedExpr, tested: &mut Vec<Vec<&'e str>>) {
                 path.push(name);
                 tested.push(path);
             }
-            target.iter().for_each(|target| collect_tests(target, tested));
-            args.iter().for_each(|arg| collect_tests(arg, tested));
+            for part in target.as_deref().into_iter().chain(args) {
+                collect_tests(part, tested);
+            }
         }
         Expr::List(list) => list.elements.iter().for_each(|item| collect_tests(item, tested)),
         Expr::Comprehension(it) => {
             let parts = [&it.iter_range, &it.loop_step, &it.result];
-            parts.into_iter().for_each(|part| collect_tests(part, tested));
+            for part in parts {
+                collect_tests(part, tested);
+            }
         }
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Map(_) | Expr::Struct(_) => {}
     }

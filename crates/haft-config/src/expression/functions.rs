@@ -66,6 +66,7 @@ pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
     Ok(regex)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the type of a function of CEL")]
 fn matches_overload<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {

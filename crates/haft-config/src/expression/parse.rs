@@ -8,7 +8,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use super::{ExpressionError, functions, shortened};
 
 /// Deepest nesting of an expression. Evaluation needs a part of the stack for each level.
-const DEPTH_MAX: usize = 40;
+const DEPTH_MAX: u16 = 40;
 /// The parser recurses about eight times for each level, also where levels are a chain such as `1+1+1`. The longest
 /// expression needs less than this in a debug build.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
@@ -35,10 +35,10 @@ fn parse_here(source: &str) -> Result<IdedExpr, ExpressionError> {
     let parser = functions::environment()
         .parser()
         // Chains such as `1+1+1` do not count here, so the depth is measured below as well.
-        .max_recursion_depth(DEPTH_MAX as u16)
+        .max_recursion_depth(DEPTH_MAX)
         .enable_ident_escape_syntax(true);
     let root = parser.parse(source).map_err(|errors| syntax(&errors))?;
-    if depth(&root) > DEPTH_MAX {
+    if depth(&root) > usize::from(DEPTH_MAX) {
         return Err(ExpressionError {
             problem: format!("the expression is nested deeper than {DEPTH_MAX} levels"),
             remedy: "split it into several rules, or compare with a list: `args.x in ['a', 'b']`"

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 
+#[expect(clippy::needless_pass_by_value, reason = "tests write the arguments in place")]
 fn evaluate(source: &str, args: Value) -> Result<bool, String> {
     let expression = Expression::compile(source).unwrap_or_else(|error| panic!("{error:?}"));
     let tool =
