@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::effort;
+
 /// Default maximum number of values and keys of one message.
 pub const NODES_MAX: usize = 100_000;
 
@@ -71,6 +73,7 @@ pub fn measure(json: &[u8]) -> Shape {
 
 /// Stops at the first excess, so a hostile text costs no more than an allowed one.
 fn scan(json: &[u8], budget: Budget) -> Result<Shape, Excess> {
+    effort::parsing(json);
     let mut shape = Shape::default();
     let mut depth = 0_usize;
     let mut in_scalar = false;

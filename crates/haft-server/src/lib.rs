@@ -1,6 +1,7 @@
 //! The command `haft` and the frame of its HTTP service, for programs that embed or measure it.
 
 pub mod api;
+pub mod audit;
 mod cli;
 mod console;
 mod explanation;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 pub use haft_config::schema::Violation;
 
+use crate::limit_reached::LimitReached;
 use haft_config::Remedy;
 use haft_config::redact::Redactor;
 use haft_text::name::NAME_BYTES_MAX;
@@ -25,6 +26,8 @@ pub enum Code {
     OutputValidationError,
     /// Too many calls are running or waiting.
     Busy,
+    /// The key, the server or the tool has reached its rate or its quota.
+    RateLimited,
     /// The tool gave no answer in time and was stopped.
     Timeout,
     /// The caller cancelled the call.
@@ -49,12 +52,13 @@ impl Code {
     /// ```
     /// assert!(haft::Code::ALL.contains(&haft::Code::Timeout));
     /// ```
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UnknownTool,
         Self::Denied,
         Self::ValidationError,
         Self::OutputValidationError,
         Self::Busy,
+        Self::RateLimited,
         Self::Timeout,
         Self::Cancelled,
         Self::ToolExecutionError,
@@ -82,6 +86,7 @@ impl Code {
             Self::ValidationError => "ValidationError",
             Self::OutputValidationError => "OutputValidationError",
             Self::Busy => "Busy",
+            Self::RateLimited => "RateLimited",
             Self::Timeout => "Timeout",
             Self::Cancelled => "Cancelled",
             Self::ToolExecutionError => "ToolExecutionError",
@@ -123,6 +128,8 @@ pub enum CallRefusal {
     DefinitionChanged,
     /// A limit is reached.
     Busy,
+    /// A rate or a quota is reached. Calls can pass again after this time.
+    RateLimited(Duration),
     /// The call could not be recorded.
     NotLogged,
 }
@@ -234,6 +241,24 @@ pub enum CallError {
         reason: String,
         /// The setting that controls the limit.
         setting: &'static str,
+    },
+    /// A rate or a quota is reached.
+    #[error("`{tool}` was not called: {reached}")]
+    RateLimited {
+        /// The tool that was called.
+        tool: String,
+        /// The limit.
+        reached: Box<LimitReached>,
+    },
+    /// The counts of a quota cannot be read, so it is unknown if it is used up.
+    #[error("`{tool}` was not called: its quota cannot be checked: `{path}`: {problem}")]
+    QuotaUnknown {
+        /// The tool that was called.
+        tool: String,
+        /// The file of the counts.
+        path: String,
+        /// The error of reading it.
+        problem: String,
     },
     /// No answer in time.
     #[error("`{tool}` gave no answer within {} and was stopped{}", human(*after), also(diagnosis.as_ref()))]
@@ -533,9 +558,10 @@ impl CallError {
             | Self::RuleAsks { .. } => Code::Denied,
             Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
+            Self::RateLimited { .. } => Code::RateLimited,
             Self::Timeout { .. } => Code::Timeout,
             Self::Cancelled { .. } => Code::Cancelled,
-            Self::LogUnavailable { .. } => Code::ServiceUnavailable,
+            Self::LogUnavailable { .. } | Self::QuotaUnknown { .. } => Code::ServiceUnavailable,
             Self::Stopping { .. } => Code::Stopping,
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::Execution { .. } | ToolFailure::Rejected { .. } => {
@@ -585,6 +611,16 @@ impl CallError {
             Self::Busy { setting, .. } => {
                 format!("try again later, or raise `{setting}` in the configuration").into()
             }
+            Self::RateLimited { reached, .. } => format!(
+                "try again in {}, or let the operator raise the `{}` of the {}",
+                human(reached.retry_after.max(Duration::from_millis(1))),
+                reached.kind.word(),
+                reached.subject.word()
+            )
+            .into(),
+            Self::QuotaUnknown { .. } => {
+                "fix the file, or delete it to count the calls of today from zero".into()
+            }
             Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
             Self::Timeout { tool, server, diagnosis: None, .. } => {
                 Remedy::RaiseTimeout { tool: tool.clone(), server: server.clone() }
@@ -615,7 +651,10 @@ impl CallError {
             | Self::RuleAsks { .. } => Stage::Refused(CallRefusal::NotApproved),
             Self::DeniedByRule { .. } => Stage::Refused(CallRefusal::Denied),
             Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
-            Self::Busy { .. } => Stage::Refused(CallRefusal::Busy),
+            Self::Busy { .. } | Self::QuotaUnknown { .. } => Stage::Refused(CallRefusal::Busy),
+            Self::RateLimited { reached, .. } => {
+                Stage::Refused(CallRefusal::RateLimited(reached.retry_after))
+            }
             Self::LogUnavailable { .. } => Stage::Refused(CallRefusal::NotLogged),
             Self::Failed { failure, .. } => match &**failure {
                 ToolFailure::OutcomeUnknown { .. } => Stage::OutcomeUnknown,
@@ -658,6 +697,7 @@ impl CallError {
                 json!({ "rule": rule })
             }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
+            Self::RateLimited { reached, .. } => reached.details(),
             Self::Failed { failure, .. } => failure.details(),
             Self::DefinitionChanged { server, name, approved, current, .. } => {
                 json!({"server": server, "tool": name, "approved": approved, "current": current})
@@ -669,6 +709,7 @@ impl CallError {
             | Self::Refused { .. }
             | Self::Unanswered { .. }
             | Self::Busy { .. }
+            | Self::QuotaUnknown { .. }
             | Self::Cancelled { .. }
             | Self::LogUnavailable { .. }
             | Self::Stopping { .. } => Value::Null,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use haft_bounds::effort;
 use haft_bounds::json::{Budget, NODES_MAX};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
@@ -114,6 +115,7 @@ fn read(text: &str, nodes_max: usize) -> Result<Value, String> {
     }
     let budget = Budget::nodes(nodes_max);
     budget.check(text.as_bytes()).map_err(|excess| format!("they have {excess}"))?;
+    effort::parsing(text.as_bytes());
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict { depth: 0 }.deserialize(&mut reader).map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;

@@ -57,6 +57,8 @@
 
 mod backend;
 mod call;
+mod call_limit;
+mod caller_access;
 mod caller_handle;
 mod config_builder;
 mod content;
@@ -68,6 +70,7 @@ mod error;
 pub mod fuzz;
 pub mod human_input;
 pub mod json;
+mod limit_reached;
 pub mod live;
 pub mod memory;
 mod outputs;
@@ -93,6 +96,7 @@ pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
 pub use call::{CallState, CallSummary, InlineTool, RunningCall, ToolCall};
+pub use caller_access::{AccessLists, CallerAccess, CallerDirectory, CallerStatus};
 pub use caller_handle::{CallOrigin, CallerHandle, Question, Refusal};
 pub use config::Config;
 pub use config_builder::{ConfigBuilder, ServerBuilder};
@@ -117,6 +121,7 @@ pub use haft_mcp::{
 pub use haft_select as select;
 pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
+pub use limit_reached::{LimitKind, LimitReached, LimitSubject};
 pub use outputs::READ_OUTPUT;
 pub use policy::{Admitted, PolicyDecision};
 pub use progress::Progress;

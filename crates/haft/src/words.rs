@@ -7,7 +7,7 @@ use serde::{Deserialize as _, Deserializer};
 pub type Word = &'static str;
 
 /// Settings of a tool.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 13] = [
     "max_instances",
     "timeout",
     "parallel_capable",
@@ -18,6 +18,9 @@ const SETTINGS: [&str; 10] = [
     "hide_arguments",
     "fixed_arguments",
     "sandbox",
+    "rate",
+    "burst",
+    "quota",
 ];
 const ORIGINS: [&str; 2] = ["explicit", "default"];
 const TRANSPORTS: [&str; 4] = ["stdio", "http", "sse", "websocket"];

@@ -308,6 +308,7 @@ class Glance(TypedDict):
     calls: Busy
     live: Following
     log: LogState
+    model: NotRequired[Union[str, None]]
     servers: int
     servers_by_state: dict[str, int]
     started: str

@@ -138,6 +138,9 @@ impl Calls<'_> {
             .user_request(self.request)
             .cancelled_by(self.cancel.clone())
             .on_progress(move |progress| drop(reports.try_send((at, progress))));
+        if let Some(owner) = &self.agent.settings.owner {
+            tool_call = tool_call.owner(owner);
+        }
         if let Some(scope) = self.agent.settings.scope {
             tool_call = tool_call.scope(scope);
         }

@@ -83,6 +83,8 @@ pub struct AgentSettings {
     pub max_output_tokens: Option<u32>,
     /// The caller's name in the log.
     pub caller: String,
+    /// The owner of its calls, whose limits hold for them.
+    pub owner: Option<String>,
     /// The scope of the caller's key, for `policy.rules`.
     pub scope: Option<KeyScope>,
     /// True if every call counts as approved.
@@ -99,6 +101,7 @@ impl From<&AgentConfig> for AgentSettings {
             context_tokens: config.context_tokens.value as usize,
             max_output_tokens: config.max_output_tokens.as_ref().map(|tokens| tokens.value),
             caller: "agent".to_owned(),
+            owner: None,
             scope: None,
             approves_all: false,
         }

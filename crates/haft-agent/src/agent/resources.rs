@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Agent;
 use crate::model::ModelTool;
@@ -63,23 +63,12 @@ struct ListResources {
 
 impl Tool for ListResources {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: LIST.to_owned(),
-            title: None,
-            description: "Lists the resources (documents, records, files) that connected servers keep, with the \
-                          URI to read each by."
-                .to_owned(),
-            input_schema: json!({
-                "type": "object",
-                "properties": {
-                    "server": {"type": "string", "description": "Only those of this server."},
-                },
-                "additionalProperties": false,
-            }),
-            output_schema: None,
-            annotations: None,
-            icons: None,
-        }
+        definition(
+            LIST,
+            "Lists the resources (documents, records, files) that connected servers keep, with the URI to read each by.",
+            &json!({"server": {"type": "string", "description": "Only those of this server."}}),
+            &[],
+        )
     }
 
     fn invoke<'a>(
@@ -130,24 +119,15 @@ struct ReadResource {
 
 impl Tool for ReadResource {
     fn definition(&self) -> ToolDefinition {
-        ToolDefinition {
-            name: READ.to_owned(),
-            title: None,
-            description: "Reads a resource of a connected server by its URI. `list_resources` shows which there are."
-                .to_owned(),
-            input_schema: json!({
-                "type": "object",
-                "properties": {
-                    "uri": {"type": "string", "description": "The resource's URI."},
-                    "server": {"type": "string", "description": "The server that has it, where several may."},
-                },
-                "required": ["uri"],
-                "additionalProperties": false,
+        definition(
+            READ,
+            "Reads a resource of a connected server by its URI. `list_resources` shows which there are.",
+            &json!({
+                "uri": {"type": "string", "description": "The resource's URI."},
+                "server": {"type": "string", "description": "The server that has it, where several may."},
             }),
-            output_schema: None,
-            annotations: None,
-            icons: None,
-        }
+            &["uri"],
+        )
     }
 
     fn invoke<'a>(
@@ -171,6 +151,28 @@ impl Tool for ReadResource {
     }
 }
 
+fn definition(
+    name: &str,
+    description: &str,
+    properties: &Value,
+    required: &[&str],
+) -> ToolDefinition {
+    ToolDefinition {
+        name: name.to_owned(),
+        title: None,
+        description: description.to_owned(),
+        input_schema: json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        }),
+        output_schema: None,
+        annotations: None,
+        icons: None,
+    }
+}
+
 /// The server of a resource: the one that lists it, otherwise one with a matching template,
 /// otherwise the only one.
 #[expect(clippy::result_large_err, reason = "the type that tools return")]
@@ -186,7 +188,7 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
         _ => Err(ToolFailure::Execution {
             message: format!("no server lists the resource `{uri}`"),
             remedy: Some(Remedy::FindResource),
-            details: serde_json::Value::Null,
+            details: Value::Null,
         }),
     }
 }

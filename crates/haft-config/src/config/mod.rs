@@ -5,6 +5,7 @@
 pub mod agent;
 mod broken;
 pub mod bytes;
+pub mod call_limits;
 pub mod choices;
 mod compile;
 mod declare;
@@ -95,7 +96,13 @@ impl Config {
     /// # Ok::<(), haft_config::config::ConfigError>(())
     /// ```
     pub fn from_yaml(text: &str) -> Result<Self, ConfigError> {
-        load::from_text(text, "haft.yaml", &LoadOptions::default())
+        Self::from_yaml_named(text, "haft.yaml")
+    }
+
+    /// The same for a document with another name in problems and origins.
+    #[doc(hidden)]
+    pub fn from_yaml_named(text: &str, name: &str) -> Result<Self, ConfigError> {
+        load::from_text(text, name, &LoadOptions::default())
     }
 
     /// JSON Schema (2020-12) of the native format, for editors.

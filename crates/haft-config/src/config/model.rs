@@ -10,6 +10,7 @@ use super::Dialect;
 use super::agent::{AgentConfig, BuiltinConfig, InboxConfig};
 use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
+use super::call_limits::LimitSettings;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
     OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
@@ -223,7 +224,7 @@ pub struct Defaults {
     /// Text beyond this is cut from what a model is shown.
     pub output_bytes_max: Setting<u32>,
     /// The sandbox of servers and tools that have none of their own.
-    pub sandbox: Setting<SandboxConfig>,
+    pub sandbox: Box<Setting<SandboxConfig>>,
 }
 
 /// The execution log.
@@ -296,6 +297,8 @@ pub struct ServerConfig {
     pub protocol: Setting<Protocol>,
     /// The sandbox of its process. A remote server has none.
     pub sandbox: Setting<SandboxConfig>,
+    /// How often its tools may be called together.
+    pub limits: LimitSettings,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
     /// The role of its tools' data in a session.
@@ -469,6 +472,8 @@ pub struct ToolSettings {
     pub approval: Option<Setting<Approval>>,
     /// The reaction of a call to a reached limit.
     pub on_limit: Option<Setting<OnLimit>>,
+    /// How often it may be called.
+    pub limits: LimitSettings,
     /// Requests the tool is meant for.
     pub examples: Option<Setting<Vec<String>>>,
 }

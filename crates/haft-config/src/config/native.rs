@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::At;
 use super::Dialect;
+use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{ConnectFailure, Start, Transport};
 use super::compile::ServerSource;
 use super::expand::literally;
@@ -35,6 +36,7 @@ impl Fields {
 
 /// A server as an entry of `servers` in a native file of the folder `target`. What its own format
 /// means and the native one does not is written out.
+#[expect(clippy::too_many_lines, reason = "one line for each key")]
 pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     let ServerSource { name: _, raw, dialect, folder, runs_in_folder } = source;
     let paths = Paths { folder: &folder, target };
@@ -77,6 +79,9 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         tool_prefix,
         protocol,
         labels,
+        rate,
+        burst,
+        quota,
         disabled,
     } = raw;
     let is_required = required.as_ref().is_some_and(|required| required.value);
@@ -135,6 +140,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
     fields.add("labels", labels.map(|at| json!(at.value)));
+    limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
 }
@@ -152,6 +158,9 @@ pub(super) fn tool(raw: RawTool) -> Value {
         approval,
         mode,
         on_limit,
+        rate,
+        burst,
+        quota,
         examples,
         title,
         annotations,
@@ -171,6 +180,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
     fields.add("approval", word(approval));
     fields.add("mode", word(mode));
     fields.add("on_limit", word(on_limit));
+    limits(&mut fields, rate, burst, quota);
     fields.add("examples", plain(examples));
     fields.add("title", plain(title));
     fields.add("annotations", annotations.map(|at| hints(at.value)));
@@ -185,6 +195,17 @@ pub(super) fn tool(raw: RawTool) -> Value {
     );
     fields.add("labels", labels.map(|at| json!(at.value)));
     fields.done()
+}
+
+fn limits(
+    fields: &mut Fields,
+    rate: Option<At<Rate>>,
+    burst: Option<At<Burst>>,
+    quota: Option<At<Quota>>,
+) {
+    fields.add("rate", rate.map(|at| json!(at.value.to_string())));
+    fields.add("burst", burst.map(|At { value: Burst(burst), .. }| json!(burst)));
+    fields.add("quota", quota.map(|at| json!(at.value.to_string())));
 }
 
 fn hints(raw: RawAnnotations) -> Value {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::bytes::{ByteCount, FreeSpace};
+use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
     OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
@@ -164,6 +165,12 @@ record! {
         tool_prefix("tool_prefix"): ToolPrefix,
         /// The protocol era to use: `auto` (the default), `legacy`, `modern`.
         protocol("protocol"): Protocol,
+        /// How often its tools may be called together, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often its tools may be called together on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// The role of its tools' data in a session: `untrusted`, `private`, `outbound`. After results of untrusted and of
         /// private tools, outbound ones ask first.
         labels("labels"): Vec<FlowLabel>,
@@ -223,6 +230,12 @@ record! {
         mode("mode"): Mode,
         /// The reaction of a call to a reached limit: `wait` or `reject`.
         on_limit("on_limit"): OnLimit,
+        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often it may be called on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
         /// A name for people, in place of the tool's own.

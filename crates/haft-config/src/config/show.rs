@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::call_limits::LimitSettings;
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
@@ -156,6 +157,7 @@ impl Rows {
         if let Some(config) = &server.config {
             self.written(server, "config", config.shown());
         }
+        self.call_limits(&format!("servers.{}", server.name), &server.limits);
         self.labels(&at("labels"), server.labels.as_deref(), &server.place);
         self.plain(at("disabled"), &server.disabled);
     }
@@ -306,8 +308,22 @@ impl Rows {
         if let Some(on_limit) = &settings.on_limit {
             self.plain(format!("{path}.on_limit"), on_limit);
         }
+        self.call_limits(path, &settings.limits);
         if let Some(examples) = &settings.examples {
             self.plain(format!("{path}.examples"), examples);
+        }
+    }
+
+    fn call_limits(&mut self, path: &str, limits: &LimitSettings) {
+        let LimitSettings { rate, burst, quota } = limits;
+        if let Some(rate) = rate {
+            self.add(format!("{path}.rate"), json!(rate.value.to_string()), &rate.origin);
+        }
+        if let Some(burst) = burst {
+            self.plain(format!("{path}.burst"), burst);
+        }
+        if let Some(quota) = quota {
+            self.add(format!("{path}.quota"), json!(quota.value.to_string()), &quota.origin);
         }
     }
 

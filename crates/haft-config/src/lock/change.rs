@@ -19,7 +19,7 @@ pub struct Change {
     /// The current value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The changed words of a text.
+    /// The changed words of a string.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<WordEdit>,
 }
@@ -54,9 +54,9 @@ pub enum ChangeKind {
     FieldChanged,
     /// A fact about the server changed.
     FactChanged,
-    /// A text has hidden or bidirectional characters that the approved one lacks.
+    /// A string has hidden or bidirectional characters that the approved one lacks.
     HiddenCharacters,
-    /// A text addresses the model, and the approved one does not.
+    /// A string addresses the model, and the approved one does not.
     InstructionLikeText,
 }
 

@@ -271,7 +271,7 @@ fn as_schema(arguments: &[Value]) -> Value {
     json!({ "properties": properties, "required": required })
 }
 
-/// Reports texts that are not in the approved definition and hide something or address the model.
+/// Reports strings that are not in the approved definition and hide something or address the model.
 fn suspicious(
     kind: LockedKind,
     name: &str,

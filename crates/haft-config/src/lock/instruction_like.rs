@@ -1,4 +1,4 @@
-//! Texts that address the model instead of describing a tool, and characters that a reviewer cannot see.
+//! Strings that address the model instead of describing a tool, and characters that a reviewer cannot see.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ const PHRASES: [&str; 36] = [
     "credentials",
 ];
 
-/// The first phrase of a text that addresses the model.
+/// The first phrase of a string that addresses the model.
 pub(super) fn phrase(text: &str) -> Option<&'static str> {
     let words: Vec<String> = text
         .split(|c: char| c.is_whitespace() || is_deceptive(c))
@@ -56,7 +56,7 @@ pub(super) fn phrase(text: &str) -> Option<&'static str> {
     PHRASES.into_iter().find(|phrase| text.contains(phrase))
 }
 
-/// The hidden and bidirectional characters of a text, such as `U+202E`.
+/// The hidden and bidirectional characters of a string, such as `U+202E`.
 pub(super) fn hidden(text: &str) -> BTreeSet<String> {
     let is_hidden = |c: &char| is_deceptive(*c) && !matches!(c, '\n' | '\r' | '\t');
     text.chars().filter(is_hidden).map(|c| format!("U+{:04X}", u32::from(c))).collect()

@@ -1,8 +1,8 @@
-//! The difference of two texts, word by word.
+//! The difference of two strings, word by word.
 
 use serde::{Deserialize, Serialize};
 
-/// Texts with more words than this between their common beginning and end are shown whole.
+/// Strings with more words than this between their common beginning and end are shown whole.
 const WORDS_MAX: usize = 2_000;
 
 /// A run of words that stayed, was added or was removed.
@@ -18,11 +18,11 @@ pub struct WordEdit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WordOp {
-    /// In both texts.
+    /// In both strings.
     Same,
-    /// In the approved text only.
+    /// In the approved string only.
     Removed,
-    /// In the current text only.
+    /// In the current string only.
     Added,
 }
 

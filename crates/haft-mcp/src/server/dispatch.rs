@@ -232,7 +232,8 @@ impl RequestHandler {
         let tasks = (takes_tasks && method == "tools/call").then(|| Arc::clone(&self.tasks));
         let responses = input_responses.unwrap_or_default();
         if let Some(state) = request_state {
-            let binding = StateBinding::new(&facts.principal, method, &lasting(params));
+            let binding =
+                StateBinding::new(&facts.principal, method, &lasting(tool.as_ref(), params));
             let answer = self
                 .suspended_requests
                 .resume(&state, binding, responses, &notifications, tasks)
@@ -260,8 +261,10 @@ impl RequestHandler {
             | "resources/subscribe"
             | "resources/unsubscribe" => Err(unknown(method)),
             _ => {
+                let call = tool.clone();
                 let work = service.request(request(raw, tool, peer));
-                let binding = || StateBinding::new(&principal, method, &lasting(params));
+                let lasting = || lasting(call.as_ref(), params);
+                let binding = || StateBinding::new(&principal, method, &lasting());
                 let principal = Arc::clone(&principal);
                 let answer = Running::Here(work);
                 let work = Work {

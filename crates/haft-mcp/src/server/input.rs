@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::ToolRequest;
 use super::ask::{Question, Signal};
 use super::outbox;
 use super::peer::NotificationSender;
@@ -279,15 +280,23 @@ fn refused(error: StateError) -> RpcError {
 }
 
 /// The part of a request's parameters that is the same in every round, as text.
-pub(super) fn lasting(params: Option<&RawValue>) -> String {
-    let params = params.map_or("{}", RawValue::get);
-    let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {
-        return params.to_owned();
+pub(super) fn lasting(call: Option<&ToolRequest>, params: Option<&RawValue>) -> String {
+    let mut value = if let Some(ToolRequest { name, arguments }) = call {
+        // A call has no other parameters that stay and have an effect.
+        let text = arguments.as_deref().map_or("{}", RawValue::get);
+        // Text that is not a value, such as 1e400, is compared as it is.
+        let arguments: Value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
+        json!({ "name": name, "arguments": arguments })
+    } else {
+        let params = params.map_or("{}", RawValue::get);
+        let Ok(Value::Object(mut fields)) = serde_json::from_str::<Value>(params) else {
+            return params.to_owned();
+        };
+        for changing in ["_meta", "inputResponses", "requestState"] {
+            fields.remove(changing);
+        }
+        Value::Object(fields)
     };
-    for changing in ["_meta", "inputResponses", "requestState"] {
-        fields.remove(changing);
-    }
-    let mut value = Value::Object(fields);
     // Whether a client keeps the order of its keys is its own affair.
     value.sort_all_objects();
     value.to_string()

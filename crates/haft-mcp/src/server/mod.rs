@@ -4,6 +4,7 @@
 //! messages. A service's answer goes to the client unmodified, so that results of other servers pass untouched.
 
 mod ask;
+mod call_message;
 mod change;
 mod dispatch;
 mod flag;
@@ -127,12 +128,12 @@ pub struct ClientRequest {
 }
 
 /// The call of a tool.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ToolRequest {
     /// The tool's name.
     pub name: String,
     /// As the client sent them.
-    pub arguments: Option<Box<RawValue>>,
+    pub arguments: Option<Arc<RawValue>>,
 }
 
 /// Options for serving one client over pipes.

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use haft_bounds::effort;
 use haft_bounds::parse_error::describe;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,6 +13,9 @@ use super::ToolRequest;
 use super::input::Input;
 use super::meta::Meta;
 use crate::error::{INVALID_PARAMS, RpcError};
+
+/// The method of most requests, and of the longest.
+pub(super) const CALL: &str = "tools/call";
 
 /// The fields that the protocol knows, borrowed from the message.
 #[derive(Default)]
@@ -26,7 +31,7 @@ pub(super) struct Params<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<Meta<'a>>,
     #[serde(borrow, default)]
@@ -43,6 +48,14 @@ struct Fields<'a> {
     request_state: Option<&'a RawValue>,
 }
 
+impl<'a> From<Fields<'a>> for Params<'a> {
+    fn from(fields: Fields<'a>) -> Self {
+        let Fields { meta, name, uri, task_id, arguments, input_responses, request_state } = fields;
+        let meta = meta.unwrap_or_default();
+        Self { meta, name, uri, task_id, arguments, input_responses, request_state }
+    }
+}
+
 impl<'a> Params<'a> {
     pub(super) fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
@@ -51,28 +64,33 @@ impl<'a> Params<'a> {
             let text = "Invalid params: not an object";
             return Err(RpcError::new(INVALID_PARAMS, text));
         }
+        effort::parsing(params.get().as_bytes());
         let fields: Fields<'_> = serde_json::from_str(params.get()).map_err(|error| {
             let text = format!("Invalid params: they cannot be read: {}", describe(&error));
             RpcError::new(INVALID_PARAMS, text)
         })?;
-        let Fields { meta, name, uri, task_id, arguments, input_responses, request_state } = fields;
-        let meta = meta.unwrap_or_default();
-        Ok(Self { meta, name, uri, task_id, arguments, input_responses, request_state })
+        Ok(fields.into())
     }
 
     /// The call of a tool; nothing for another method.
     pub(super) fn tool(&self, method: &str) -> Result<Option<ToolRequest>, RpcError> {
-        if method != "tools/call" {
+        if method != CALL {
             return Ok(None);
         }
         let name = text("name", self.name)?.into_owned();
-        Ok(Some(ToolRequest { name, arguments: self.arguments.map(ToOwned::to_owned) }))
+        let arguments = self.arguments.map(|arguments| {
+            // Once into a box and once into the shared allocation.
+            effort::copying(arguments.get());
+            effort::copying(arguments.get());
+            Arc::from(arguments.to_owned())
+        });
+        Ok(Some(ToolRequest { name, arguments }))
     }
 
     /// The name, URI or id that a method is about. An unreadable one is refused: nothing could be compared.
     pub(super) fn subject(&self, method: &str) -> Result<Option<Cow<'a, str>>, RpcError> {
         match method {
-            "tools/call" | "prompts/get" => text("name", self.name).map(Some),
+            CALL | "prompts/get" => text("name", self.name).map(Some),
             "resources/read" => text("uri", self.uri).map(Some),
             "tasks/get" | "tasks/update" | "tasks/cancel" => text("taskId", self.task_id).map(Some),
             _ => Ok(None),

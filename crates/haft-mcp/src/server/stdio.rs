@@ -14,12 +14,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
+use super::call_message::CallMessage;
 use super::dispatch::{
     Answer, Client, Completion, Extracted, RawRequest, RequestHandler, check_id, empty,
 };
 use super::meta::RequestMeta;
 use super::modern::Completed;
-use super::params::Params;
+use super::params::{CALL, Params};
 use super::peer::{ClientFacts, Out, new_client_id};
 use super::principal::Principal;
 use super::{
@@ -158,9 +159,14 @@ impl Connection {
             let id = heavy::in_place(line.len(), || refused_id(line, excess));
             return self.refuse(id, &over_budget(excess)).await;
         }
+        if let Some(call) = heavy::in_place(line.len(), || CallMessage::read(line)) {
+            let raw = RawRequest { id: call.id, method: CALL, params: None };
+            return self.request(raw, Ok(call.params)).await;
+        }
         match heavy::in_place(line.len(), || wire::parse_unchecked(line)) {
             Ok(Incoming::Request { id, method, params }) => {
-                self.request(RawRequest { id, method: &method, params }).await;
+                let raw = RawRequest { id, method: &method, params };
+                self.request(raw, Params::read(params)).await;
             }
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params),
             Ok(Incoming::Result { id, result }) => self.answered(id, Ok(result.to_owned())),
@@ -188,8 +194,8 @@ impl Connection {
         }
     }
 
-    async fn request(&mut self, raw: RawRequest<'_>) {
-        match self.begin(raw).await {
+    async fn request(&mut self, raw: RawRequest<'_>, params: Result<Params<'_>, RpcError>) {
+        match self.begin(raw, params).await {
             Ok(None) => {}
             Ok(Some(result)) => self.send(wire::response(raw.id, &result)).await,
             Err(error) => self.refuse(Some(raw.id), &error).await,
@@ -197,14 +203,18 @@ impl Connection {
     }
 
     /// Shakes hands, or starts a request.
-    async fn begin(&mut self, raw: RawRequest<'_>) -> Result<Option<Box<RawValue>>, RpcError> {
+    async fn begin(
+        &mut self,
+        raw: RawRequest<'_>,
+        known: Result<Params<'_>, RpcError>,
+    ) -> Result<Option<Box<RawValue>>, RpcError> {
         let RawRequest { id, method, params } = raw;
         check_id(id)?;
         if self.ids.lock().contains_key(id.get()) {
             let text = format!("a request with the id {id} is already in flight");
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
-        let known = Params::read(params)?;
+        let known = known?;
         let meta = &known.meta;
         let speaker = if meta.protocol_version.is_some() || method == "server/discover" {
             let facts = modern::client(meta, self.id, &self.principal)?;

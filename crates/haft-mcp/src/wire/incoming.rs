@@ -3,6 +3,7 @@
 use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 
+use haft_bounds::effort;
 use haft_bounds::json::Budget;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -79,6 +80,7 @@ pub(crate) fn request_id(bytes: &[u8]) -> Option<&RawValue> {
 
 /// Reads one message that is within its budget.
 pub(crate) fn parse_unchecked(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
+    effort::parsing(bytes);
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Malformed(format!("not UTF-8 (byte {})", error.valid_up_to())))?;
     let envelope: Envelope<'_> = serde_json::from_str(text)

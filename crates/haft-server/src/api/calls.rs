@@ -5,6 +5,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json as JsonAnswer;
 use axum::body::Bytes;
@@ -15,6 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use haft::ErrorBody;
 use haft::{CallRefusal, Code, Envelope, NAME_BYTES_MAX, Stage, ToolCall, TraceContext};
+use haft_bounds::effort;
 use haft_bounds::json::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -136,6 +138,8 @@ struct BatchAnswer {
         (status = 403, description = "The call was not approved, or the key may not approve it.", body = EnvelopeSchema),
         (status = 404, description = "There is no such tool.", body = EnvelopeSchema),
         (status = 422, description = "The arguments do not fit the tool's schema.", body = EnvelopeSchema),
+        (status = 429, description = "The key, the server or the tool has reached its rate or quota.", body = EnvelopeSchema,
+         headers(("Retry-After" = u64, description = "When to come again."))),
         (status = 503, description = "The tool is busy, the log cannot be written, or Haft is ending.", body = EnvelopeSchema,
          headers(("Retry-After" = u64, description = "When to come again."))),
     )
@@ -274,8 +278,12 @@ impl BatchCall {
             return Err(long_name("the name of the tool", tool.len()));
         }
         let bytes_max = service.live.runtime().config().gateway.output_bytes_max.value;
+        // Once out of the body and once into the shared allocation.
+        effort::copying(arguments.get());
+        effort::copying(arguments.get());
         let mut call = ToolCall::from_json(tool, arguments)
             .caller(&*caller.name)
+            .owner(&*caller.owner)
             .scope(caller.scope.into())
             .output_limit(bytes_max, &*caller.owner);
         call = match approver {
@@ -369,6 +377,9 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
         Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
         Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),
+        Stage::Refused(CallRefusal::RateLimited(wait)) => {
+            (StatusCode::TOO_MANY_REQUESTS, Some(whole_seconds(wait)))
+        }
         Stage::Refused(CallRefusal::NotLogged) => {
             (StatusCode::SERVICE_UNAVAILABLE, Some(AWAY_SECS))
         }
@@ -378,6 +389,11 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
         // The tool ran, and the envelope has its failure.
         Stage::Failed | Stage::OutcomeUnknown => (StatusCode::OK, None),
     }
+}
+
+/// Seconds for `Retry-After`, rounded up: a client that waits for them is not refused again.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::servers::view::Server;
 use super::tools::{self, Changed};
 use super::tools_list::{self, ToolList, ToolListQuery};
 use super::{Routes, Service};
-use crate::serve::{Json, Path, Problem, Query};
+use crate::serve::{Caller, Json, Path, Problem, Query};
 
 pub(super) fn routes() -> Routes {
     let admin = OpenApiRouter::new()
@@ -40,9 +40,10 @@ pub(super) fn routes() -> Routes {
 )]
 async fn list(
     state: State<Arc<Service>>,
+    caller: Caller,
     query: Query<ToolListQuery>,
 ) -> Result<(HeaderMap, JsonAnswer<ToolList>), Problem> {
-    tools_list::list(state, query).await
+    tools_list::list(state, caller, query).await
 }
 
 /// Registers a local tool: `POST /api/v1/tools` by its short name.

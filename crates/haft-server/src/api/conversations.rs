@@ -190,7 +190,9 @@ fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
         ConversationOwner { caller: &caller.name, owner: &caller.owner, since: caller.since };
     match caller.scope {
         Scope::Admin => true,
-        Scope::Approve | Scope::Call => owner.is_some_and(|owner| holder.owns(id, owner)),
+        Scope::Approve | Scope::Call | Scope::Metrics => {
+            owner.is_some_and(|owner| holder.owns(id, owner))
+        }
     }
 }
 
@@ -239,7 +241,7 @@ fn problem(error: &SessionStoreError) -> Problem {
             Problem::conflict(text).remedy("wait for the end of its run, or cancel the run")
         }
         SessionStoreError::Unreadable { .. } => {
-            Problem::unavailable(text).remedy("delete it with `haft sessions rm`")
+            Problem::unavailable(text).remedy("`DELETE /api/v1/conversations/{id}` deletes it")
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use haft::human_input::{AnswerError, CloseReason, HumanAnswer, InboxItem, ItemKind};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::audited::StateAfter;
 use super::schemas::InboxItemSchema;
 use super::{Routes, Service, inbox_events};
 use crate::serve::{AdminOnly, Caller, FieldProblem, Json, Path, Problem};
@@ -121,15 +123,16 @@ async fn answer(
     caller: Caller,
     Path(id): Path<String>,
     Json(request): Json<AnswerRequest>,
-) -> Result<JsonAnswer<ClosedItem>, Problem> {
+) -> Result<(Extension<StateAfter>, JsonAnswer<ClosedItem>), Problem> {
     let answer = request.into_answer()?;
-    let how = match &answer {
-        HumanAnswer::Given(_) => CloseReason::Answered,
-        HumanAnswer::Refused { .. } => CloseReason::Refused,
+    let (how, after) = match &answer {
+        HumanAnswer::Given(answer) => (CloseReason::Answered, json!({"answer": answer})),
+        HumanAnswer::Refused { reason } => (CloseReason::Refused, json!({"refused": reason})),
     };
     require_approver(&service, &caller, &visible(&service, &caller, &id)?)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
-    answered.map(|item| JsonAnswer(ClosedItem { how, item })).map_err(|error| problem(&error, &id))
+    let item = answered.map_err(|error| problem(&error, &id))?;
+    Ok((Extension(StateAfter(after)), JsonAnswer(ClosedItem { how, item })))
 }
 
 impl AnswerRequest {

@@ -1,21 +1,30 @@
-//! API keys over the API: listing, creating and revoking them. For admins.
+//! API keys over the API: listing, creating, rotating and revoking them. For admins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::Extension;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use haft::AccessLists;
+use haft::config::call_limits::CallLimits;
+use haft::config::quantity::parse_duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::audited::CreatedName;
 use super::{Routes, Service};
-use crate::keys::{KeyError, KeyFile, Scope, chain};
+use crate::keys::{self, Key, KeyEntry, KeyError, KeyFile, Scope, chain, patterns, texts};
 use crate::serve::{Json, Path, Problem};
 
 pub(super) fn routes() -> Routes {
-    let admin = OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke));
+    let admin = OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(revoke))
+        .routes(routes!(rotate));
     Routes { admin, ..Routes::default() }
 }
 
@@ -31,7 +40,7 @@ struct KeyList {
 struct KeySummary {
     /// Its name.
     name: String,
-    /// `admin` or `call`.
+    /// `admin`, `call` or `metrics`.
     #[schema(value_type = String)]
     scope: &'static str,
     /// The profile that it is bound to.
@@ -40,6 +49,41 @@ struct KeySummary {
     created: String,
     /// The time of its last use, RFC 3339, at most a minute late.
     last_used: Option<String>,
+    #[serde(flatten)]
+    limits: KeyLimits,
+}
+
+/// The limits of a key.
+#[derive(Debug, Serialize, ToSchema)]
+struct KeyLimits {
+    /// The time from which on it is refused, RFC 3339.
+    expires: Option<String>,
+    /// How often it may call tools, such as `60/min`.
+    rate: Option<String>,
+    /// Calls that may come at once.
+    burst: Option<u32>,
+    /// How often it may call tools on one UTC day, such as `10000/day`.
+    quota: Option<String>,
+    /// The only tools that it sees and calls.
+    tools: Option<Vec<String>>,
+    /// The only servers that it sees.
+    servers: Option<Vec<String>>,
+    /// The time until which the secret before the last rotation works, RFC 3339.
+    previous_until: Option<String>,
+}
+
+impl KeyLimits {
+    fn of(key: &KeyEntry) -> Self {
+        Self {
+            expires: key.expires.map(|time| time.to_string()),
+            rate: key.limits.rate.map(|rate| rate.to_string()),
+            burst: key.limits.burst.map(Into::into),
+            quota: key.limits.quota.map(|quota| quota.to_string()),
+            tools: texts(key.lists.tools.as_ref()),
+            servers: texts(key.lists.servers.as_ref()),
+            previous_until: key.previous.map(|previous| previous.until.to_string()),
+        }
+    }
 }
 
 /// The scope of a new key.
@@ -53,6 +97,8 @@ enum KeyScope {
     /// Reading and calling tools.
     #[default]
     Call,
+    /// Reading `/metrics` and the health of the service.
+    Metrics,
 }
 
 /// A key to create.
@@ -68,6 +114,38 @@ struct NewKey {
     /// An entry of `profiles` to bind a call key to: it may use the MCP endpoint of that one, and nothing else.
     #[serde(default)]
     profile: Option<String>,
+    /// How often it may call tools, such as `60/min`, `5/s` or `1000/h`.
+    #[serde(default)]
+    rate: Option<String>,
+    /// Calls that may come at once under `rate`; by default the calls of one second.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    burst: Option<u32>,
+    /// How often it may call tools on one UTC day, such as `10000/day`.
+    #[serde(default)]
+    quota: Option<String>,
+    /// The time after which it is refused, such as `30d`.
+    #[serde(default)]
+    expires: Option<String>,
+    /// The only tools that it sees and calls, by name or pattern such as `read_*` or `files/read_*`.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    tools: Vec<String>,
+    /// The only servers that it sees, by name or pattern. `local` stands for tools that run here.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    servers: Vec<String>,
+}
+
+/// How to rotate a key.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schema(example = json!({"overlap": "1h"}))]
+struct Rotation {
+    /// The time during which the old secret works too, such as `1h`; none by default.
+    overlap: Option<String>,
+    /// A new expiry, counted from now, such as `30d`; without it the expiry stays.
+    expires: Option<String>,
 }
 
 /// A new key. Its text cannot be shown again.
@@ -77,11 +155,21 @@ struct CreatedKey {
     name: String,
     /// The key itself.
     key: String,
-    /// `admin` or `call`.
+    /// `admin`, `call` or `metrics`.
     #[schema(value_type = String)]
     scope: &'static str,
     /// The profile that it is bound to.
     profile: Option<String>,
+    #[serde(flatten)]
+    limits: KeyLimits,
+}
+
+impl CreatedKey {
+    fn new(key: &Key, entry: KeyEntry) -> Self {
+        let limits = KeyLimits::of(&entry);
+        let KeyEntry { name, scope, profile, .. } = entry;
+        Self { name, key: key.expose().to_owned(), scope: scope.word(), profile, limits }
+    }
 }
 
 /// Lists the keys.
@@ -100,6 +188,7 @@ async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>
     });
     let (keys, used) = listed.await?;
     let keys = keys.into_iter().zip(used).map(|(key, used)| KeySummary {
+        limits: KeyLimits::of(&key),
         name: key.name,
         scope: key.scope.word(),
         profile: key.profile,
@@ -122,29 +211,52 @@ async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>
 async fn create(
     State(service): State<Arc<Service>>,
     Json(new): Json<NewKey>,
-) -> Result<(StatusCode, JsonAnswer<CreatedKey>), Problem> {
-    let NewKey { name, scope, profile } = new;
+) -> Result<(StatusCode, Extension<CreatedName>, JsonAnswer<CreatedKey>), Problem> {
+    let NewKey { name, scope, profile, rate, burst, quota, expires, tools, servers } = new;
     let scope = match scope {
         KeyScope::Admin => Scope::Admin,
         KeyScope::Approve => Scope::Approve,
         KeyScope::Call => Scope::Call,
+        KeyScope::Metrics => Scope::Metrics,
     };
     if let Some(profile) = &profile {
         check_profile(&service, scope, profile)?;
     }
-    let bound = profile.clone();
-    let (key, entry) = with_file(&service, move |file| match bound {
-        Some(profile) => file.create_for_profile(&name, &profile),
-        None => file.create(&name, scope),
-    })
-    .await?;
-    let created = CreatedKey {
-        name: entry.name,
-        key: key.expose().to_owned(),
-        scope: entry.scope.word(),
-        profile,
+    let limits = CallLimits::parse(rate.as_deref(), burst, quota.as_deref()).map_err(invalid)?;
+    let lists = AccessLists {
+        tools: patterns("tools", &tools).map_err(invalid)?,
+        servers: patterns("servers", &servers).map_err(invalid)?,
     };
-    Ok((StatusCode::CREATED, JsonAnswer(created)))
+    let expires = duration("expires", expires.as_deref())?;
+    let new = keys::NewKey { name, scope, profile, expires, limits, lists };
+    let (key, entry) = with_file(&service, move |file| file.create_with(new)).await?;
+    let created = Extension(CreatedName(entry.name.clone()));
+    Ok((StatusCode::CREATED, created, JsonAnswer(CreatedKey::new(&key, entry))))
+}
+
+/// Gives a key a new secret. The answer is the only place that shows it.
+///
+/// The old secret ends at once, or after `overlap`. Name, limits and everything that belongs to the key stay.
+#[utoipa::path(
+    post, path = "/api/v1/keys/{name}/rotate", operation_id = "rotate_key", tag = "keys", request_body = Rotation,
+    params(("name" = String, Path, description = "The key's name.")),
+    responses(
+        (status = 200, description = "The key with its new secret.", body = CreatedKey),
+        (status = 404, description = "No key has this name."),
+        (status = 422, description = "A time cannot be read."),
+        (status = 503, description = "The file of the keys cannot be written."),
+    )
+)]
+async fn rotate(
+    State(service): State<Arc<Service>>,
+    Path(name): Path<String>,
+    Json(Rotation { overlap, expires }): Json<Rotation>,
+) -> Result<JsonAnswer<CreatedKey>, Problem> {
+    let overlap = duration("overlap", overlap.as_deref())?.unwrap_or_default();
+    let expires = duration("expires", expires.as_deref())?;
+    let rotated = with_file(&service, move |file| file.rotate(&name, overlap, expires));
+    let (key, entry) = rotated.await?;
+    Ok(JsonAnswer(CreatedKey::new(&key, entry)))
 }
 
 /// Revokes a key. The service refuses it within a second, and what it holds open ends.
@@ -167,12 +279,11 @@ async fn revoke(
 
 /// A typing mistake would create a key that opens nothing.
 fn check_profile(service: &Service, scope: Scope, profile: &str) -> Result<(), Problem> {
-    let invalid = |detail: String| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidKey", "The key is invalid", detail)
-    };
     if scope != Scope::Call {
-        return Err(invalid(format!("an {scope} key cannot be bound to a profile"))
-            .remedy("leave out `profile`, or create a call key"));
+        return Err(invalid(format!(
+            "a key with the scope `{scope}` cannot be bound to a profile"
+        ))
+        .remedy("leave out `profile`, or create a call key"));
     }
     let config = service.live.runtime().config();
     let mut names = config.profiles.iter().map(|profile| &*profile.name);
@@ -181,6 +292,19 @@ fn check_profile(service: &Service, scope: Scope, profile: &str) -> Result<(), P
     }
     Err(invalid(format!("no profile is named `{profile}`"))
         .remedy("name an entry of `profiles` in the configuration"))
+}
+
+fn invalid(detail: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidKey", "The key is invalid", detail)
+}
+
+fn duration(field: &str, text: Option<&str>) -> Result<Option<Duration>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let parsed = parse_duration(text).map(Some);
+    parsed.map_err(|problem| {
+        invalid(format!("`{field}` is not a usable duration: {problem}"))
+            .remedy("write a time such as `1h` or `30d`, above zero")
+    })
 }
 
 /// Reads or changes the file of the keys, on a thread that may wait for it.
@@ -196,9 +320,7 @@ async fn with_file<T: Send + 'static>(
 fn problem(error: &KeyError) -> Problem {
     let text = chain(error);
     let problem = match error {
-        KeyError::Name { .. } => {
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "InvalidKey", "The key is invalid", text)
-        }
+        KeyError::Name { .. } | KeyError::Parts { .. } => invalid(text),
         KeyError::Taken { .. } | KeyError::TooMany => Problem::conflict(text),
         KeyError::Unknown { .. } => Problem::not_found(text),
         KeyError::Io { .. }
@@ -206,5 +328,10 @@ fn problem(error: &KeyError) -> Problem {
         | KeyError::Exposed { .. }
         | KeyError::Random(_) => Problem::unavailable(text),
     };
-    problem.remedy(error.remedy())
+    let remedy = match error {
+        KeyError::Unknown { nearest: None, .. } => "`GET /api/v1/keys` lists every key".to_owned(),
+        KeyError::TooMany => "revoke some with `DELETE /api/v1/keys/{name}`".to_owned(),
+        error => error.remedy(),
+    };
+    problem.remedy(remedy)
 }

@@ -81,7 +81,7 @@ struct DefinitionChangeSchema {
     /// The current value.
     #[schema(required = false)]
     after: Value,
-    /// The changed words of a text.
+    /// The changed words of a string.
     #[schema(required = false)]
     words: Vec<WordEditSchema>,
 }

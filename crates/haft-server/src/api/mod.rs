@@ -2,6 +2,8 @@
 //!
 //! Each file is one subject and declares for each endpoint who may use it: `Routes`.
 
+mod audit;
+mod audited;
 mod call_events;
 mod calls;
 mod config;
@@ -36,6 +38,7 @@ mod status;
 mod tools;
 mod tools_list;
 mod tools_search;
+mod visible;
 
 use std::future::ready;
 use std::sync::Arc;
@@ -43,11 +46,13 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use haft::live::Live;
 use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::audit::AuditLog;
 use crate::console;
 use crate::gateway::Mount;
 use crate::keys::Keyring;
@@ -72,6 +77,8 @@ pub struct Service {
     pub sessions: Arc<Sessions>,
     /// Sign-ins at remote servers that wait for a browser.
     pub sign_ins: Arc<SignIns>,
+    /// What admins did.
+    pub audit: Arc<AuditLog>,
     /// Since when it serves.
     pub started: Timestamp,
     /// True once every eager server has been tried.
@@ -84,7 +91,23 @@ impl Service {
         let runs = Runs::default();
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
-        Arc::new(Self { live, keys, telemetry, runs, sessions, sign_ins, started, has_started })
+        let audit = Arc::new(AuditLog::of(&live.runtime().config()));
+        Arc::new(Self {
+            live,
+            keys,
+            telemetry,
+            runs,
+            sessions,
+            sign_ins,
+            audit,
+            started,
+            has_started,
+        })
+    }
+
+    /// Reads the configuration again for a signal, if the audit log can record it.
+    pub(crate) async fn reload_on_signal(self: &Arc<Self>) {
+        audited::reload(self).await;
     }
 
     /// Returns true if the service itself speaks TLS.
@@ -133,6 +156,7 @@ pub fn http_service(
     gateway: Option<Mount>,
 ) -> CheckedService<DirectCalls> {
     let parts: [fn() -> Routes; _] = [
+        audit::routes,
         calls::routes,
         config::routes,
         contract::routes,
@@ -163,7 +187,8 @@ pub fn http_service(
     let mut plain = |routes: OpenApiRouter<Arc<Service>>, who: Who| {
         let (plain, part) = routes.split_for_parts();
         document.add(&part, who);
-        plain.with_state(Arc::clone(service))
+        let recorded = from_fn_with_state(Arc::clone(service), audited::record);
+        plain.with_state(Arc::clone(service)).layer(recorded)
     };
     let reading = plain(reading, Who::Reading);
     let calling = plain(calling, Who::Calling);

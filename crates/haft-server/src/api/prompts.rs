@@ -15,8 +15,8 @@ use utoipa_axum::routes;
 
 use super::failure_problem::ServerFailed;
 use super::servers::unknown;
-use super::{Routes, Service, failure_problem};
-use crate::serve::{self, FieldProblem, Path, Problem, Query};
+use super::{Routes, Service, failure_problem, visible};
+use crate::serve::{self, Caller, FieldProblem, Path, Problem, Query};
 
 pub(super) fn routes() -> Routes {
     Routes {
@@ -87,15 +87,17 @@ struct Filled {
 )]
 async fn list(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Query(which): Query<Which>,
 ) -> Result<Json<Prompts>, Problem> {
     let runtime = service.live.runtime();
-    let servers = runtime.servers();
+    let servers = visible::servers(&caller, runtime.servers());
     if let Some(name) = which.server.as_ref().filter(|name| !has(&servers, name)) {
         return Err(unknown(name, &servers));
     }
     runtime.discover().await;
     let mut prompts = runtime.prompts();
+    prompts.retain(|prompt| has(&servers, &prompt.server));
     prompts.retain(|prompt| which.server.as_ref().is_none_or(|server| prompt.server == *server));
     Ok(Json(Prompts { prompts }))
 }
@@ -114,11 +116,12 @@ async fn list(
 )]
 async fn get(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Path((server, name)): Path<(String, String)>,
     body: serve::Json<Filling>,
 ) -> Result<Json<Filled>, Problem> {
     let runtime = service.live.runtime();
-    let servers = runtime.servers();
+    let servers = visible::servers(&caller, runtime.servers());
     if !has(&servers, &server) {
         return Err(unknown(&server, &servers));
     }

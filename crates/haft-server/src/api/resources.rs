@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 
 use super::failure_problem::ServerFailed;
 use super::servers::unknown;
-use super::{Routes, Service, failure_problem};
-use crate::serve::{Problem, Query};
+use super::{Routes, Service, failure_problem, visible};
+use crate::serve::{Caller, Problem, Query};
 
 /// Servers that are queried at once.
 const ASKED_AT_ONCE_MAX: usize = 16;
@@ -81,10 +81,11 @@ struct Contents {
 )]
 async fn list(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Query(which): Query<Which>,
 ) -> Result<Json<Resources>, Problem> {
     let runtime = service.live.runtime();
-    let servers = runtime.servers();
+    let servers = visible::servers(&caller, runtime.servers());
     if let Some(name) = &which.server {
         require(name, &servers)?;
         let resources = runtime.resources(name).await.map_err(failure_problem::problem)?;
@@ -128,10 +129,11 @@ async fn list(
 )]
 async fn content(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Query(Address { server, uri }): Query<Address>,
 ) -> Result<Json<Contents>, Problem> {
     let runtime = service.live.runtime();
-    require(&server, &runtime.servers())?;
+    require(&server, &visible::servers(&caller, runtime.servers()))?;
     let contents = runtime.read_resource(&server, &uri).await;
     Ok(Json(Contents { contents: contents.map_err(failure_problem::problem)? }))
 }

@@ -20,6 +20,7 @@ use super::entry::Entry;
 use super::precondition::{Precondition, etag};
 use super::registry_entry::for_editor;
 use super::schemas::{ToolEntrySchema, ToolInfoSchema};
+use super::visible::shows_tool;
 use super::{Routes, Service};
 use crate::serve::{Caller, Json, Path, Problem};
 
@@ -96,8 +97,9 @@ pub(super) async fn show(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<(HeaderMap, JsonAnswer<Tool>), Problem> {
-    let Some(info) = service.live.runtime().tool(&name) else {
-        return Err(unknown(&service, &name));
+    let info = service.live.runtime().tool(&name).filter(|tool| shows_tool(&caller, tool));
+    let Some(info) = info else {
+        return Err(unknown(&service, &caller, &name));
     };
     let tag = tag(&service, &name).await;
     let mut headers = HeaderMap::new();
@@ -289,8 +291,9 @@ async fn tag(service: &Service, name: &str) -> Option<String> {
     service.live.entry(RegistryDocument::Tools, name).await.ok().flatten().map(|(_, tag)| tag)
 }
 
-fn unknown(service: &Service, name: &str) -> Problem {
-    let tools = service.live.runtime().tools();
+fn unknown(service: &Service, caller: &Caller, name: &str) -> Problem {
+    let mut tools = service.live.runtime().tools();
+    tools.retain(|tool| shows_tool(caller, tool));
     let nearest = haft_text::nearest(name, tools.iter().map(|tool| tool.name.as_str()));
     let remedy = nearest.map_or_else(
         || "`GET /api/v1/tools` lists every tool".to_owned(),

@@ -16,9 +16,10 @@ use utoipa_axum::routes;
 
 use super::precondition::etag;
 use super::schemas::ToolInfoSchema;
+use super::visible::shows_tool;
 use super::{Routes, Service};
 use crate::gateway::LATE_WAIT_MAX;
-use crate::serve::{Problem, Query};
+use crate::serve::{Caller, Problem, Query};
 
 /// Largest number of tools in one answer.
 const LIMIT_MAX: usize = 1000;
@@ -86,6 +87,7 @@ pub(super) struct ToolList {
 )]
 pub(super) async fn list(
     State(service): State<Arc<Service>>,
+    caller: Caller,
     Query(query): Query<ToolListQuery>,
 ) -> Result<(HeaderMap, Json<ToolList>), Problem> {
     let limit = query.limit.unwrap_or(LIMIT_DEFAULT);
@@ -104,7 +106,7 @@ pub(super) async fn list(
     let mut tools = service.live.runtime().tools();
     // Listed, so that operators see them. Their definitions are withheld.
     tools.extend(service.live.runtime().unapproved_tools());
-    tools.retain(|tool| query.fits(tool));
+    tools.retain(|tool| query.fits(tool) && shows_tool(&caller, tool));
     if let Some(words) = &query.q {
         tools = ranked(tools, words);
     }

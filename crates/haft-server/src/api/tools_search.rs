@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::put;
 use haft::select::{Decision, Missing, Ranked};
-use haft::{ServerInfo, ServerState};
+use haft::{Runtime, ServerInfo, ServerState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::visible::servers;
 use super::{Routes, Service, contract, tools};
 use crate::serve::{Caller, Path, Problem, Query};
 
@@ -155,10 +156,14 @@ async fn search(
         return Err(Problem::bad_request("`q` is empty").remedy("describe the task"));
     }
     let runtime = service.live.runtime();
-    let (decision, missing, ranked) = match runtime.decide(&request, limit).await {
-        Decision::UseTool { ranked } => (Verdict::UseTool, Vec::new(), ranked),
-        Decision::NoTool => (Verdict::NoTool, Vec::new(), runtime.select(&request, limit).await),
-        Decision::AskHuman { ranked, missing } => (Verdict::AskHuman, missing, ranked),
+    let (decision, missing, ranked) = if caller.lists.is_whole() {
+        decide(runtime, &request, limit).await
+    } else {
+        // As if there were no other tools.
+        let shows = |server: Option<&str>, name: &str| caller.lists.shows_tool(server, name);
+        let choices = runtime.choose_among(&request, limit, shows).await;
+        let decision = if choices.fits { Verdict::UseTool } else { Verdict::NoTool };
+        (decision, Vec::new(), choices.ranked)
     };
     let described = |ranked: Ranked| FoundTool {
         description: runtime.tool(&ranked.tool).map(|it| it.description).unwrap_or_default(),
@@ -167,9 +172,21 @@ async fn search(
     let tools = ranked.into_iter().map(described).collect();
     let is_missing =
         |server: &ServerInfo| server.tools.is_none() && server.state != ServerState::Disabled;
-    let servers = runtime.servers().into_iter().filter(is_missing);
+    let servers = servers(&caller, runtime.servers()).into_iter().filter(is_missing);
     let missing_servers = servers.map(|server| server.name).collect();
     Ok(Json(Found { decision, missing, tools, missing_servers }).into_response())
+}
+
+async fn decide(
+    runtime: &Runtime,
+    request: &str,
+    limit: usize,
+) -> (Verdict, Vec<Missing>, Vec<Ranked>) {
+    match runtime.decide(request, limit).await {
+        Decision::UseTool { ranked } => (Verdict::UseTool, Vec::new(), ranked),
+        Decision::NoTool => (Verdict::NoTool, Vec::new(), runtime.select(request, limit).await),
+        Decision::AskHuman { ranked, missing } => (Verdict::AskHuman, missing, ranked),
+    }
 }
 
 /// Ranks the tools for a request: `GET /api/v1/tools/search` by its short name.

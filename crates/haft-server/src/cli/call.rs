@@ -159,6 +159,7 @@ async fn call_here(
     };
     remedy::render(&mut envelope);
     add_stderr(&mut envelope, &runtime.servers());
+    name_failed_servers(&mut envelope, &runtime.servers());
     toolbox.end().await;
     // Only now is it sure whether the entry came to the log after all.
     let unrecorded = runtime.log_health().and_then(unrecorded);
@@ -196,6 +197,19 @@ fn add_example(envelope: &mut Envelope, schema: Option<&Value>) {
         let example = arguments::example(&envelope.tool, schema);
         let remedy = format!("{}for example `{example}`", remedy.unwrap_or_default());
         error.remedy = Some(remedy.into());
+    }
+}
+
+/// A tool may be missing because its server could not be asked.
+fn name_failed_servers(envelope: &mut Envelope, servers: &[ServerInfo]) {
+    let error = envelope.error.as_mut().filter(|error| error.code == Code::UnknownTool);
+    let Some(error) = error else { return };
+    let failed = |server: &&ServerInfo| toolbox::failed(server) && server.reason.is_some();
+    for server in servers.iter().filter(failed) {
+        let remedy = error.remedy.take().map(|remedy| format!("{remedy}; ")).unwrap_or_default();
+        let (name, action) = (&server.name, toolbox::remedy(server));
+        let why = format!("{remedy}`{name}` may have it and could not be asked: {action}");
+        error.remedy = Some(why.into());
     }
 }
 

@@ -1,17 +1,22 @@
-//! `haft keys create|list|revoke`: who may use the HTTP service.
+//! `haft keys create|list|rotate|revoke`: who may use the HTTP service.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::Subcommand;
-use haft::Config;
+use clap::{Args, Subcommand};
+use haft::config::call_limits::CallLimits;
+use haft::config::quantity::parse_duration;
+use haft::record::Redactor;
+use haft::{AccessLists, Config};
 use serde_json::{Value, json};
 
 use super::{
-    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration, configuration_of_file, load,
-    print_json, profile,
+    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file, load, print_json, profile,
+    said,
 };
-use crate::keys::{KeyError, KeyFile, Scope};
+use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult};
+use crate::keys::{Key, KeyEntry, KeyError, KeyFile, NewKey, Scope, patterns, texts};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
@@ -26,22 +31,29 @@ pub(super) enum KeysCommand {
   haft keys create --scope call --name agent > agent.key
   haft keys create --scope approve --name ada      answers approvals in the inbox, changes nothing
   haft keys create --profile reader --name bot    sees `profiles.reader` on `/mcp`, nothing else
+  haft keys create --scope call --name ci --rate 60/min --quota 10000/day --expires 30d --tools 'read_*'
 
-Only the key's hash is kept, so a lost key cannot be shown again: create another, then revoke the lost one.
+Only the key's hash is kept, so a lost key cannot be shown again: `haft keys rotate` gives it a new secret.
 A running server takes a new key within a second.")]
-    Create {
-        /// Permissions of the key
-        #[arg(long, required_unless_present = "profile")]
-        scope: Option<Scope>,
-        /// Bind a call key to an entry of `profiles`: it may use that profile's MCP endpoint and nothing else
-        #[arg(long, value_name = "PROFILE")]
-        profile: Option<String>,
-        /// Name of the key, shown in lists and in the log
-        #[arg(long)]
-        name: String,
-    },
+    Create(CreateArgs),
     /// List the keys, without their secrets
     List,
+    /// Give a key a new secret and print it; the old one may work for a while
+    #[command(after_help = "Examples:
+  haft keys rotate agent                  the old secret ends at once
+  haft keys rotate agent --overlap 1h     both work for an hour
+
+Name, limits and everything that belongs to the key stay.")]
+    Rotate {
+        /// The key's name
+        name: String,
+        /// Time during which the old secret works too, such as `1h`
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        overlap: Option<Duration>,
+        /// New expiry, counted from now, such as `30d`; without it the expiry stays
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        expires: Option<Duration>,
+    },
     /// Revoke a key: a running server refuses it within a second
     Revoke {
         /// The key's name
@@ -49,24 +61,105 @@ A running server takes a new key within a second.")]
     },
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// Permissions of the key
+    #[arg(long, required_unless_present = "profile")]
+    scope: Option<Scope>,
+    /// Bind a call key to an entry of `profiles`: it may use that profile's MCP endpoint and nothing else
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+    /// Name of the key, shown in lists and in the log
+    #[arg(long)]
+    name: String,
+    /// How often it may call tools, such as `60/min`, `5/s` or `1000/h`
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Calls that may come at once under `--rate`; by default the calls of one second
+    #[arg(long, value_name = "CALLS")]
+    burst: Option<u32>,
+    /// How often it may call tools on one UTC day, such as `10000/day`
+    #[arg(long, value_name = "QUOTA")]
+    quota: Option<String>,
+    /// Time after which it is refused, such as `30d`
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    expires: Option<Duration>,
+    /// The only tools that it sees and calls, by name or pattern such as `read_*` or `files/read_*`
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// The only servers that it sees, by name or pattern; `local` stands for tools that run here
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    servers: Vec<String>,
+}
+
 pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<ExitCode> {
-    let config = if load::is_named(global) { Some(configuration(global)?) } else { None };
+    // The service that uses the keys creates a missing registry when it starts.
+    let config = load::is_named(global).then(|| load::load_without_registry(global)).transpose()?;
+    let config = config.map(said);
     let path = config.as_ref().map(|config| config.api.keys_file.value.clone());
     let path = path.unwrap_or_else(|| PathBuf::from(FILE_WITHOUT_CONFIG));
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let audit = match &config {
+        Some(config) => AuditLog::of(config),
+        None => AuditLog::new(folder.join("audit")),
+    };
     let file = KeyFile::new(path);
     match command {
-        KeysCommand::Create { scope, profile, name } => {
-            if let Some(profile) = profile {
-                may_bind(global, config.as_ref(), *scope, profile)?;
+        KeysCommand::Create(args) => {
+            if let Some(profile) = &args.profile {
+                may_bind(global, config.as_ref(), args.scope, profile)?;
             }
-            create(global, &file, scope.unwrap_or(Scope::Call), profile.as_deref(), name)?;
+            audited(&audit, &file, "key.create", &args.name, || create(global, &file, args))?;
             ignore_in_git(&folder);
         }
         KeysCommand::List => list(global, &file)?,
-        KeysCommand::Revoke { name } => revoke(global, &file, name)?,
+        KeysCommand::Rotate { name, overlap, expires } => {
+            let overlap = overlap.unwrap_or_default();
+            let rotate = || rotate(global, &file, name, overlap, *expires);
+            audited(&audit, &file, "key.rotate", name, rotate)?;
+        }
+        KeysCommand::Revoke { name } => {
+            audited(&audit, &file, "key.revoke", name, || revoke(global, &file, name))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Records a change of a key. Without its beginning in the audit log, nothing is changed.
+fn audited(
+    audit: &AuditLog,
+    file: &KeyFile,
+    action: &str,
+    name: &str,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let state = || {
+        let keys = file.list().ok()?;
+        keys.iter().find(|key| key.name == name).map(KeyEntry::shown)
+    };
+    let begun = AuditAction {
+        who: format!("cli:{}", user.as_deref().unwrap_or("unknown")),
+        from: "terminal".to_owned(),
+        action: action.to_owned(),
+        target: Some(name.to_owned()),
+        before: state(),
+    };
+    let redactor = Redactor::new([]);
+    let id = audit.begin(begun, &redactor).map_err(|error| {
+        let dir = audit.dir().display();
+        let message =
+            format!("nothing was changed: the audit log `{dir}` cannot be written: {error}");
+        Failure::new(EXIT_RUNTIME, message, "make room or fix its permissions")
+    })?;
+    let done = work();
+    let outcome = if done.is_ok() { AuditOutcome::Done } else { AuditOutcome::Failed };
+    let after = done.is_ok().then(state).flatten();
+    let result = AuditResult { outcome, target: None, after, status: None };
+    if let Err(error) = audit.end(&id, result, &redactor) {
+        tracing::error!(%error, "the end of the change is not in the audit log");
+    }
+    done
 }
 
 /// Returns true if a key may be bound to a profile: a slip would make one that opens nothing.
@@ -92,48 +185,72 @@ fn may_bind(
     }
 }
 
-fn create(
-    global: &Global,
-    file: &KeyFile,
-    scope: Scope,
-    profile: Option<&str>,
-    name: &str,
-) -> anyhow::Result<()> {
-    let created = match profile {
-        Some(profile) => file.create_for_profile(name, profile),
-        None => file.create(name, scope),
+fn create(global: &Global, file: &KeyFile, args: &CreateArgs) -> anyhow::Result<()> {
+    let invalid = |problem: String| Failure::new(EXIT_CONFIG, problem, CREATE_REMEDY);
+    let limits = CallLimits::parse(args.rate.as_deref(), args.burst, args.quota.as_deref());
+    let new = NewKey {
+        name: args.name.clone(),
+        scope: args.scope.unwrap_or(Scope::Call),
+        profile: args.profile.clone(),
+        expires: args.expires,
+        limits: limits.map_err(invalid)?,
+        lists: AccessLists {
+            tools: patterns("--tools", &args.tools).map_err(invalid)?,
+            servers: patterns("--servers", &args.servers).map_err(invalid)?,
+        },
     };
-    let (key, entry) = created.map_err(failed)?;
-    let path = file.path().display().to_string();
+    let (key, entry) = file.create_with(new).map_err(failed)?;
     if global.json {
-        return print_json(&json!({
-            "name": entry.name, "scope": entry.scope, "key": key.expose(),
-            "profile": entry.profile, "created": entry.created.to_string(), "file": path,
-        }));
+        return print_json(&shown_with_secret(&entry, &key, file));
     }
     terminal::line(key.expose());
-    let bound = profile.map(|profile| format!(" for the profile `{profile}`")).unwrap_or_default();
+    let KeyEntry { name, scope, profile, .. } = &entry;
+    let bound = profile.as_ref().map(|it| format!(" for the profile `{it}`")).unwrap_or_default();
+    let path = file.path().display();
     say!("created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}");
     say!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
     Ok(())
+}
+
+const CREATE_REMEDY: &str = "`haft keys create --help` shows examples";
+
+fn rotate(
+    global: &Global,
+    file: &KeyFile,
+    name: &str,
+    overlap: Duration,
+    expires: Option<Duration>,
+) -> anyhow::Result<()> {
+    let (key, entry) = file.rotate(name, overlap, expires).map_err(failed)?;
+    if global.json {
+        return print_json(&shown_with_secret(&entry, &key, file));
+    }
+    terminal::line(key.expose());
+    let old = match entry.previous {
+        Some(previous) => format!("the old one works until {}", previous.until),
+        None => "the old one has ended".to_owned(),
+    };
+    say!("gave the {} key `{name}` a new secret, which is shown only now; {old}", entry.scope);
+    Ok(())
+}
+
+fn shown_with_secret(entry: &KeyEntry, key: &Key, file: &KeyFile) -> Value {
+    let mut shown = entry.shown();
+    shown["key"] = json!(key.expose());
+    shown["file"] = json!(file.path().display().to_string());
+    shown
 }
 
 fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
     let keys = file.list().map_err(failed)?;
     let used = file.last_used(&keys);
     if global.json {
-        let rows: Vec<Value> = keys
-            .iter()
-            .zip(&used)
-            .map(|(key, used)| {
-                json!({
-                    "name": key.name, "scope": key.scope, "profile": key.profile,
-                    "created": key.created.to_string(),
-                    "last_used": used.map(|time| time.to_string()),
-                })
-            })
-            .collect();
-        return print_json(&rows);
+        let row = |(key, used): (&KeyEntry, &Option<jiff::Timestamp>)| {
+            let mut row = key.shown();
+            row["last_used"] = json!(used.map(|time| time.to_string()));
+            row
+        };
+        return print_json(&keys.iter().zip(&used).map(row).collect::<Vec<Value>>());
     }
     if keys.is_empty() {
         terminal::line("no keys: `haft keys create --scope admin --name me` creates one");
@@ -146,12 +263,48 @@ fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
         .map(|(key, used)| {
             let used = used.map_or_else(|| "never".to_owned(), time);
             let profile = key.profile.clone().unwrap_or_else(|| "-".to_owned());
-            vec![key.name.clone(), key.scope.to_string(), profile, time(key.created), used]
+            let expires = match key.expires {
+                None => "-".to_owned(),
+                Some(at) if at <= jiff::Timestamp::now() => "expired".to_owned(),
+                Some(at) => time(at),
+            };
+            let mut row =
+                vec![key.name.clone(), key.scope.to_string(), profile, time(key.created), used];
+            row.extend([expires, limits(key)]);
+            row
         })
         .collect();
+    // Columns that say nothing are left out.
     let head = ["NAME", "SCOPE", "PROFILE", "CREATED (UTC)", "LAST USED (UTC)"];
+    let more = [(5, "EXPIRES (UTC)"), (6, "LIMITS")];
+    let more: Vec<_> =
+        more.into_iter().filter(|(at, _)| rows.iter().any(|row| row[*at] != "-")).collect();
+    let head: Vec<&str> = head.into_iter().chain(more.iter().map(|(_, name)| *name)).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row[..5].iter().chain(more.iter().map(|(at, _)| &row[*at])).cloned().collect())
+        .collect();
     terminal::table(Paint::stdout(global.color), &head, &rows);
     Ok(())
+}
+
+/// The limits of a key in one cell.
+fn limits(key: &KeyEntry) -> String {
+    let CallLimits { rate, burst, quota } = key.limits;
+    let list = |name: &str, patterns: Option<Vec<String>>| {
+        patterns.map(|patterns| format!("{name} {}", patterns.join(",")))
+    };
+    let parts: Vec<String> = [
+        rate.map(|rate| rate.to_string()),
+        burst.map(|burst| format!("burst {burst}")),
+        quota.map(|quota| quota.to_string()),
+        list("tools", texts(key.lists.tools.as_ref())),
+        list("servers", texts(key.lists.servers.as_ref())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(" ") }
 }
 
 fn revoke(global: &Global, file: &KeyFile, name: &str) -> anyhow::Result<()> {
@@ -165,7 +318,10 @@ fn revoke(global: &Global, file: &KeyFile, name: &str) -> anyhow::Result<()> {
 
 fn failed(error: KeyError) -> anyhow::Error {
     let code = match &error {
-        KeyError::Name { .. } | KeyError::Invalid { .. } | KeyError::Exposed { .. } => EXIT_CONFIG,
+        KeyError::Name { .. }
+        | KeyError::Parts { .. }
+        | KeyError::Invalid { .. }
+        | KeyError::Exposed { .. } => EXIT_CONFIG,
         KeyError::Io { .. }
         | KeyError::Taken { .. }
         | KeyError::Unknown { .. }

@@ -3,6 +3,7 @@
 mod agent;
 mod argument_types;
 mod arguments;
+mod audit;
 mod call;
 mod chat;
 mod check;
@@ -217,9 +218,11 @@ enum Command {
     Uninstall(install::UninstallArgs),
     /// Turn a client's servers into entries of haft.yaml
     Import(import::ImportArgs),
-    /// Create, list and revoke the keys of the HTTP service
+    /// Create, list, rotate and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
+    Audit(audit::AuditArgs),
     /// Explain which rule decided on a call, and by which values
     Why(why::WhyArgs),
     /// Try rules before they count
@@ -261,6 +264,7 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Audit(_)
             | Self::Why(_)
             | Self::Policy(_)
             | Self::Serve(_)
@@ -339,6 +343,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Audit(args) => audit::run(global, args),
         Command::Why(args) => why::run(global, &args),
         Command::Policy(command) => policy::run(global, &command),
         Command::Log(args) => log::run(global, args),

@@ -19,7 +19,7 @@ use crate::serve::{Caller, Problem, name_of};
 pub(super) struct Endpoints {
     runtime: Runtime,
     hub: Hub,
-    /// By profile; none is the whole toolbox. Requests read it without a lock.
+    /// By profile; none is the whole toolbox. A key with lists has its own. Requests read it without a lock.
     open: ArcSwap<Vec<Open>>,
     /// Held by changes of the list.
     changing: Mutex<()>,
@@ -30,8 +30,37 @@ pub(super) struct Endpoints {
 #[derive(Clone)]
 struct Open {
     profile: Option<String>,
+    /// The only caller, if its key has lists. Other keys share an endpoint.
+    key: Option<ListedKey>,
     endpoint: Arc<HttpEndpoint>,
     made_for: SessionLimits,
+}
+
+/// A key with a list of tools or servers.
+#[derive(Clone)]
+struct ListedKey {
+    owner: Arc<str>,
+    ended: Arc<CancellationToken>,
+}
+
+impl ListedKey {
+    fn of(caller: &Caller) -> Option<Self> {
+        let listed = || Self { owner: Arc::clone(&caller.owner), ended: Arc::clone(&caller.ended) };
+        (!caller.lists.is_whole()).then(listed)
+    }
+}
+
+impl Open {
+    fn is_for(&self, caller: &Caller, profile: Option<&str>) -> bool {
+        let is_caller = match &self.key {
+            None => caller.lists.is_whole(),
+            // Lists that changed end the key's token.
+            Some(key) => {
+                !caller.lists.is_whole() && key.owner == caller.owner && !key.ended.is_cancelled()
+            }
+        };
+        is_caller && self.profile.as_deref() == profile
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +99,7 @@ impl Endpoints {
         let config = self.runtime.config();
         let profile = permitted(caller, asked, &config)?;
         let limits = SessionLimits::of(&config);
-        let is_it = |it: &&Open| it.profile.as_deref() == profile && it.made_for == limits;
+        let is_it = |it: &&Open| it.is_for(caller, profile) && it.made_for == limits;
         if let Some(open) = self.open.load().iter().find(is_it) {
             return Ok(Arc::clone(&open.endpoint));
         }
@@ -84,27 +113,31 @@ impl Endpoints {
         let config = self.runtime.config();
         let mut all = self.tidy(&config);
         let profile = permitted(caller, asked, &config)?;
-        if let Some(open) = all.iter().find(|it| it.profile.as_deref() == profile) {
+        if let Some(open) = all.iter().find(|it| it.is_for(caller, profile)) {
             return Ok(Arc::clone(&open.endpoint));
         }
         let made_for = SessionLimits::of(&config);
-        let view = View::new(&self.runtime, profile);
+        let view = View::new(&self.runtime, profile).limited_to(&caller.lists);
         let gateway = Gateway::new(self.runtime.clone(), view, &self.hub, &self.tasks);
         let endpoint = HttpEndpoint::new(gateway, made_for.options(self.runtime.memory()));
         let profile = profile.map(ToOwned::to_owned);
-        all.push(Open { profile, endpoint: Arc::clone(&endpoint), made_for });
+        let key = ListedKey::of(caller);
+        all.push(Open { profile, key, endpoint: Arc::clone(&endpoint), made_for });
         self.open.store(Arc::new(all));
         Ok(endpoint)
     }
 
-    /// Ends the endpoints whose profiles are gone or whose sessions have other limits now, and returns the others. What
+    /// Ends the endpoints whose profiles or keys are gone or whose sessions have other limits now, and returns the others. What
     /// a changed profile shows, its clients receive as changed lists.
     fn tidy(&self, config: &Config) -> Vec<Open> {
         let limits = SessionLimits::of(config);
         let before = self.open.load_full();
         let stays = |open: &&Open| {
             let profile = open.profile.as_ref();
-            profile.is_none_or(|name| config.profile(name).is_some()) && open.made_for == limits
+            let is_over = open.key.as_ref().is_some_and(|key| key.ended.is_cancelled());
+            !is_over
+                && profile.is_none_or(|name| config.profile(name).is_some())
+                && open.made_for == limits
         };
         let (kept, gone): (Vec<&Open>, Vec<&Open>) = before.iter().partition(stays);
         let kept: Vec<Open> = kept.into_iter().cloned().collect();

@@ -29,6 +29,10 @@ pub(crate) const LATE_WAIT_MAX: Duration = Duration::from_secs(5);
 /// For tools with `approval: ask`, where the client is the only one there.
 const APPROVAL_HINT: &str = "approvals are not possible over stdio: connect the client to `haft serve`, where people approve in the inbox";
 
+/// The JSON-RPC code of a call beyond a rate or quota. The protocol has none for it; this one is in the range that
+/// JSON-RPC leaves to servers.
+const RATE_LIMITED: i64 = -32029;
+
 /// The callers of the tools that a client lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Callers {
@@ -81,13 +85,18 @@ impl Gateway {
     /// Waits for servers whose tools no run has seen, until each was tried once: for the first list at most
     /// `gateway.first_list_timeout`, because some clients list only once. Lists that are too old are read again.
     pub(super) async fn wait_for_late(&self) {
-        let limit = self.runtime.config().gateway.first_list_timeout.value;
-        let first = self.first_list.get_or_init(Instant::now);
-        let limit = limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX));
+        let limit = self.first_list_wait();
         let _ = tokio::join!(
             timeout(limit, self.runtime.wait_for_lists()),
             timeout(LATE_WAIT_MAX, self.runtime.refresh_stale_lists())
         );
+    }
+
+    /// The time that a list waits for servers.
+    pub(super) fn first_list_wait(&self) -> Duration {
+        let limit = self.runtime.config().gateway.first_list_timeout.value;
+        let first = self.first_list.get_or_init(Instant::now);
+        limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX))
     }
 
     pub(super) async fn list_tools(
@@ -119,7 +128,7 @@ impl Gateway {
     pub(super) async fn run(
         &self,
         name: String,
-        arguments: Option<Box<RawValue>>,
+        arguments: Option<Arc<RawValue>>,
         peer: Peer,
         callers: Callers,
     ) -> Result<Box<RawValue>, RpcError> {
@@ -164,6 +173,7 @@ impl Gateway {
         match &envelope.error {
             Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
             Some(ErrorBody { rpc: Some(failure), .. }) => Err(server_error(failure)),
+            Some(error) if error.code == Code::RateLimited => Err(rate_limited(error)),
             Some(_) if !self.asks_people => result(&call_result(&with_remedy(envelope))),
             Some(_) | None => result(&call_result(&envelope)),
         }
@@ -213,6 +223,13 @@ fn described(offer: ToolOffer, is_cut: bool) -> ToolDescription {
 
 fn unknown(tool: &str) -> RpcError {
     RpcError::new(INVALID_PARAMS, format!("Unknown tool: {tool}"))
+}
+
+/// The error of a call beyond a rate or quota, with the data that the API answers.
+fn rate_limited(error: &ErrorBody) -> RpcError {
+    let ErrorBody { code, message, remedy, details, .. } = error;
+    let data = json!({"code": code.as_str(), "remedy": remedy, "details": details});
+    RpcError { code: RATE_LIMITED, message: message.clone(), data: to_raw_value(&data).ok() }
 }
 
 /// The error of a server that rejected the call, as the server wrote it.

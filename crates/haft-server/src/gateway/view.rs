@@ -1,5 +1,8 @@
 //! Which part of the toolbox an endpoint shows, and how.
 
+use std::sync::Arc;
+
+use haft::AccessLists;
 use haft::config::choices::Surface;
 use haft::config::gateway::Profile;
 use haft::record::RecordSource;
@@ -14,13 +17,21 @@ const BUILTINS: [&str; 3] = ["code_execution", "web_search", "request_human_inpu
 pub struct View {
     runtime: Runtime,
     profile: Option<String>,
+    /// What the key of the endpoint's only caller permits.
+    lists: Arc<AccessLists>,
     surface: Option<Surface>,
 }
 
 impl View {
     /// The whole toolbox, or a profile of it.
     pub fn new(runtime: &Runtime, profile: Option<&str>) -> Self {
-        Self { runtime: runtime.clone(), profile: profile.map(ToOwned::to_owned), surface: None }
+        let profile = profile.map(ToOwned::to_owned);
+        Self { runtime: runtime.clone(), profile, lists: Arc::default(), surface: None }
+    }
+
+    /// Hides what a key does not permit.
+    pub(super) fn limited_to(self, lists: &Arc<AccessLists>) -> Self {
+        Self { lists: Arc::clone(lists), ..self }
     }
 
     /// Sets the surface, overriding the configuration.
@@ -31,7 +42,7 @@ impl View {
 
     /// Returns true if nothing is hidden but built-in tools that are not configured.
     pub(super) fn is_whole(&self) -> bool {
-        self.profile.is_none()
+        self.profile.is_none() && self.lists.is_whole()
     }
 
     /// The profile, if it is one.
@@ -42,6 +53,7 @@ impl View {
     /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
         self.shows(|profile| profile.shows_tool(server, name) || self.reads_on(server, name))
+            && (self.lists.shows_tool(server, name) || self.reads_on(server, name))
             && !(server.is_none() && self.hides_builtin(name))
     }
 
@@ -55,7 +67,7 @@ impl View {
 
     /// Returns true if prompts and resources of a server are shown.
     pub(super) fn shows_server(&self, server: &str) -> bool {
-        self.shows(|profile| profile.shows_server(server))
+        self.shows(|profile| profile.shows_server(server)) && self.lists.shows_server(server)
     }
 
     /// Clients have tools of this kind themselves, so a built-in tool is shown only where a file or the profile names

@@ -5,19 +5,19 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::key::{Key, KeyDigest, Scope};
+use super::entry::{KeyEntry, NAME_CHARS_MAX, NewKey, PreviousSecret, RawKey, after, is_name};
+use super::key::{Key, Scope};
 use super::used;
 
 /// Largest number of keys.
 pub const KEYS_MAX: usize = 1000;
-/// Longest name of a key.
-const NAME_CHARS_MAX: usize = 64;
-/// Largest size of the file: a thousand keys take a quarter of it.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Largest size of the file: a thousand keys with short lists take a quarter of it.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 const VERSION: u32 = 1;
@@ -26,21 +26,6 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub struct KeyFile {
     path: PathBuf,
-}
-
-/// One key, without its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyEntry {
-    /// Its name.
-    pub name: String,
-    /// Its permissions.
-    pub scope: Scope,
-    /// The profile it is bound to: it may use the gateway's endpoint of that one, and nothing else.
-    pub profile: Option<String>,
-    /// Its hash.
-    pub digest: KeyDigest,
-    /// When it was made.
-    pub created: Timestamp,
 }
 
 /// Errors of the key file.
@@ -75,6 +60,12 @@ pub enum KeyError {
     Name {
         /// The name.
         name: String,
+    },
+    /// Parts of a new key that do not fit together.
+    #[error("{problem}")]
+    Parts {
+        /// The problem.
+        problem: String,
     },
     /// The name is taken.
     #[error("there is a key named `{name}` already")]
@@ -114,6 +105,7 @@ impl KeyError {
                 "use 1 to {NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ - and begin with a \
                  letter or digit"
             ),
+            Self::Parts { .. } => "leave out one of the options".to_owned(),
             Self::Taken { .. } => {
                 "choose another name; both keys work until you revoke one".to_owned()
             }
@@ -136,9 +128,9 @@ impl KeyFile {
         &self.path
     }
 
-    /// Creates a key. Only the caller gets its secret.
+    /// Creates a key without limits. Only the caller gets its secret.
     pub fn create(&self, name: &str, scope: Scope) -> Result<(Key, KeyEntry), KeyError> {
-        self.add(name, scope, None)
+        self.create_with(NewKey::new(name, scope))
     }
 
     /// Makes a call key that is bound to a profile of the gateway.
@@ -147,45 +139,72 @@ impl KeyFile {
         name: &str,
         profile: &str,
     ) -> Result<(Key, KeyEntry), KeyError> {
-        self.add(name, Scope::Call, Some(profile.to_owned()))
+        let profile = Some(profile.to_owned());
+        self.create_with(NewKey { profile, ..NewKey::new(name, Scope::Call) })
     }
 
-    fn add(
-        &self,
-        name: &str,
-        scope: Scope,
-        profile: Option<String>,
-    ) -> Result<(Key, KeyEntry), KeyError> {
-        if !is_name(name) {
-            return Err(KeyError::Name { name: name.to_owned() });
+    /// Creates a key with limits. Only the caller gets its secret.
+    pub fn create_with(&self, new: NewKey) -> Result<(Key, KeyEntry), KeyError> {
+        if !is_name(&new.name) {
+            return Err(KeyError::Name { name: new.name });
         }
+        new.check().map_err(|problem| KeyError::Parts { problem })?;
+        let NewKey { name, scope, profile, expires, limits, lists } = new;
         let _lock = self.lock()?;
         let mut keys = self.list()?;
         if keys.iter().any(|key| key.name == name) {
-            return Err(KeyError::Taken { name: name.to_owned() });
+            return Err(KeyError::Taken { name });
         }
         if keys.len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
         let key = Key::random(scope).map_err(KeyError::Random)?;
-        // Whole seconds are precise enough for the creation time of a key.
-        let created = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
-        let name = name.to_owned();
-        let entry = KeyEntry { name, scope, profile, digest: key.digest(), created };
+        let digest = key.digest();
+        let entry = KeyEntry {
+            name,
+            scope,
+            profile,
+            digest,
+            // Whole seconds are precise enough for the creation time of a key.
+            created: after(Duration::ZERO),
+            id: digest.short(),
+            expires: expires.map(after),
+            limits,
+            lists,
+            previous: None,
+        };
         keys.push(entry.clone());
         self.write(&keys)?;
         Ok((key, entry))
+    }
+
+    /// Gives a key a new secret. The one before works for `overlap` more; one that an earlier rotation replaced ends
+    /// now. `expires` counts from now; without it the expiry stays.
+    pub fn rotate(
+        &self,
+        name: &str,
+        overlap: Duration,
+        expires: Option<Duration>,
+    ) -> Result<(Key, KeyEntry), KeyError> {
+        let _lock = self.lock()?;
+        let mut keys = self.list()?;
+        let place = position(&keys, name)?;
+        let entry = &mut keys[place];
+        let key = Key::random(entry.scope).map_err(KeyError::Random)?;
+        let previous = PreviousSecret { digest: entry.digest, until: after(overlap) };
+        entry.previous = (!overlap.is_zero()).then_some(previous);
+        entry.digest = key.digest();
+        entry.expires = expires.map(after).or(entry.expires);
+        let rotated = entry.clone();
+        self.write(&keys)?;
+        Ok((key, rotated))
     }
 
     /// Takes a key away.
     pub fn revoke(&self, name: &str) -> Result<KeyEntry, KeyError> {
         let _lock = self.lock()?;
         let mut keys = self.list()?;
-        let Some(place) = keys.iter().position(|key| key.name == name) else {
-            let nearest = haft_text::nearest(name, keys.iter().map(|key| key.name.as_str()));
-            let nearest = nearest.map(str::to_owned);
-            return Err(KeyError::Unknown { name: name.to_owned(), nearest });
-        };
+        let place = position(&keys, name)?;
         let revoked = keys.remove(place);
         self.write(&keys)?;
         Ok(revoked)
@@ -254,17 +273,14 @@ impl KeyFile {
     }
 
     fn write(&self, keys: &[KeyEntry]) -> Result<(), KeyError> {
-        let keys = keys.iter().map(|key| RawKey {
-            name: key.name.clone(),
-            scope: key.scope,
-            profile: key.profile.clone(),
-            sha256: key.digest.hex(),
-            created: key.created.to_string(),
-        });
-        let raw = RawFile { version: VERSION, keys: keys.collect() };
+        let raw = RawFile { version: VERSION, keys: keys.iter().map(RawKey::of).collect() };
         let mut text = serde_json::to_vec_pretty(&raw)
             .map_err(|error| self.failed("write", io::Error::other(error)))?;
         text.push(b'\n');
+        if text.len() as u64 > FILE_BYTES_MAX {
+            let error = format!("it would be larger than {FILE_BYTES_MAX} bytes");
+            return Err(self.failed("write", io::Error::other(error)));
+        }
         replace(&self.path, &text).map_err(|error| self.failed("write", error))
     }
 
@@ -306,17 +322,6 @@ struct RawFile {
     keys: Vec<RawKey>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawKey {
-    name: String,
-    scope: Scope,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    profile: Option<String>,
-    sha256: String,
-    created: String,
-}
-
 fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
@@ -330,29 +335,22 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
         return Err(format!("it has more than {KEYS_MAX} keys"));
     }
     let mut found: Vec<KeyEntry> = Vec::with_capacity(keys.len());
-    for RawKey { name, scope, profile, sha256, created } in keys {
-        if !is_name(&name) {
-            return Err(format!("`{name}` is not a valid key name"));
-        }
-        let Some(digest) = KeyDigest::from_hex(&sha256) else {
-            return Err(format!("`sha256` of `{name}` is not 64 hexadecimal digits"));
+    for raw in keys {
+        let key = raw.read()?;
+        let is_same = |other: &KeyEntry| {
+            other.name == key.name || other.id == key.id || other.digest == key.digest
         };
-        let Ok(created) = created.parse() else {
-            return Err(format!("`created` of `{name}` is not a time"));
-        };
-        if scope != Scope::Call && profile.is_some() {
-            return Err(format!("`{name}` is an {scope} key and bound to a profile"));
+        if found.iter().any(is_same) {
+            return Err(format!("`{}` is there twice", key.name));
         }
-        if found.iter().any(|key| key.name == name || key.digest == digest) {
-            return Err(format!("`{name}` is there twice"));
-        }
-        found.push(KeyEntry { name, scope, profile, digest, created });
+        found.push(key);
     }
     Ok(found)
 }
 
-fn is_name(name: &str) -> bool {
-    name.len() <= NAME_CHARS_MAX
-        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'_' | b'-'))
+fn position(keys: &[KeyEntry], name: &str) -> Result<usize, KeyError> {
+    keys.iter().position(|key| key.name == name).ok_or_else(|| {
+        let nearest = haft_text::nearest(name, keys.iter().map(|key| key.name.as_str()));
+        KeyError::Unknown { name: name.to_owned(), nearest: nearest.map(str::to_owned) }
+    })
 }

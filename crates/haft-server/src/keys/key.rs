@@ -25,6 +25,8 @@ pub enum Scope {
     Approve,
     /// Reading and calling tools
     Call,
+    /// Reading `/metrics` and the health of the service, nothing else
+    Metrics,
 }
 
 impl Scope {
@@ -34,12 +36,14 @@ impl Scope {
             Self::Admin => "admin",
             Self::Approve => "approve",
             Self::Call => "call",
+            Self::Metrics => "metrics",
         }
     }
 
     /// The scope of a name.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Admin, Self::Approve, Self::Call].into_iter().find(|scope| scope.word() == word)
+        let all = [Self::Admin, Self::Approve, Self::Call, Self::Metrics];
+        all.into_iter().find(|scope| scope.word() == word)
     }
 }
 
@@ -48,7 +52,8 @@ impl From<Scope> for KeyScope {
         match scope {
             Scope::Admin => Self::Admin,
             Scope::Approve => Self::Approve,
-            Scope::Call => Self::Call,
+            // A metrics key calls nothing, so no rule meets it.
+            Scope::Call | Scope::Metrics => Self::Call,
         }
     }
 }
@@ -63,7 +68,7 @@ impl fmt::Display for Scope {
 pub struct Key(String);
 
 impl Key {
-    /// A new one: `haft_admin_`, `haft_approve_` or `haft_call_`, then 256 random bits.
+    /// A new one: `haft_`, its scope and `_`, then 256 random bits.
     pub fn random(scope: Scope) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
@@ -96,8 +101,8 @@ impl KeyDigest {
     /// The hash of a presented key. `None`: it does not have the form of a key, so that a short or guessable string
     /// is refused even if its hash got into the file.
     pub(super) fn of_presented(text: &str) -> Option<Self> {
-        let prefixes = ["haft_admin_", "haft_approve_", "haft_call_"];
-        let random = prefixes.into_iter().find_map(|prefix| text.strip_prefix(prefix))?;
+        let prefixes = ["haft_admin_", "haft_approve_", "haft_call_", "haft_metrics_"];
+        let random = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_key = random.len() == RANDOM_CHARS && random.bytes().all(is_base64url);
         is_key.then(|| Self(Sha256::digest(text.as_bytes()).into()))

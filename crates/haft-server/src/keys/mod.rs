@@ -1,12 +1,18 @@
 //! API keys: what they look like, where their hashes lie, and who holds one.
 
+mod entry;
 mod file;
+mod held;
 mod key;
 mod ring;
 mod used;
 
-pub use file::{KEYS_MAX, KeyEntry, KeyError, KeyFile};
+pub use entry::{KeyEntry, NewKey, PreviousSecret};
+pub(crate) use entry::{patterns, texts};
+pub use file::{KEYS_MAX, KeyError, KeyFile};
+pub use held::Holder;
+pub(crate) use held::OWNER_MARK;
 pub use key::{Key, KeyDigest, Scope};
+pub use ring::Keyring;
+pub(crate) use ring::PresentedKey;
 pub(crate) use ring::chain;
-pub use ring::{Holder, Keyring};
-pub(crate) use ring::{OWNER_MARK, PresentedKey};

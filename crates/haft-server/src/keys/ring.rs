@@ -1,24 +1,25 @@
 //! The keys of a running server: verified without a lock, read again when the file changes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use haft::{CallerDirectory, CallerStatus};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::file::{KeyEntry, KeyError, KeyFile};
-use super::key::{KeyDigest, Scope};
+use super::entry::KeyEntry;
+use super::file::{KeyError, KeyFile};
+use super::held::{Held, HeldKeys, Holder, KEY_MARK, is_over};
+use super::key::KeyDigest;
 use super::used::{self, Notes};
 
 /// Largest age of the server's copy of the file when a request comes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Separates the name of a key from its id. No name contains it.
-pub(crate) const OWNER_MARK: &str = "#";
 /// Interval between writes of the last use of keys.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
@@ -26,7 +27,7 @@ const NOTE_EVERY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct Keyring {
     file: KeyFile,
-    keys: ArcSwap<Vec<Held>>,
+    keys: ArcSwap<HeldKeys>,
     /// Cancelled as soon as requests need a key.
     open: Arc<CancellationToken>,
     /// True if there has been a key since the start. Never reset: deleting the file or revoking the last key must not
@@ -35,20 +36,6 @@ pub struct Keyring {
     looked: Mutex<Looked>,
     /// Counts how often the keys were replaced.
     replaced: AtomicU64,
-}
-
-/// A key, and what belongs to it for as long as it is in the file.
-#[derive(Debug, Clone)]
-struct Held {
-    key: KeyEntry,
-    holder: Arc<Holder>,
-}
-
-/// When a key was last used, in microseconds after 1970, and the use that was written down last.
-#[derive(Debug, Default)]
-struct LastUse {
-    at: AtomicI64,
-    written: AtomicI64,
 }
 
 /// The key that a connection has presented, so that its next requests need no hash. Holds for as long as the keys
@@ -79,26 +66,6 @@ enum Found {
     Unreadable(String),
 }
 
-/// The holder of a key.
-#[derive(Debug)]
-pub struct Holder {
-    /// The key's name after `key:`.
-    pub name: Arc<str>,
-    /// The name plus a part that distinguishes the key from every other, also from an earlier or later one of its
-    /// name. Not a secret.
-    pub owner: Arc<str>,
-    /// Its permissions.
-    pub scope: Scope,
-    /// The profile it is bound to.
-    pub profile: Option<Arc<str>>,
-    /// When it was made.
-    pub created: Timestamp,
-    /// Cancelled when the key is revoked or permits something else. Shared, because each clone of a token
-    /// takes a lock.
-    pub ended: Arc<CancellationToken>,
-    last_use: LastUse,
-}
-
 impl Keyring {
     /// Reads the keys. An unreadable file ends the start: continuing without keys would open the server.
     pub fn open(file: KeyFile) -> Result<Self, KeyError> {
@@ -112,7 +79,7 @@ impl Keyring {
         Ok(Self {
             file,
             is_closed: AtomicBool::new(!keys.is_empty()),
-            keys: ArcSwap::from_pointee(keys.into_iter().map(Held::new).collect()),
+            keys: ArcSwap::from_pointee(HeldKeys::new(keys, &HeldKeys::default())),
             open: Arc::default(),
             looked: Mutex::new(Looked { at: Instant::now(), content, last_error: None }),
             replaced: AtomicU64::new(0),
@@ -133,7 +100,7 @@ impl Keyring {
     /// Returns true if there is any key right now.
     pub fn is_empty(&self) -> bool {
         self.refresh();
-        self.keys.load().is_empty()
+        self.keys.load().secrets.is_empty()
     }
 
     /// The error of the last read, while the previous keys stay in use.
@@ -165,8 +132,7 @@ impl Keyring {
             && verified.replaced == replaced
             && bool::from(verified.text.as_bytes().ct_eq(presented.as_bytes()))
         {
-            verified.holder.used_now();
-            return Some(Arc::clone(&verified.holder));
+            return verified.holder.live();
         }
         let holder = self.find(KeyDigest::of_presented(presented)?)?;
         *last = Some(Verified { text: presented.into(), replaced, holder: Arc::clone(&holder) });
@@ -184,13 +150,29 @@ impl Keyring {
     fn find(&self, digest: KeyDigest) -> Option<Arc<Holder>> {
         let keys = self.keys.load();
         let mut found = u32::MAX;
-        for (place, held) in (0_u32..).zip(keys.iter()) {
-            let is_it: Choice = held.key.digest.0.ct_eq(&digest.0);
+        for (place, held) in (0_u32..).zip(keys.secrets.iter()) {
+            let is_it: Choice = held.digest.0.ct_eq(&digest.0);
             found.conditional_assign(&place, is_it);
         }
-        let Held { holder, .. } = keys.get(usize::try_from(found).ok()?)?;
-        holder.used_now();
-        Some(Arc::clone(holder))
+        keys.secrets.get(usize::try_from(found).ok()?)?.holder.live()
+    }
+
+    /// Returns the holder of a secret that is refused because its time is over, for the reason of the refusal.
+    pub(crate) fn expired(&self, presented: &str) -> Option<Arc<Holder>> {
+        let digest = KeyDigest::of_presented(presented)?;
+        let keys = self.keys.load();
+        let held = keys.secrets.iter().find(|held| bool::from(held.digest.0.ct_eq(&digest.0)))?;
+        held.holder.is_expired().then(|| Arc::clone(&held.holder))
+    }
+
+    /// Ends what secrets hold open whose time is over.
+    fn end_expired(&self) {
+        for held in self.keys.load().secrets.iter().filter(|held| held.holder.is_expired()) {
+            if !held.holder.ended.is_cancelled() {
+                tracing::info!(key = &*held.holder.name, "a key expired");
+                held.holder.ended.cancel();
+            }
+        }
     }
 
     /// Cancelled as soon as requests need a key: streams that were opened without one end then.
@@ -207,6 +189,7 @@ impl Keyring {
             let ring = Arc::clone(&self);
             // A look that panics is as good as none.
             let _ = tokio::task::spawn_blocking(move || ring.refresh()).await;
+            self.end_expired();
         }
     }
 
@@ -233,16 +216,20 @@ impl Keyring {
 
     fn write_use(&self) -> Result<(), KeyError> {
         let held = self.keys.load_full();
+        let held = &held.secrets;
         let uses = held.iter().filter_map(|held| Some((held, held.holder.last_use.unwritten()?)));
         let uses: Vec<(&Held, i64)> = uses.collect();
-        let time = |(held, at): &(&Held, i64)| {
-            Some((held.key.digest, Timestamp::from_microsecond(*at).ok()?))
-        };
-        let notes: Notes = uses.iter().filter_map(time).collect();
+        let mut notes = Notes::default();
+        for (held, at) in &uses {
+            // The use of a secret before the last rotation is one of its key.
+            let Ok(at) = Timestamp::from_microsecond(*at) else { continue };
+            let latest = notes.entry(held.key.digest).or_insert(at);
+            *latest = (*latest).max(at);
+        }
         if notes.is_empty() {
             return Ok(());
         }
-        let keys: Vec<KeyEntry> = held.iter().map(|held| held.key.clone()).collect();
+        let keys: Vec<KeyEntry> = held.iter().map(|held| KeyEntry::clone(&held.key)).collect();
         // After a failure the next attempt has them too.
         used::add(&self.file, &notes, &keys)?;
         for (held, at) in uses {
@@ -299,11 +286,7 @@ impl Keyring {
         let is_closing = !keys.is_empty();
         tracing::info!(keys = keys.len(), "read the keys again");
         let before = self.keys.load_full();
-        let held = keys.into_iter().map(|key| match before.iter().find(|held| held.key == key) {
-            Some(held) => held.clone(),
-            None => Held::new(key),
-        });
-        let held = Arc::new(held.collect::<Vec<Held>>());
+        let held = Arc::new(HeldKeys::new(keys, &before));
         self.keys.store(Arc::clone(&held));
         // After the keys: a connection that reads the new number finds the new keys.
         self.replaced.fetch_add(1, Ordering::Release);
@@ -312,7 +295,10 @@ impl Keyring {
         if is_closing {
             self.close();
         }
-        for old in before.iter().filter(|old| !held.iter().any(|held| held.key == old.key)) {
+        let goes_on = |old: &&Held| {
+            held.secrets.iter().any(|held| Arc::ptr_eq(&held.holder.ended, &old.holder.ended))
+        };
+        for old in before.secrets.iter().filter(|old| !goes_on(old)) {
             old.holder.ended.cancel();
         }
     }
@@ -323,33 +309,18 @@ impl Keyring {
     }
 }
 
-impl Held {
-    fn new(key: KeyEntry) -> Self {
-        let name = ["key:", &key.name].concat();
-        let holder = Arc::new(Holder {
-            owner: [&name, OWNER_MARK, &key.digest.short()].concat().into(),
-            name: name.into(),
-            scope: key.scope,
-            profile: key.profile.as_deref().map(Into::into),
-            created: key.created,
-            ended: Arc::default(),
-            last_use: LastUse::default(),
-        });
-        Self { key, holder }
-    }
-}
-
-impl Holder {
-    fn used_now(&self) {
-        self.last_use.at.store(Timestamp::now().as_microsecond(), Ordering::Relaxed);
-    }
-}
-
-impl LastUse {
-    /// The last use, unless it is written down.
-    fn unwritten(&self) -> Option<i64> {
-        let at = self.at.load(Ordering::Relaxed);
-        (at != self.written.load(Ordering::Relaxed)).then_some(at)
+impl CallerDirectory for Keyring {
+    fn status(&self, owner: &str) -> CallerStatus {
+        // Callers without a key, and those of an embedding program.
+        if !owner.starts_with(KEY_MARK) {
+            return CallerStatus::Unlimited;
+        }
+        match self.keys.load().limits.get(owner) {
+            Some(limits) if !is_over(limits.expires) => {
+                CallerStatus::Limited(Arc::clone(&limits.access))
+            }
+            Some(_) | None => CallerStatus::Ended,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::file::{KeyEntry, KeyError, KeyFile, replace};
+use super::entry::KeyEntry;
+use super::file::{KeyError, KeyFile, replace};
 use super::key::KeyDigest;
 
 /// The last use of keys, by their hash, so that a new key does not inherit from an old one of its name.

@@ -172,6 +172,7 @@ impl Runs {
         let said = said.map_err(|failure| StartRunError::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
         params.caller.as_ref().clone_into(&mut settings.caller);
+        settings.owner = Some(params.owner.to_string());
         settings.approves_all = params.approved;
         settings.scope = Some(params.scope.into());
         settings.system = params.system.clone().or(settings.system);

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
+use haft::AccessLists;
 use haft::config::choices::Approvals;
 use haft::human_input::{InboxItem, ItemKind};
 use jiff::Timestamp;
@@ -27,10 +28,8 @@ const OPEN_PATHS: [&str; 5] =
 /// The files of the web console.
 const OPEN_FOLDER: &str = "/assets/";
 /// Answers without a key as well, with more details for a caller that has one.
-const READINESS_PATH: &str = "/readyz";
+pub(super) const READINESS_PATH: &str = "/readyz";
 
-/// Paths that a key which is bound to a profile may use beside the gateway. Each shows that profile only.
-const PROFILE_PATHS: [&str; 3] = ["/api/v1/session", "/api/v1/session/link", "/api/v1/profiles"];
 /// The execution log.
 const LOG_PATH: &str = "/api/v1/log";
 
@@ -57,6 +56,8 @@ pub struct Caller {
     pub scope: Scope,
     /// The profile of the gateway that its key is bound to.
     pub profile: Option<Arc<str>>,
+    /// The tools and servers that its key sees.
+    pub lists: Arc<AccessLists>,
 }
 
 impl Caller {
@@ -71,6 +72,7 @@ impl Caller {
             ended: Arc::default(),
             scope: Scope::Call,
             profile: None,
+            lists: Arc::default(),
         }
     }
 
@@ -82,6 +84,7 @@ impl Caller {
             ended,
             scope: Scope::Call,
             profile: None,
+            lists: Arc::default(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Caller {
             ended: Arc::clone(&holder.ended),
             scope: holder.scope,
             profile: holder.profile.clone(),
+            lists: Arc::clone(&holder.lists),
         }
     }
 
@@ -105,7 +109,7 @@ impl Caller {
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
-            Scope::Approve | Scope::Call => false,
+            Scope::Approve | Scope::Call | Scope::Metrics => false,
         }
     }
 
@@ -116,6 +120,7 @@ impl Caller {
         match self.scope {
             Scope::Admin => true,
             Scope::Approve | Scope::Call => self.is_local() || owner.is_some_and(is_own),
+            Scope::Metrics => false,
         }
     }
 
@@ -125,7 +130,7 @@ impl Caller {
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
             (Scope::Admin | Scope::Approve, _) | (Scope::Call, Some(Approvals::Caller)) => true,
-            (Scope::Call, Some(Approvals::People) | None) => false,
+            (Scope::Call, Some(Approvals::People) | None) | (Scope::Metrics, _) => false,
         }
     }
 
@@ -134,20 +139,6 @@ impl Caller {
     pub fn may_see_question(&self, item: &InboxItem) -> bool {
         let answers = self.scope == Scope::Approve && item.kind == ItemKind::Approval;
         answers || self.may_see(item.caller.as_deref())
-    }
-
-    /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
-    /// the profile itself, and for the console's view of that profile.
-    pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
-        let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
-        match &self.profile {
-            Some(profile) if !is_gateway && !PROFILE_PATHS.contains(&path) => {
-                let detail = format!("`{}` is bound to the profile `{profile}`", self.name);
-                Err(Problem::forbidden(detail)
-                    .remedy("use `/mcp`, or a key that was created without `--profile`"))
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Checks that the caller may do `what`, which is for admins.
@@ -159,8 +150,7 @@ impl Caller {
                 let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
-            Scope::Approve | Scope::Call => {
-                let scope = self.scope;
+            scope @ (Scope::Approve | Scope::Call | Scope::Metrics) => {
                 let detail = format!("`{}` is a {scope} key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)
@@ -273,7 +263,7 @@ impl Access {
             return caller.map(Some);
         }
         match caller {
-            Ok(caller) if caller.profile.is_none() => Ok(Some(caller)),
+            Ok(caller) if caller.profile.is_none() && caller.lists.is_whole() => Ok(Some(caller)),
             // A probe with an outdated key must not fail: it reads what a request without a key reads.
             Ok(_) | Err(_) => Ok(None),
         }
@@ -327,6 +317,9 @@ impl Access {
                 if let Some(holder) = self.keys.verify_on(&connection.presented, key) {
                     return Ok(Caller::holder(&holder));
                 }
+                if let Some(expired) = self.keys.expired(key) {
+                    return Err(refused_expired(&expired));
+                }
                 // Counted before the file is read: wrong keys must not cause reads without limit.
                 self.count_failure(peer)?;
                 if let Some(holder) = self.keys.verify_new(key) {
@@ -348,6 +341,14 @@ impl Access {
                 .remedy("wait for `Retry-After`; a valid key works at once")
         })
     }
+}
+
+/// The answer to a secret whose time is over. It was valid once, so it is not counted as a guess.
+fn refused_expired(holder: &Holder) -> Problem {
+    let since = holder.expires.map(|at| format!(" at {at}")).unwrap_or_default();
+    tracing::warn!(key = &*holder.name, "refused a request: the key expired{since}");
+    Problem::unauthorized(format!("`{}` expired{since}", holder.name))
+        .remedy("`haft keys rotate NAME --expires 30d` gives it a new secret")
 }
 
 enum Presented<'a> {

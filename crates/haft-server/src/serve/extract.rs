@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use haft::memory::parsed_bytes;
+use haft_bounds::effort;
 use haft_bounds::heavy;
 use haft_bounds::json::{Budget, NODES_MAX};
 use haft_bounds::parse_error::describe;
@@ -135,6 +136,7 @@ where
         if let Some(memory) = &memory {
             memory.cover((copies - 1) * body.len() + parsed_bytes(&body))?;
         }
+        effort::parsing(&body);
         serde_json::from_slice(&body).map_err(|error| unreadable(&error))
     })
     .await

@@ -58,6 +58,16 @@ fn keys_lie_in_the_state_folder() {
     assert!(!workspace.path().join(".haft").exists());
 }
 
+/// The service creates the registry's folder when it starts, so keys can be created before.
+#[test]
+fn keys_need_no_registry() {
+    let workspace = Workspace::with(&[("haft.yaml", "registry: {dir: tools}\n")]);
+    let created = run(&workspace, &["keys", "create", "--scope", "admin", "--name", "me"]);
+    assert_eq!(created.code, 0, "{}", created.stderr);
+    assert!(workspace.read(".haft/keys.json").is_some());
+    assert!(!workspace.path().join("tools").exists());
+}
+
 /// Wrong input is refused with a remedy, and a broken file is not overwritten.
 #[test]
 fn wrong_keys_are_refused_with_a_remedy() {

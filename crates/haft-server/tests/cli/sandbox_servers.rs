@@ -1,14 +1,16 @@
 //! Stdio servers in a real sandbox, and what `check`, `doctor`, `config show` and `explain` say about it.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
-use testkit::Workspace;
 use testkit::fixture::Fixture;
 use testkit::peers::{self, Address};
+use testkit::{Program, Workspace};
 
 use crate::real_support::Peer;
 
 /// A server with one tool, which tries to read a file.
-const SERVER: &str = r#"
+const SERVER: &str = r"
 import json, os, sys
 
 def attempt(arguments):
@@ -36,7 +38,7 @@ for line in sys.stdin:
         print(json.dumps(answer), flush=True)
         continue
     print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': result}), flush=True)
-"#;
+";
 
 /// The kinds that this machine enforces. A server of any other kind does not start.
 fn enforced() -> Vec<&'static str> {
@@ -90,6 +92,29 @@ fn a_server_in_a_sandbox_reads_what_it_may() {
     }
     let workspace = reader(&json!("none"));
     assert_eq!(text(&workspace, &path("secret")), "canary");
+}
+
+/// A program that lies in the home directory, and works there, does not read it.
+#[test]
+fn a_program_in_the_home_directory_does_not_read_it() {
+    for kind in enforced() {
+        let home = reader(&json!(kind));
+        home.write("server.py", format!("#!/usr/bin/python3{SERVER}"));
+        let server = home.path().join("server.py");
+        std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let config = json!({"servers": {"files": {"command": server, "sandbox": kind}}});
+        home.write("haft.json", config.to_string());
+        let elsewhere = Workspace::new();
+        let read = |path: &str| {
+            let path = json!({"path": home.path().join(path)}).to_string();
+            let home = home.path().display().to_string();
+            let program = Program::new(env!("CARGO_BIN_EXE_haft"), &elsewhere);
+            let config = format!("{home}/haft.json");
+            program.args(&["-c", &config, "call", "read", &path]).env("HOME", &home).run()
+        };
+        let finished = read("notes.txt");
+        assert_eq!(finished.stdout, "refused\n", "{kind}: {}", finished.stderr);
+    }
 }
 
 /// The default holds for entries without their own sandbox; an entry replaces it as a whole.

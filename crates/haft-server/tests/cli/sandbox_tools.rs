@@ -211,7 +211,7 @@ answer = len(children)";
                 let refused = envelope(&workspace, tool, "open('out/ran', 'w')");
                 let message = refused["error"]["message"].as_str().unwrap();
                 assert!(message.contains("does not limit the processes of root"), "{message}");
-                as_nobody(&workspace, tool, forks)
+                as_another_user(&workspace, tool, forks)
             } else {
                 envelope(&workspace, tool, forks)
             };
@@ -224,8 +224,8 @@ answer = len(children)";
 }
 
 /// The same call by a user without rights.
-fn as_nobody(workspace: &Workspace, tool: &str, code: &str) -> Value {
-    const NOBODY: u32 = 65_534;
+fn as_another_user(workspace: &Workspace, tool: &str, code: &str) -> Value {
+    const OTHER_USER: u32 = 65_534;
     let folder = Workspace::new();
     for file in ["haft.json", "probe.py", "main.py"] {
         folder.write(file, workspace.read(file).unwrap());
@@ -236,7 +236,7 @@ fn as_nobody(workspace: &Workspace, tool: &str, code: &str) -> Value {
     command.args(["call", tool, &arguments, "--json"]).current_dir(folder.path());
     command.env("HOME", folder.path()).env("XDG_STATE_HOME", folder.path()).env("HAFT_TRUST", "1");
     command.env("HAFT__BUILTIN__ENABLED", "false");
-    let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
+    let output = command.uid(OTHER_USER).gid(OTHER_USER).output().unwrap();
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }

@@ -174,6 +174,14 @@ fn status_and_servers_show_the_service() {
     let pinged: Value = serde_json::from_str(&pinged.stdout).unwrap();
     assert_eq!(pinged[0]["ok"], true, "{pinged}");
     assert_eq!(starts(&workspace), 1);
+    let config = workspace.read("haft.json").unwrap();
+    workspace.write("haft.json", config.replacen('{', "{\"nonsense\": 1, ", 1));
+    let shown = eventually("the problem of the files is shown", || {
+        let shown = run(&workspace, &["status"]).stdout;
+        shown.contains("not loaded:").then_some(shown)
+    });
+    assert!(shown.contains("has no key `nonsense`"), "{shown}");
+    workspace.write("haft.json", config);
     drop(service);
     assert!(run(&workspace, &["status"]).stdout.contains("not running"));
 }
@@ -195,6 +203,24 @@ fn ps_lists_the_calls_and_cancel_ends_one() {
     assert_eq!(finished.code, 1, "{finished:?}");
     assert!(finished.stderr.to_lowercase().contains("cancelled"), "{}", finished.stderr);
     see_cancelled(&workspace);
+}
+
+/// A call that outlasts `shutdown_grace` is ended and answered; the service blames nothing else for it.
+#[test]
+fn the_end_of_the_service_ends_the_call_of_a_command() {
+    let workspace = Workspace::new();
+    let config = json!({
+        "servers": {"files": fixture(&workspace)}, "api": {"shutdown_grace": "200ms"},
+    });
+    workspace.write("haft.json", config.to_string());
+    let service = Service::start(&workspace, &[]);
+    let (calling, _) = long_call(&workspace);
+    let ended = service.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("a change of the registry hangs"), "{}", ended.stderr);
+    let called = calling.finish();
+    assert_eq!(called.code, 1, "{}", called.stderr);
+    assert!(called.stderr.contains("Haft is shutting down"), "{}", called.stderr);
 }
 
 /// Ctrl-C ends the call in the service, and the command ends with 130.

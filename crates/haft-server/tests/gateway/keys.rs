@@ -109,8 +109,29 @@ fn keys_are_listed_with_their_profiles_and_slips_are_refused() {
         .write(".haft/keys.json", file.replacen("\"scope\": \"call\"", "\"scope\": \"admin\"", 1));
     let finished = haft(&workspace, &["keys", "list"]);
     assert!(
-        finished.stderr.contains("`bot` is an admin key and bound to a profile"),
+        finished.stderr.contains("`bot`: an admin key cannot be bound to a profile"),
         "{}",
         finished.stderr
     );
+}
+
+#[test]
+fn a_key_with_lists_sees_and_calls_only_those() {
+    let workspace = toolbox(&json!({"writer": {"tools": ["send_*", "read_mail"]}}));
+    let listed = create(&workspace, &["--scope", "call", "--name", "reader", "--tools", "read_*"]);
+    let free = create(&workspace, &["--scope", "call", "--name", "agent"]);
+    let served = Served::start(&workspace);
+    let (listed, free) = (Some(listed.as_str()), Some(free.as_str()));
+    let session = served.open("/mcp", listed);
+    assert_eq!(session.tools(), ["read_file", "read_mail"]);
+    let hidden = session.request("tools/call", &json!({"name": "send_mail"}));
+    assert_eq!(hidden.body["error"]["message"], "Unknown tool: send_mail");
+    assert_eq!(served.open("/mcp", free).tools().len(), 5);
+    // A profile and the lists both hold.
+    assert_eq!(served.open("/mcp/writer", listed).tools(), ["read_mail"]);
+    // Other lists end the session, and hold for the next one.
+    let file = workspace.read(".haft/keys.json").unwrap();
+    workspace.write(".haft/keys.json", file.replace("read_*", "send_*"));
+    eventually("the session ends", || (!session.is_known()).then_some(()));
+    assert!(served.open("/mcp", listed).tools().iter().all(|tool| tool.starts_with("send_")));
 }

@@ -6,6 +6,7 @@ use haft::config::LoadOptions;
 use haft::live::Live;
 use haft::{Config, Envelope, Runtime, RuntimeBuilder, ToolCall, TraceContext};
 use haft_server::api::{self, Service};
+use haft_server::gateway::{Hub, Mount};
 use haft_server::keys::{KeyFile, Keyring};
 use haft_server::serve::{GuardSettings, Listener, ListenerSettings};
 use haft_server::telemetry::Telemetry;
@@ -47,7 +48,8 @@ impl Inside {
         let url = format!("http://{}", listener.local_addr());
         let service = Service::new(live.clone(), keys, Arc::clone(&telemetry));
         let stop = CancellationToken::new();
-        let service = api::http_service(&service, &GuardSettings::default(), None);
+        let gateway = Mount::new(live.runtime().clone(), Hub::default());
+        let service = api::http_service(&service, &GuardSettings::default(), Some(gateway));
         TaskTracker::new().spawn(listener.serve(service, stop.clone()));
         let client = client().build().unwrap();
         Self { workspace, live, telemetry, url, client, _stop: stop.drop_guard() }
@@ -55,6 +57,16 @@ impl Inside {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         answer(self.client.get(format!("{}{path}", self.url))).await
+    }
+
+    /// Posts JSON with more headers.
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: String) -> Answer {
+        let mut request = self.client.post(format!("{}{path}", self.url)).body(body);
+        request = request.header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        answer(request).await
     }
 
     /// The page at `/metrics`, read strictly.

@@ -1,5 +1,5 @@
 //! The path of one call, read from the top:
-//! `resolve -> authorize -> validate input -> rules -> approve -> admit -> execute -> validate output -> record`.
+//! `resolve -> authorize -> count -> validate input -> rules -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
 mod cut;
@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::call_limit::{LimitTable, Refusal as LimitRefusal};
 use crate::content::ToolOutput;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};
@@ -74,6 +75,8 @@ pub(crate) struct Calls {
     flows: flow::Flows,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
+    /// Rates and quotas.
+    limits: Arc<LimitTable>,
 }
 
 /// Provides the toolbox in use, and makes it grow.
@@ -103,6 +106,7 @@ impl Calls {
         outputs: OutputStore,
         clock: Arc<dyn Clock>,
         observer: Option<Observer>,
+        limits: Arc<LimitTable>,
     ) -> Self {
         Self {
             tasks: TaskTracker::new(),
@@ -115,6 +119,7 @@ impl Calls {
             flows: flow::Flows::default(),
             clock,
             observer,
+            limits,
         }
     }
 
@@ -128,7 +133,7 @@ impl Calls {
         // Token first, then the check: the other way round, `shutdown` could return between them.
         let _running = self.tasks.token();
         let toolbox = source.current();
-        let call = Arc::new(call);
+        let call = Arc::new(self.restricted(call));
         let mut record = CallRecord::open(self, &toolbox, &call);
         let cancel = record.announced();
         // Held while the call waits for its turn and runs.
@@ -163,6 +168,7 @@ impl Calls {
         let required = tool.registered.effective.approval.value;
         let permission =
             Policy::authorize(tool.name(), required, call.approval, call.approval_hint)?;
+        self.count(call, tool)?;
         let arguments = read_arguments(call, toolbox.nodes_max).await?;
         let complete = tool.registered.arguments.complete(&arguments);
         let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
@@ -193,6 +199,29 @@ impl Calls {
         let output = record.answered(output);
         let _parsed = self.memory_to_check(tool, call, output)?;
         check_output(tool, output, deadline, toolbox.nodes_max).await
+    }
+
+    /// The call with the limits of its owner, as they are now.
+    fn restricted(&self, mut call: ToolCall) -> ToolCall {
+        call.tool_filter.caller = self.limits.status(call.owner.as_deref());
+        call
+    }
+
+    /// Counts the call against the rates and quotas of its caller, its server and its tool.
+    fn count(&self, call: &ToolCall, tool: &ActiveTool) -> Result<(), CallError> {
+        let caller = &call.tool_filter.caller;
+        let counted = self.limits.count(call.owner.as_deref(), caller, &tool.call_limits);
+        let tool = || tool.name().to_owned();
+        counted.map_err(|refusal| match refusal {
+            LimitRefusal::Reached(reached) => {
+                CallError::RateLimited { tool: tool(), reached: Box::new(reached) }
+            }
+            LimitRefusal::Unknown(unknown) => CallError::QuotaUnknown {
+                tool: tool(),
+                path: unknown.path.display().to_string(),
+                problem: unknown.problem,
+            },
+        })
     }
 
     fn reserve_arguments(&self, call: &ToolCall) -> Result<Option<Reservation>, OverBudget> {

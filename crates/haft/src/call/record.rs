@@ -386,6 +386,7 @@ fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> 
         | Code::Denied
         | Code::DefinitionChanged
         | Code::Busy
+        | Code::RateLimited
         | Code::Cancelled
         | Code::Stopping => Outcomes::default(),
     }

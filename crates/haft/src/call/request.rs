@@ -80,7 +80,7 @@ impl ToolCall {
     }
 
     /// Calls `tool` with arguments that are a part of a JSON message, which reach the tool as they are.
-    pub fn from_json(tool: impl Into<String>, arguments: Box<RawValue>) -> Self {
+    pub fn from_json(tool: impl Into<String>, arguments: impl Into<Arc<RawValue>>) -> Self {
         Self::from_arguments(tool.into(), ArgumentText::Json(arguments.into()))
     }
 
@@ -124,7 +124,8 @@ impl ToolCall {
     }
 
     /// Sets the owner of the call, if a caller's name may be reused by another. A standing approval
-    /// belongs to the owner.
+    /// belongs to the owner, and the limits of the owner hold for the call
+    /// ([`RuntimeBuilder::callers`](crate::RuntimeBuilder::callers)).
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());

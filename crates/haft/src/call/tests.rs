@@ -86,8 +86,9 @@ async fn the_toolbox_that_has_the_tool_admits_its_call() {
         MemoryBudget::new(1 << 20),
         HumanInbox::default(),
         crate::outputs::OutputStore::default(),
-        clock,
+        Arc::clone(&clock),
         None,
+        Arc::new(LimitTable::open(dir.path(), clock, None)),
     );
     let (envelope, _) = calls.run(&source, ToolCall::new("late", &json!({}))).await;
     assert_eq!(envelope.error.map(|error| error.code), Some(Code::Busy));

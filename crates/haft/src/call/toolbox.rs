@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::flow::ToolLabels;
+use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::error::CallError;
 use crate::policy::Policy;
@@ -50,6 +51,17 @@ impl Toolbox {
         self.policy.toolbox.resize(self.config.defaults.max_concurrent.value);
         for tool in &self.order {
             tool.gate.resize(tool.registered.effective.max_instances.value);
+        }
+    }
+
+    /// Gives each tool the rates and quotas of its configuration. Unchanged ones keep their counters.
+    pub(crate) fn limit_calls(tools: &mut [ActiveTool], config: &Config, limits: &LimitTable) {
+        for tool in tools {
+            let server = tool.registered.source.server();
+            let server = server.and_then(|name| config.servers.iter().find(|it| it.name == name));
+            let server = server.and_then(|it| limits.server(&it.name, it.limits.limits()));
+            let own = limits.tool(tool.name(), tool.registered.effective.limits.limits());
+            tool.call_limits = server.into_iter().chain(own).collect();
         }
     }
 

@@ -6,6 +6,7 @@ use haft_config::config::rules::hints;
 use haft_config::expression::Annotations;
 
 use super::RegisteredTool;
+use crate::call_limit::Limiter;
 use crate::policy::{Gate, ToolLimits};
 use crate::record::RecordSource;
 use crate::tool::Tool;
@@ -18,6 +19,8 @@ pub(crate) struct ActiveTool {
     pub(crate) kind: RecordSource,
     /// The arguments that travel as headers too.
     pub(crate) param_headers: haft_mcp::server::ParamHeaders,
+    /// The rates and quotas of its server and its own.
+    pub(crate) call_limits: Vec<Arc<Limiter>>,
     /// The hints that rules match.
     pub(crate) hints: Annotations,
 }
@@ -32,7 +35,7 @@ impl ActiveTool {
         let param_headers =
             haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
         let hints = hints(registered.definition.annotations.as_ref());
-        Self { registered, backend, gate, kind, param_headers, hints }
+        Self { registered, backend, gate, kind, param_headers, call_limits: Vec::new(), hints }
     }
 
     /// The name under which it is offered.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::call_limits::LimitSettings;
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{Defaults, Origin, ServerConfig, Setting, ToolSettings};
 use haft_text::human;
@@ -24,6 +25,8 @@ pub struct Effective {
     pub approval: Setting<Approval>,
     /// The reaction of a call to a reached limit.
     pub on_limit: Setting<OnLimit>,
+    /// How often it may be called.
+    pub limits: LimitSettings,
     /// Requests the tool is meant for.
     pub examples: Vec<String>,
     /// The origin of the settings: the tool's entry, the server's default, or both.
@@ -90,7 +93,8 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
         parallel_capable: of(settings.parallel_capable.as_ref(), name),
         approval: of(settings.approval.as_ref(), name),
         on_limit: of(settings.on_limit.as_ref(), name),
-        // Examples belong to one tool, so a default has none.
+        // A default has neither: a server limits its tools together, and examples belong to one tool.
+        limits: LimitSettings::default(),
         examples: None,
     }
 }
@@ -121,9 +125,17 @@ pub(super) fn effective(
             .unwrap_or_else(|| Setting::default(Approval::Auto)),
         on_limit: either(explicit.on_limit.as_ref(), default.on_limit.as_ref())
             .unwrap_or(fallback.on_limit),
+        limits: limits(&explicit.limits, &default.limits),
         examples: examples(default, explicit),
         origin,
     }
+}
+
+/// A burst belongs to the rate of its place.
+fn limits(explicit: &LimitSettings, default: &LimitSettings) -> LimitSettings {
+    let LimitSettings { rate, burst, quota } =
+        if explicit.rate.is_some() { explicit } else { default }.clone();
+    LimitSettings { rate, burst, quota: either(explicit.quota.as_ref(), quota.as_ref()) }
 }
 
 /// Examples accumulate: an entry does not hide the examples of another place.

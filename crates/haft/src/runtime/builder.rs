@@ -14,6 +14,8 @@ use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::script::WarmWorkers;
 use crate::call::{CallSummary, Observer};
+use crate::call_limit::LimitTable;
+use crate::caller_access::CallerDirectory;
 use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
@@ -28,6 +30,7 @@ pub struct RuntimeBuilder {
     clock: Arc<dyn Clock>,
     inbox: HumanInbox,
     observer: Option<Observer>,
+    callers: Option<Arc<dyn CallerDirectory>>,
     purpose: Purpose,
     list_cache: ListCache,
     wanted: Option<String>,
@@ -49,6 +52,7 @@ impl RuntimeBuilder {
             clock: Arc::new(SystemClock),
             inbox: HumanInbox::default(),
             observer: None,
+            callers: None,
             purpose: Purpose::Call,
             list_cache: ListCache::ReadOnly,
             wanted: None,
@@ -106,6 +110,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn observe(mut self, observer: impl Fn(&CallSummary<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Limits callers by the owner of their calls ([`ToolCall::owner`](crate::ToolCall::owner)).
+    #[must_use]
+    pub fn callers(mut self, callers: Arc<dyn CallerDirectory>) -> Self {
+        self.callers = Some(callers);
         self
     }
 
@@ -206,7 +217,10 @@ impl RuntimeBuilder {
     /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
+        let state_dir = &self.config.state_dir.value;
+        let limits = LimitTable::open(state_dir, Arc::clone(&self.clock), self.callers);
         let parts = Parts {
+            limits: Arc::new(limits),
             memory: MemoryBudget::new(self.config.limits.in_flight_bytes()),
             functions: self.functions,
             warm: WarmWorkers::new(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::config::call_limits::LimitSettings;
 use crate::config::model::{Origin, Setting};
 use crate::config::sandbox::SandboxConfig;
 use crate::config::tool_overrides::ToolOverrides;
@@ -123,14 +124,20 @@ impl ToolInfo {
 }
 
 fn settings(effective: &Effective) -> Vec<EffectiveValue> {
-    let Effective { max_instances, timeout, parallel_capable, approval, on_limit, .. } = effective;
-    vec![
+    let Effective { max_instances, timeout, parallel_capable, approval, on_limit, limits, .. } =
+        effective;
+    let mut values = vec![
         value("max_instances", json!(max_instances.value), max_instances),
         value("timeout", json!(human(timeout.value)), timeout),
         value("parallel_capable", json!(parallel_capable.value), parallel_capable),
         value("approval", json!(approval.value), approval),
         value("on_limit", json!(on_limit.value), on_limit),
-    ]
+    ];
+    let LimitSettings { rate, burst, quota } = limits;
+    values.extend(rate.as_ref().map(|it| value("rate", json!(it.value.to_string()), it)));
+    values.extend(burst.as_ref().map(|it| value("burst", json!(it.value), it)));
+    values.extend(quota.as_ref().map(|it| value("quota", json!(it.value.to_string()), it)));
+    values
 }
 
 fn overridden(overrides: &ToolOverrides) -> Vec<EffectiveValue> {

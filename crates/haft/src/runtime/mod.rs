@@ -38,6 +38,7 @@ use crate::backend::process::kill_all_remaining;
 use crate::backend::sandbox::SandboxContext;
 use crate::backend::script::WarmWorkers;
 use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
+use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure};
@@ -117,6 +118,7 @@ impl Inner {
             parts.outputs.clone(),
             clock,
             parts.observer.clone(),
+            Arc::clone(&parts.limits),
         );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -129,6 +131,10 @@ impl Inner {
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
         if inner.parts.is_served {
             inner.background.spawn(definition_inbox::run(Arc::downgrade(&inner)));
+        }
+        if inner.parts.purpose == Purpose::Call {
+            let saving = Arc::clone(&inner.parts.limits);
+            inner.background.spawn(saving.save_until(inner.parts.stop_servers.clone()));
         }
         inner
     }
@@ -246,6 +252,8 @@ pub(crate) struct Parts {
     outputs: OutputStore,
     /// Receives every finished call.
     observer: Option<Observer>,
+    /// Rates and quotas.
+    limits: Arc<LimitTable>,
     purpose: Purpose,
     /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,
@@ -583,6 +591,9 @@ impl Runtime {
             tool.backend.stop().await;
         }
         inner.parts.stop_servers.cancel();
+        if inner.parts.purpose == Purpose::Call {
+            inner.parts.limits.save().await;
+        }
         snapshot.server_pool.stop().await;
         inner.parts.warm.stop().await;
         kill_all_remaining(inner.parts.warm.scope()).await;

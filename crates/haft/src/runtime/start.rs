@@ -11,6 +11,7 @@ use super::local_setup;
 use super::server_pool::ServerPool;
 use super::snapshot::{Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
+use crate::call::Toolbox;
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
 use crate::config::choices::{LogSync, NameCollision, OnLogFailure};
@@ -178,7 +179,8 @@ async fn assemble(
     definition_lock::mark_blocked(&mut tools, &server_pool);
     records.extend(definition_lock::records(&config, &server_pool));
     let backends = backends(&config, parts, builtins, &tools, old);
-    let offered = offer(tools, &backends, &server_pool, old);
+    let mut offered = offer(tools, &backends, &server_pool, old);
+    Toolbox::limit_calls(&mut offered, &config, &parts.limits);
     let toolbox =
         gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);

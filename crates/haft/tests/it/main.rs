@@ -20,6 +20,7 @@ mod call_local;
 mod call_names;
 mod call_observe;
 mod call_progress;
+mod call_rates;
 mod call_tools;
 mod call_trace;
 mod config_builder;

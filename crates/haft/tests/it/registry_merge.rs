@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haft::config::call_limits::LimitSettings;
 use haft::config::choices::{Approval, OnLimit};
 use haft::config::model::{Config, Setting};
 use haft::config::{LoadOptions, Severity};
@@ -87,6 +88,7 @@ fn an_entry_that_sets_nothing_gets_what_is_built_in() {
             parallel_capable: Setting::default(true),
             approval: Setting::default(Approval::Auto),
             on_limit: Setting::default(OnLimit::Wait),
+            limits: LimitSettings::default(),
             examples: Vec::new(),
             origin: SettingsOrigin::Explicit,
         }

@@ -2,6 +2,7 @@
 //! reported.
 
 mod agent;
+mod call_limits;
 mod gateway;
 mod limits;
 mod local;
@@ -139,10 +140,10 @@ fn defaults(
         on_runtime_violation: pick(raw.on_runtime_violation, RuntimeViolation::Refuse),
         python: pick(raw.python.map(|text| text.map(Into::into)), "python3".into()),
         output_bytes_max: pick(raw.output_bytes_max.map(count), 262_144),
-        sandbox: match raw.sandbox {
+        sandbox: Box::new(match raw.sandbox {
             Some(raw) => sandbox::compile(raw, base, problems),
             None => Setting::default(SandboxConfig::none()),
-        },
+        }),
     }
 }
 

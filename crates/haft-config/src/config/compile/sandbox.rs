@@ -160,7 +160,7 @@ pub(super) fn refuse_own_files(config: &Config, problems: &mut Problems) {
     let servers = config.servers.iter().map(|server| &server.sandbox);
     let local = config.local.iter().map(|tool| &tool.sandbox);
     let code = &config.builtin.code_execution.sandbox;
-    let all = servers.chain(local).chain([&config.defaults.sandbox, code]);
+    let all = servers.chain(local).chain([&*config.defaults.sandbox, code]);
     let mut reported: Vec<(&Place, &Path)> = Vec::new();
     for Setting { value: sandbox, origin } in all {
         let Origin::Explicit(place) = origin else { continue };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::gateway::read_patterns;
 use super::merge::ServerSource;
-use super::{explicit, pick, pick_or, sandbox, span, tool};
+use super::{call_limits, explicit, pick, pick_or, sandbox, span, tool};
 use crate::config::choices::{
     ConnectFailure, ListChanged, Mode, Protocol, Sampling, Start, ToolPrefix,
 };
@@ -99,6 +99,7 @@ pub(super) fn compile(
         tool_prefix: pick(raw.tool_prefix, ToolPrefix::None),
         protocol: pick(raw.protocol, Protocol::Auto),
         sandbox,
+        limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         config: raw.config.map(|at| Opaque::new(at.value)),
         labels: raw.labels.map(|labels| labels.value),
         disabled: pick(raw.disabled, false),

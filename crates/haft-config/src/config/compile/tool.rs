@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{count, explicit, metadata, span, tool_overrides};
+use super::{call_limits, count, explicit, metadata, span, tool_overrides};
+use crate::config::call_limits::LimitSettings;
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::{Setting, ToolEntry, ToolSettings};
 use crate::config::place::{At, Problems};
@@ -40,12 +41,14 @@ fn entry(raw: RawTool, servers: &[&str], problems: &mut Problems) -> Option<Tool
         raw.fixed_arguments,
         problems,
     );
+    let limits = call_limits::compile(raw.rate, raw.burst, raw.quota, problems);
     Some(ToolEntry {
         name: name?.value,
         mcp: raw.mcp.map(|mcp| mcp.value),
         mode: raw.mode.map(|mode| explicit(mode, |mode| mode)),
         settings: ToolSettings {
             examples: raw.examples.map(|at| explicit(at, |examples| examples)),
+            limits,
             ..settings(
                 raw.max_instances,
                 raw.timeout,
@@ -79,6 +82,7 @@ pub(super) fn settings(
         parallel_capable: set(parallel_capable),
         approval: set(approval),
         on_limit: set(on_limit),
+        limits: LimitSettings::default(),
         examples: None,
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Layer;
 use crate::config::At;
+use crate::config::call_limits::{Burst, Quota, Rate};
 use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
 use crate::config::node::{Node, NodeValue, Text};
 use crate::config::quantity::{Count, EnvValue, Span};
@@ -53,6 +54,12 @@ record! {
         on_limit("on_limit"): OnLimit,
         /// The approval that each call needs.
         approval("approval"): Approval,
+        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// How often it may be called on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,
         /// A name for people.
@@ -247,6 +254,9 @@ fn mcp_settings(tool: RawLocalTool) -> RawTool {
         parallel_capable: tool.parallel_capable,
         on_limit: tool.on_limit,
         approval: tool.approval,
+        rate: tool.rate,
+        burst: tool.burst,
+        quota: tool.quota,
         examples: tool.examples,
         title: tool.title,
         annotations: tool.annotations,

@@ -21,8 +21,9 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::call_message::CallMessage;
 use super::dispatch::{Client, RawRequest, RequestHandler, check_id};
-use super::params::Params;
+use super::params::{CALL, Params};
 use super::peer::new_client_id;
 use super::principal::Principal;
 use super::{
@@ -116,6 +117,12 @@ impl Reply {
     }
 }
 
+/// A message of a client.
+enum Received<'a> {
+    Call(CallMessage<'a>),
+    Other(Incoming<'a>),
+}
+
 impl HttpEndpoint {
     /// Serves `service`. Needs a tokio runtime around it.
     pub fn new(service: Arc<dyn Service>, options: EndpointOptions) -> Arc<Self> {
@@ -162,10 +169,17 @@ impl HttpEndpoint {
             return Reply::refusal(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
         let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+        let message = match message {
+            Received::Call(CallMessage { id, params }) => {
+                let raw = RawRequest { id, method: CALL, params: None };
+                return self.request(principal, headers, version, raw, Ok(params)).await;
+            }
+            Received::Other(message) => message,
+        };
         match message {
             Incoming::Request { id, method, params } => {
                 let raw = RawRequest { id, method: &method, params };
-                self.request(principal, headers, version, raw).await
+                self.request(principal, headers, version, raw, Params::read(params)).await
             }
             Incoming::Notification { method, params } => {
                 self.notification(principal, headers, version, &method, params)
@@ -223,7 +237,7 @@ impl HttpEndpoint {
         })
     }
 
-    fn parse<'a>(&self, body: &'a [u8]) -> Result<Incoming<'a>, Reply> {
+    fn parse<'a>(&self, body: &'a [u8]) -> Result<Received<'a>, Reply> {
         let budget = self.options.limits.budget();
         if let Err(excess) = budget.check(body) {
             let status = match excess {
@@ -232,7 +246,11 @@ impl HttpEndpoint {
             };
             return Err(Reply::refusal(status, refused_id(body, excess), &over_budget(excess)));
         }
-        wire::parse_unchecked(body).map_err(|wire::Malformed(why)| unreadable(body, &why))
+        if let Some(call) = CallMessage::read(body) {
+            return Ok(Received::Call(call));
+        }
+        let message = wire::parse_unchecked(body);
+        message.map(Received::Other).map_err(|wire::Malformed(why)| unreadable(body, &why))
     }
 
     async fn request(
@@ -241,11 +259,12 @@ impl HttpEndpoint {
         headers: &HeaderMap,
         version: Option<&str>,
         raw: RawRequest<'_>,
+        params: Result<Params<'_>, RpcError>,
     ) -> Reply {
         if let Err(error) = check_id(raw.id) {
             return Reply::refusal(StatusCode::BAD_REQUEST, None, &error);
         }
-        let params = match Params::read(raw.params) {
+        let params = match params {
             Ok(params) => params,
             Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(raw.id), &error),
         };

@@ -9,6 +9,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::{Finding, VERSION_TIMEOUT};
+use crate::cli::remedy::command;
 use crate::cli::{EXIT_CONFIG, EXIT_RUNTIME};
 
 /// One finding for each kind of sandbox in use, and one for each that cannot be enforced.
@@ -33,7 +34,7 @@ pub(super) async fn check(config: &Config, findings: &mut Vec<Finding>) {
         });
     }
     findings.extend(problems(config).iter().map(|problem| {
-        Finding::failed(EXIT_CONFIG, "sandbox", problem.to_string(), problem.remedy.to_string())
+        Finding::failed(EXIT_CONFIG, "sandbox", problem.to_string(), command(&problem.remedy))
     }));
 }
 

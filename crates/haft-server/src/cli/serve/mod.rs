@@ -15,11 +15,13 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
+use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::load::Served;
 use super::service::{ServiceContext, ServiceSocket, socket_name};
 use super::trust;
 use super::{
@@ -61,17 +63,24 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let First { files, is_own } = if load::is_named(global) {
+    let is_named = load::is_named(global);
+    let First { files, is_own } = if is_named {
         First { files: load::files(global)?, is_own: false }
     } else {
         first_start::prepare()?
     };
     let socket = socket_name(global, &files);
-    let (config, options) = load::load_served(global, files)?;
+    let Served { config, options, new_registry } = load::load_served(global, files)?;
     if is_own {
         trust::trust_own(global, &config);
     }
     log_times(global, &config);
+    if !is_named {
+        first_start::report();
+    }
+    if let Some(dir) = new_registry {
+        tracing::info!("created the registry's folder `{}`", dir.display());
+    }
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
@@ -107,20 +116,23 @@ async fn serve(
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), asked).await?;
+    let callers = Arc::clone(&keys);
+    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
     let gateway = Mount::new(runtime.clone(), hub.clone());
     let live = Live::follow(runtime, options);
     let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    // Commands wait for their calls, which may take as long as the whole end.
+    let commands = TaskTracker::new();
     let context = ServiceContext {
         live: live.clone(),
         telemetry: Arc::clone(&telemetry),
         started: service.started,
         url: greeting::url(&service, listener.local_addr()),
     };
-    if let Some(commands) = open_socket(socket).await {
-        background.spawn(commands.serve(Arc::new(context), stop.clone()));
+    if let Some(socket) = open_socket(socket).await {
+        commands.spawn(socket.serve(Arc::new(context), stop.clone()));
     }
     greeting::print(global, &service, listener.local_addr())?;
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
@@ -138,9 +150,9 @@ async fn serve(
             _ = &mut serving => break,
             wish = signals.next() => match wish {
                 Wish::Reload => {
-                    let live = live.clone();
+                    let service = Arc::clone(&service);
                     // What is wrong with the files is logged where it is found.
-                    background.spawn(async move { drop(live.reload().await) });
+                    background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
             },
@@ -154,6 +166,7 @@ async fn serve(
     }
     stop.cancel();
     background.close();
+    commands.close();
     // Together: a call that is cut off still gets an answer that reports it.
     let ending = async {
         // A change that hangs on a disk must not hold up the end.
@@ -161,15 +174,23 @@ async fn serve(
         // A cancelled run emits its end before its calls are cut off.
         let runs = service.runs.end(grace / 2);
         let shutdown = live.runtime().shutdown(grace);
-        let (_, _, followed, ()) = tokio::join!(serving, shutdown, following, runs);
+        let answered = timeout(grace + LAST_WORDS, commands.wait());
+        let (_, _, followed, answered, ()) =
+            tokio::join!(serving, shutdown, following, answered, runs);
         if followed.is_err() {
             tracing::warn!("a change of the registry hangs and is left behind");
+        }
+        if answered.is_err() {
+            tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
         telemetry.end().await;
     };
     tokio::select! {
         () = ending => {
+            if let Some(LogHealth::Failing { entries_kept: 1.., problem, .. }) = live.runtime().log_health() {
+                tracing::error!("entries of the execution log are lost: {}", problem.problem());
+            }
             tracing::info!("ended");
             Ok(ExitCode::SUCCESS)
         }
@@ -228,6 +249,7 @@ async fn start(
     config: Config,
     signals: &mut Signals,
     telemetry: Arc<Telemetry>,
+    keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
@@ -239,6 +261,7 @@ async fn start(
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {
             watch.note(server, health.state);

@@ -174,7 +174,7 @@ impl Gateway {
 
     async fn call(&self, asked: Call, peer: Peer) -> Result<Box<RawValue>, RpcError> {
         let Call { name, arguments } = asked;
-        match self.run(name.clone(), arguments, peer, Callers::Models).await {
+        match self.run(name.clone(), arguments.map(Into::into), peer, Callers::Models).await {
             Ok(answer) => Ok(answer),
             Err(error) if FOR_THE_CLIENT.contains(&error.code) => Err(error),
             Err(error) if self.has(&name) => failed(&format!("`{name}` failed: {}", error.message)),

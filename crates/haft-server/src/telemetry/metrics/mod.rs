@@ -1,5 +1,6 @@
 //! Metrics for Prometheus: counters, and the current state of the toolbox.
 
+mod breakdown;
 mod histogram;
 mod outcomes;
 mod page;
@@ -9,6 +10,7 @@ mod usage;
 use haft::CallSummary;
 use jiff::Timestamp;
 
+use breakdown::Breakdown;
 use histogram::Histogram;
 use outcomes::Outcomes;
 pub(crate) use page::CONTENT_TYPE as METRICS_CONTENT_TYPE;
@@ -20,6 +22,7 @@ use usage::Usage;
 pub(super) struct Metrics {
     since: Timestamp,
     usage: Usage,
+    breakdown: Breakdown,
     outcomes: Outcomes,
     durations: Histogram,
     waits: Histogram,
@@ -31,6 +34,7 @@ impl Metrics {
         Self {
             since: Timestamp::now(),
             usage: Usage::default(),
+            breakdown: Breakdown::default(),
             outcomes: Outcomes::default(),
             durations: Histogram::default(),
             waits: Histogram::default(),
@@ -40,6 +44,7 @@ impl Metrics {
     /// Counts a call that is over.
     pub(super) fn count(&self, call: &CallSummary<'_>) {
         self.usage.count(call.tool, call.server, call.is_known, call.duration, call.code);
+        self.breakdown.count(call);
         self.outcomes.count(call.code);
         self.durations.count(call.duration);
         self.waits.count(call.queued);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use haft::Code;
 
 /// Every way to end. A code's place is [`place`].
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "success",
     "UnknownTool",
     "Denied",
@@ -20,6 +20,7 @@ const NAMES: [&str; 14] = [
     "OutcomeUnknown",
     "DefinitionChanged",
     "Stopping",
+    "RateLimited",
 ];
 
 #[derive(Debug, Default)]
@@ -28,6 +29,11 @@ pub(super) struct Outcomes([AtomicU64; NAMES.len()]);
 impl Outcomes {
     pub(super) fn count(&self, code: Option<Code>) {
         self.0[place(code)].fetch_add(1, Relaxed);
+    }
+
+    /// The calls that ended with a code.
+    pub(super) fn of(&self, code: Code) -> u64 {
+        self.0[place(Some(code))].load(Relaxed)
     }
 
     /// Every outcome with how often it was.
@@ -53,6 +59,7 @@ fn place(code: Option<Code>) -> usize {
         Some(Code::OutcomeUnknown) => 11,
         Some(Code::DefinitionChanged) => 12,
         Some(Code::Stopping) => 13,
+        Some(Code::RateLimited) => 14,
     }
 }
 

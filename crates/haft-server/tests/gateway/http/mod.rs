@@ -9,6 +9,7 @@ mod late;
 mod modern;
 mod offers;
 mod people;
+mod rates;
 mod servers;
 mod sessions;
 mod streams;

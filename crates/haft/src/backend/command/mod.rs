@@ -109,8 +109,8 @@ impl CommandTool {
             command.args(args);
             return Ok(Confined { command, temp: None });
         };
-        let argv = [program.to_owned()].into_iter().chain(args).collect();
-        let confined = sandbox.confine(argv, env, vec![tools_dir.clone()]);
+        let words = [program.to_owned()].into_iter().chain(args).collect();
+        let confined = sandbox.confine(words, env, vec![tools_dir.clone()]);
         confined.map_err(|error| error.into_failure(&format!("`{name}`"), program, "command"))
     }
 

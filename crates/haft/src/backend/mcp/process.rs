@@ -157,10 +157,10 @@ impl ProcessConnector {
             }
             return Ok(Confined { command, temp: None });
         };
-        let argv = [program.to_owned()].into_iter().chain(args.map(OsString::from)).collect();
+        let words = [program.to_owned()].into_iter().chain(args.map(OsString::from)).collect();
         let (starts, read, write) = (Vec::new(), Vec::new(), Vec::new());
         let program_in_it =
-            Program { argv, env, folder: cwd, starts, read, write, setting: "sandbox" };
+            Program { argv: words, env, folder: cwd, starts, read, write, setting: "sandbox" };
         confine(config, context, program_in_it)
             .map_err(|error| error.into_failure("the server", program, "command"))
     }

@@ -143,7 +143,7 @@ fn grant_files(
     for path in own_program::folders(file) {
         grants.read(&path)?;
     }
-    if !is_broad(folder) {
+    if !system::is_shared(folder) {
         grants.read(folder)?;
     }
     // An empty path is the working directory.
@@ -159,15 +159,6 @@ fn grant_files(
         grants.add(path, Access::Write);
     }
     Ok(())
-}
-
-/// Returns true for a working directory that holds far more than one program's files: `/`, the home
-/// directory, and what is above it. It must be listed in `read` to be readable.
-fn is_broad(folder: &Path) -> bool {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let home = home.map(|home| home.canonicalize().unwrap_or(home));
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder))
 }
 
 fn working_folder(folder: Option<&Path>) -> Result<PathBuf, SandboxError> {

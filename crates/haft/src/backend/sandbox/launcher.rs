@@ -50,11 +50,9 @@ fn launch(mut args: impl Iterator<Item = OsString>) -> String {
     let (Some(spec), Some(program)) = (args.next(), args.next()) else {
         return format!("`{ARGUMENT}` is started by Haft, with a specification and a program");
     };
-    let spec = match spec.to_str().map(LaunchSpec::parse) {
-        Some(Ok(spec)) => spec,
-        Some(Err(_)) | None => return "the specification cannot be read".to_owned(),
+    let Some(Ok(LaunchSpec { landlock, limits })) = spec.to_str().map(LaunchSpec::parse) else {
+        return "the specification cannot be read".to_owned();
     };
-    let LaunchSpec { landlock, limits } = spec;
     // Limits last: the rules of Landlock need open files.
     let restricted = landlock.as_ref().map_or(Ok(()), kernel::restrict);
     if let Err(problem) = restricted.and_then(|()| limits::apply(&limits)) {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use super::system;
+
 /// Folders beside `bin` that a program of that prefix reads.
 const BESIDE_BIN: [&str; 4] = ["lib", "lib32", "lib64", "libexec"];
 
@@ -31,7 +33,7 @@ pub(super) fn find(program: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf>
 
 /// The folders that the program at `file` reads: its own, the libraries of its prefix, the whole of a
 /// virtual environment, and the versions behind the shims of a version manager. Links are followed, each
-/// with the folder it lies in.
+/// with the folder it lies in. Of a folder that many programs share, only the file itself is listed.
 pub(super) fn folders(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut files = vec![file.to_owned()];
@@ -54,6 +56,6 @@ pub(super) fn folders(file: &Path) -> Vec<PathBuf> {
             Some(_) | None => folders.push(folder.to_owned()),
         }
     }
-    folders.retain(|folder| folder.exists());
+    folders.retain(|folder| folder.exists() && !system::is_shared(folder));
     folders
 }

@@ -68,3 +68,20 @@ pub(super) fn paths() -> Vec<PathBuf> {
     let all = FOLDERS.iter().chain(&SETTINGS).map(Path::new);
     all.filter(|path| path.exists()).map(Path::to_owned).collect()
 }
+
+/// Folders whose files belong to many programs.
+const SHARED: [&str; 10] =
+    ["/etc", "/home", "/media", "/mnt", "/root", "/run", "/tmp", "/var", "/var/lib", "/var/tmp"];
+
+/// Returns true for a folder that holds far more than one program's files: `/`, the home directory and
+/// what is above it, the temporary folder and the like. A program that lies or works there does not
+/// read the folder unless `read` lists it.
+pub(super) fn is_shared(folder: &Path) -> bool {
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let folder = real(folder.to_owned());
+    let home = std::env::var_os("HOME").map(|home| real(home.into()));
+    folder.parent().is_none()
+        || home.is_some_and(|home| home.starts_with(&folder))
+        || folder == real(std::env::temp_dir())
+        || SHARED.iter().any(|shared| folder == Path::new(shared))
+}
