@@ -118,8 +118,7 @@ fn keys_are_listed_with_their_profiles_and_slips_are_refused() {
 #[test]
 fn a_key_with_lists_sees_and_calls_only_those() {
     let workspace = toolbox(&json!({"writer": {"tools": ["send_*", "read_mail"]}}));
-    let listed =
-        create(&workspace, &["--scope", "call", "--name", "reader", "--tools", "read_*"]);
+    let listed = create(&workspace, &["--scope", "call", "--name", "reader", "--tools", "read_*"]);
     let free = create(&workspace, &["--scope", "call", "--name", "agent"]);
     let served = Served::start(&workspace);
     let (listed, free) = (Some(listed.as_str()), Some(free.as_str()));

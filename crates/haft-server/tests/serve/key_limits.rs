@@ -52,7 +52,10 @@ async fn a_key_beyond_its_rate_is_told_when_to_come_again() {
     assert_eq!(error["code"], "RateLimited");
     assert_eq!(error["details"]["of"], "key");
     assert_eq!(error["details"]["name"], "slow");
-    assert_eq!(error["message"], "`echo` was not called: the key `slow` has reached its rate of 2/h");
+    assert_eq!(
+        error["message"],
+        "`echo` was not called: the key `slow` has reached its rate of 2/h"
+    );
     let batch = json!({"calls": [{"tool": "echo"}, {"tool": "echo"}]});
     let batch = post_as(&served, &slow, "/api/v1/calls", &batch).await.json();
     assert_eq!(batch["results"][1]["error"]["code"], "RateLimited");
@@ -103,7 +106,8 @@ async fn limits_change_while_the_server_runs() {
     assert_eq!(events.next().await.0, "open");
     let file = served.workspace.read(".haft/keys.json").unwrap();
     served.workspace.write(".haft/keys.json", file.replace("1/h", "1000/s"));
-    until("the new rate", async || (call_as(&served, &key).await.status == 200).then_some(())).await;
+    until("the new rate", async || (call_as(&served, &key).await.status == 200).then_some(()))
+        .await;
     let question = served.get("/api/v1/keys").await.json();
     assert_eq!(question["keys"][1]["rate"], "1000/s");
 }
@@ -182,7 +186,8 @@ async fn a_rotated_key_works_with_both_secrets_for_a_while() {
 fn toolbox_with_server() -> Workspace {
     let workspace = toolbox();
     let scenario = json!({"tools": ["text"], "prompts": [{"name": "hello"}]});
-    let server = json!({"far": {"command": Fixture::path(), "args": Fixture::stdio_args(&scenario)}});
+    let server =
+        json!({"far": {"command": Fixture::path(), "args": Fixture::stdio_args(&scenario)}});
     let text = workspace.read("haft.yaml").unwrap();
     workspace.write("haft.yaml", format!("{text}servers: {server}\n"));
     workspace

@@ -8,7 +8,6 @@ mod api_log;
 mod api_offers;
 mod api_servers;
 mod approvals;
-mod audit;
 mod attack_access;
 mod attack_bodies;
 mod attack_names;
@@ -16,6 +15,7 @@ mod attack_nodes;
 mod attack_registry;
 mod attack_secrets;
 mod attack_stderr;
+mod audit;
 mod calls;
 
 mod client_python;

@@ -29,7 +29,10 @@ async fn a_call_beyond_a_rate_is_an_error_with_data_in_both_eras() {
             "`text` was not called: the server `far` has reached its rate of 2/h"
         );
         let data = &error["data"];
-        assert_eq!((&data["code"], &data["details"]["of"]), (&json!("RateLimited"), &json!("server")));
+        assert_eq!(
+            (&data["code"], &data["details"]["of"]),
+            (&json!("RateLimited"), &json!("server"))
+        );
         assert!(data["details"]["retry_after_ms"].as_u64().unwrap() > 1_700_000, "{data}");
     }
     // Other tools are not limited.
