@@ -167,7 +167,7 @@ describe("hostile content", () => {
       await expectHarmless(tab);
       if (tab === "Prompts") {
         await page.getByRole("button", { name: "Get" }).click();
-        await page.getByText("messages").or(page.getByText('"role"')).first().waitFor();
+        await page.locator(".message").first().waitFor();
         await expectHarmless("prompt");
       }
       if (tab === "Resources") {

@@ -65,7 +65,7 @@ describe("an open page", () => {
     await go("inbox");
     await go("inbox", other.page);
     const call = service.callAsClient("get-sum", { a: 20, b: 22 });
-    const buttons = [page, other.page].map((tab) => tab.getByRole("button", { name: "allow", exact: true }));
+    const buttons = [page, other.page].map((tab) => tab.getByRole("button", { name: "Allow", exact: true }));
     for (const button of buttons) await button.waitFor();
     await page.getByText(/approval: ask, set by haft\.yaml:\d+/).waitFor();
     // A click on a button that the other answer has just removed is no failure.
@@ -207,7 +207,7 @@ describe("the chat", () => {
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("What is 40 and 2?").first().waitFor();
     const chat = page.getByRole("log", { name: "Conversation" });
-    await chat.getByRole("button", { name: "allow", exact: true }).click();
+    await chat.getByRole("button", { name: "Allow", exact: true }).click();
     await chat.getByText("The sum is 42.").waitFor();
     await chat.getByText("done", { exact: true }).waitFor();
     await chat.getByText("Result").click();
@@ -221,6 +221,7 @@ describe("the chat", () => {
     await page.getByText("This takes").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByRole("button", { name: "Cancel" }).waitFor({ state: "detached" });
+    await page.getByText("You cancelled this answer.").waitFor();
     await page.getByRole("button", { name: "New conversation" }).click();
     await page.getByText("Ask the agent to do something").waitFor();
     await page.getByRole("link", { name: "What is 40 and 2?" }).first().click();
@@ -230,6 +231,19 @@ describe("the chat", () => {
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("Welcome back.").waitFor();
     expect(JSON.stringify(model.requests.at(-1))).toContain("What is 40 and 2?");
+  });
+
+  it("lays out an answer and loads nothing that it names", async () => {
+    const image = "![logo](https://example.com/a.png) <img src=https://example.com/b.png onerror=alert(1)>";
+    model.script({ text: ["**Ready.**\n\n- one\n- two\n\n", image, " [go](javascript:alert(1))"] });
+    await page.getByLabel("Message").fill("Lay it out");
+    await page.getByRole("button", { name: "Send" }).click();
+    const chat = page.getByRole("log", { name: "Conversation" });
+    await chat.locator("strong", { hasText: "Ready." }).waitFor();
+    await chat.locator("li", { hasText: "two" }).waitFor();
+    await page.getByText("Working…").waitFor({ state: "detached" });
+    expect(await chat.locator("img").count()).toBe(0);
+    expect(await chat.locator('a[href^="javascript:"]').count()).toBe(0);
   });
 
   it("ran no foreign script and talked to its own origin only", () => {
@@ -242,12 +256,16 @@ describe("a service that restarts", () => {
     const keyless = await startService({ keyless: true });
     const own = await browser.newContext();
     const tab = await own.newPage();
+    // The address without `#` leads to the page. Without a key the log is for nobody, and the page says what to do.
+    await tab.goto(`${keyless.url}/log`);
+    await tab.getByText("This needs an admin key").waitFor({ timeout: WAIT_MS });
+    await tab.getByText("haft keys create --scope admin --name me").waitFor();
     await tab.goto(`${keyless.url}/#/inbox`);
     await tab.getByText("live", { exact: true }).waitFor({ timeout: WAIT_MS });
     await keyless.restart();
     await tab.getByText("live", { exact: true }).waitFor({ timeout: WAIT_MS });
     const call = keyless.callAsClient("get-sum", { a: 20, b: 22 });
-    await tab.getByRole("button", { name: "allow", exact: true }).click({ timeout: WAIT_MS });
+    await tab.getByRole("button", { name: "Allow", exact: true }).click({ timeout: WAIT_MS });
     expect(await call).toContain("is 42");
     await own.close();
     await keyless.stop();

@@ -82,6 +82,8 @@ describe("the console", () => {
     await page.getByLabel("message").fill("hello console");
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText("Echo: hello console").waitFor();
+    // The call is among the recent ones of the tool at once.
+    await page.getByText("This tool was not called yet").waitFor({ state: "detached", timeout: 3_000 });
     await go("log");
     await page.getByRole("link", { name: /echo/ }).first().click();
     await page.getByText("hello console").first().waitFor();
@@ -112,7 +114,8 @@ describe("the console", () => {
     await page.locator("#root_a").fill("40");
     await page.locator("#root_b").fill("2");
     await page.getByRole("button", { name: "Run", exact: true }).click();
-    await page.getByText("runs only when a person agrees").waitFor();
+    await page.getByRole("alert").getByText("runs only when a person agrees").waitFor();
+    await page.getByText("What to do: tick “I approve this call”").waitFor();
     await page.getByLabel(/I approve this call/).check();
     await page.getByRole("button", { name: "Run", exact: true }).click();
     await page.getByText("is 42").waitFor();
@@ -138,7 +141,7 @@ describe("the console", () => {
     const call = service.callAsClient("get-sum", { a: 20, b: 22 });
     await page.getByText("get-sum").first().waitFor();
     await other.page.getByText('"a": 20').waitFor();
-    await other.page.getByRole("button", { name: "allow", exact: true }).click();
+    await other.page.getByRole("button", { name: "Allow", exact: true }).click();
     expect(await call).toContain("is 42");
     await page.getByText("No question is open").waitFor();
     expect(other.problems).toEqual([]);
@@ -158,6 +161,17 @@ describe("the console", () => {
     await go("servers/second");
     await page.getByRole("heading", { name: "second", level: 1 }).waitFor();
     await page.getByText("ready", { exact: true }).first().waitFor();
+  });
+
+  it("shows the line that a refused server needs", async () => {
+    await go("servers?add=1");
+    const editor = page.getByRole("textbox", { name: "Server entries as JSON" });
+    await editor.click();
+    await page.keyboard.press("Control+A");
+    const entry = { command: "uvx", args: ["mcp-server-time==1.0"] };
+    await page.keyboard.insertText(JSON.stringify({ mcpServers: { clock: entry } }));
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText('- "uvx mcp-server-time==1.0"').waitFor();
   });
 
   it("shows prompts and resources of a server", async () => {
@@ -218,9 +232,8 @@ describe("the console", () => {
 
   it("explains how to configure a model", async () => {
     await go("chat");
-    await page.getByLabel("Message").fill("hello");
-    await page.getByRole("button", { name: "Send" }).click();
-    await page.getByText("No model can be used yet").waitFor();
+    await page.getByText("No model is configured yet").waitFor();
+    await page.getByText('model: "openai::gpt-5"').waitFor();
   });
 
   it("jumps with the palette by keyboard alone", async () => {

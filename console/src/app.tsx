@@ -112,6 +112,7 @@ function Shell() {
     // A new page starts at its top, and the keyboard continues there.
     if (shown.current === location) return;
     shown.current = location;
+    setOpen(false);
     window.scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [location]);

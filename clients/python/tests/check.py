@@ -1,6 +1,7 @@
-"""Uses the client against a running service: HAFT_URL and HAFT_API_KEY name it.
+"""Uses the client against a running service: HAFT_URL and HAFT_KEY name it.
 
-The service has the tools `greet` (returns a greeting), `fail` and `echo`, and the key is an admin key.
+The service has the tools `greet` (returns a greeting), `fail` and `echo` (needs an approval), and the key is an
+admin key. Its model calls `echo` in every turn and then says "Sunny.".
 """
 
 import asyncio
@@ -27,8 +28,9 @@ def check_sync() -> None:
                 assert error.code == code, error
             else:
                 raise AssertionError(tool)
-        results = haft.calls([("greet", {"name": "A"}), ("echo", {"b": 1})])
-        assert [it["data"] for it in results] == [{"greeting": "Hello, A!"}, {"b": 1}], results
+        results = haft.calls([("greet", {"name": "A"}), ("greet", {"name": "B"})])
+        assert [it["data"]["greeting"] for it in results] == ["Hello, A!", "Hello, B!"], results
+        assert haft.call("echo", {"b": 1}, approved=True)["data"] == {"b": 1}
         assert haft.search("greet a person by name")
         try:
             haft.tool("missing")
@@ -37,10 +39,19 @@ def check_sync() -> None:
         else:
             raise AssertionError("a missing tool was found")
         source = 'def run(word: str):\n    """Shouts."""\n    return word.upper()\n'
-        entry = {"name": "shout", "type": "local", "input_schema": "signature", "config": {"source": source}}
+        entry = {"name": "shout", "type": "local", "config": {"source": source}}
         assert haft.register(entry)["tool"]["description"] == "Shouts."
         assert haft.call("shout", {"word": "hey"})["data"] == "HEY"
         haft.remove("shout")
+        events = []
+        for event in haft.run("what is the weather in Oslo?"):
+            events.append(event["type"])
+            if event["type"] == "question.asked":
+                (item,) = haft.inbox()
+                assert (item["kind"], item["arguments"]) == ("approval", {"city": "Oslo"}), item
+                haft.answer(item["id"], "allow")
+        assert events[0] == "turn.started" and "tool.completed" in events, events
+        assert event["type"] == "turn.completed" and event["text"] == "Sunny.", event
         (greet,) = langchain_tools(haft, ["greet"])
         assert "Hello, Lin!" in greet.invoke({"name": "Lin"})
 
@@ -52,6 +63,10 @@ async def check_async() -> None:
         assert "Hello, Mo!" in await greet.ainvoke({"name": "Mo"})
         (fail,) = await async_langchain_tools(haft, ["fail"])
         assert (await fail.ainvoke({})).startswith("ToolExecutionError: ")
+        async for event in haft.run("and now?"):
+            if event["type"] == "question.asked":
+                await haft.answer(event["item"]["id"], "deny")
+        assert event["type"] == "turn.completed" and await haft.inbox() == [], event
         (tool,) = await agent_tools(haft, ["greet"])
         assert tool.params_json_schema["required"] == ["name"]
         text = await tool.on_invoke_tool(None, '{"name": "Ola"}')  # type: ignore[arg-type]

@@ -1066,6 +1066,11 @@ export interface components {
             live: components["schemas"]["Following"];
             /** @description State of the execution log. */
             log: components["schemas"]["LogState"];
+            /**
+             * @description The model that runs of the agent use, if one is configured.
+             * @example openai::gpt-5
+             */
+            model?: string | null;
             /** @description Number of configured servers. */
             servers: number;
             /** @description Number of servers in each state. */

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound } from "lucide-react";
 import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client";
+import { AdminOnly } from "../parts/admin-only";
 import { type Column, Table } from "../parts/table";
 import { plain } from "../parts/text";
 import { Badge, Card, Copy, Empty, Failure, Page, Query, Time } from "../parts/ui";
@@ -9,6 +10,18 @@ import { Badge, Card, Copy, Empty, Failure, Page, Query, Time } from "../parts/u
 type Key = Schemas["KeySummary"];
 
 export default function Access() {
+  return (
+    <Page title="Access" lead="Keys for people and programs, and the profiles that limit what they see.">
+      <AdminOnly>
+        <NewKey />
+        <Keys />
+      </AdminOnly>
+      <Profiles />
+    </Page>
+  );
+}
+
+function Keys() {
   const queries = useQueryClient();
   const keys = useQuery({ queryKey: ["keys"], queryFn: () => ok(api.GET("/api/v1/keys")), retry: false });
   const [error, setError] = useState<unknown>(null);
@@ -55,8 +68,7 @@ export default function Access() {
     },
   ];
   return (
-    <Page title="Access" lead="Keys for people and programs, and the profiles that limit what they see.">
-      <NewKey />
+    <>
       {error ? <Failure error={error} /> : null}
       <Query of={keys} what="the keys">
         {(data) => (
@@ -71,8 +83,7 @@ export default function Access() {
           </Card>
         )}
       </Query>
-      <Profiles />
-    </Page>
+    </>
   );
 }
 

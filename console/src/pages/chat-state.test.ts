@@ -35,6 +35,13 @@ describe("a conversation", () => {
     expect(parts[0]).toMatchObject({ kind: "tool", result: { text: "hi", isError: false } });
   });
 
+  it("says why a turn ended without a whole answer", () => {
+    expect(played([["turn.completed", { end: "answered" }]])).toEqual([]);
+    expect(played([["turn.completed", { end: "cancelled" }]])).toMatchObject([
+      { kind: "note", text: "You cancelled this answer." },
+    ]);
+  });
+
   it("is rebuilt from its stored messages", () => {
     const parts = stored([
       { role: "user", text: "Say hi" },

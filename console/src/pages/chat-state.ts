@@ -35,7 +35,17 @@ interface EventData {
   duration_ms?: number;
   id?: string;
   item?: Item;
+  end?: string;
 }
+
+/** The ends of a turn without a whole answer. */
+const ENDS: Record<string, string> = {
+  cancelled: "You cancelled this answer.",
+  length: "The answer was cut off: the model reached its limit of output tokens.",
+  max_steps: "The agent stopped after the largest number of steps (agent.max_steps).",
+  refused: "The model refused to answer.",
+  repetition: "The agent stopped because it made the same call again and again.",
+};
 
 /** Returns the parts of a stored conversation. */
 export function stored(messages: Schemas["ConversationMessage"][]): Part[] {
@@ -99,6 +109,10 @@ export function next(parts: Part[], { event, data }: ServerEvent): Part[] {
       return parts.filter((part) => part.kind !== "question" || part.item.id !== it.id);
     case "warning":
       return [...parts, { kind: "note", tone: "warn", text: it.message ?? "" }];
+    case "turn.completed": {
+      const text = ENDS[it.end ?? ""];
+      return text ? [...parts, { kind: "note", tone: "warn", text }] : parts;
+    }
     case "turn.failed":
       return [
         ...parts,

@@ -1,13 +1,15 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, MessagesSquare, Send, Square, Trash2 } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { ApiError, api, ok } from "../api/client";
 import { postForEvents, readEvents, type ServerEvent } from "../api/events";
 import { Question } from "../parts/question";
 import { ms, plain } from "../parts/text";
-import { Badge, Card, Empty, Failure, Loading, Page, Query, Time, ToolLink } from "../parts/ui";
+import { Badge, Card, Empty, Failure, Loading, Page, Query, Snippet, Time, ToolLink } from "../parts/ui";
 import { next, type Part, stored, type ToolPart } from "./chat-state";
+
+const MarkdownText = lazy(() => import("../parts/markdown"));
 
 export default function Chat() {
   const [params, setParams] = useSearchParams();
@@ -126,14 +128,17 @@ function Conversation(props: { session: string | null; isNew: boolean; onSession
   const cancel = async () => {
     if (run) await api.DELETE("/api/v1/runs/{id}", { params: { path: { id: run } } });
   };
-  const needsModel = error instanceof ApiError && error.status === 503;
+  const status = useQuery({ queryKey: ["status"], queryFn: () => ok(api.GET("/api/v1/status")) });
+  const model = status.data?.model ?? null;
+  const needsModel = status.data !== undefined && model === null;
   const all = [...(earlier.data?.parts ?? []), ...parts];
+  if (needsModel && all.length === 0 && !earlier.isLoading) return <NoModel />;
   return (
     <div>
       <div className="chat" aria-live="polite" aria-label="Conversation" role="log">
         {earlier.isLoading && <Loading what="the conversation" />}
         {earlier.error ? <Failure error={earlier.error} retry={() => void earlier.refetch()} /> : null}
-        {all.length === 0 && !needsModel && !earlier.isLoading && !earlier.error && (
+        {all.length === 0 && status.data && !earlier.isLoading && !earlier.error && (
           <Card>
             <Empty title="Ask the agent to do something" icon={Bot}>
               It chooses tools, shows each call with its arguments and result, and asks you where a rule wants
@@ -152,13 +157,12 @@ function Conversation(props: { session: string | null; isNew: boolean; onSession
         )}
         <div ref={end} />
       </div>
-      {needsModel && <NoModel />}
-      {error ? <Failure error={error} /> : null}
+      {needsModel ? <NoModel /> : error ? <Failure error={error} /> : null}
       <form
         className="card composer"
         onSubmit={(event) => {
           event.preventDefault();
-          if (input.trim() && !isBusy) void send();
+          if (input.trim() && !isBusy && !needsModel) void send();
         }}
       >
         <label className="field">
@@ -178,7 +182,7 @@ function Conversation(props: { session: string | null; isNew: boolean; onSession
         </label>
         <div className="row between">
           <div className="row">
-            <button type="submit" className="primary" disabled={isBusy || input.trim() === ""}>
+            <button type="submit" className="primary" disabled={isBusy || needsModel || input.trim() === ""}>
               <Send size={15} aria-hidden />
               Send
             </button>
@@ -189,7 +193,7 @@ function Conversation(props: { session: string | null; isNew: boolean; onSession
               </button>
             )}
           </div>
-          {earlier.data && <span className="small muted">{plain(earlier.data.model)}</span>}
+          {model && <span className="small muted">{plain(model)}</span>}
         </div>
       </form>
     </div>
@@ -198,16 +202,22 @@ function Conversation(props: { session: string | null; isNew: boolean; onSession
 
 function NoModel() {
   return (
-    <div className="note" role="status">
-      <p>
-        <strong>No model can be used yet.</strong> Name one in the configuration file and set its key in the
-        environment of the service:
+    <Card>
+      <Empty title="No model is configured yet" icon={Bot}>
+        <p>
+          The agent needs a model. Name one in the configuration file; the service reads the file again by
+          itself.
+        </p>
+      </Empty>
+      <Snippet
+        label="haft.yaml"
+        text={'agent:\n  model: "openai::gpt-5"    # or anthropic::…, gemini::…, ollama::…'}
+      />
+      <p className="small muted">
+        Set the key of the provider, such as <code>OPENAI_API_KEY</code>, in the environment in which you
+        start the service. Ollama needs none.
       </p>
-      <pre>{'agent:\n  model: "openai::gpt-5"        # or anthropic::…, gemini::…, ollama::…'}</pre>
-      <p>
-        Then reload on the <Link href="/config">Configuration</Link> page.
-      </p>
-    </div>
+    </Card>
   );
 }
 
@@ -217,7 +227,13 @@ function PartView(props: { part: Part }) {
     case "user":
       return <div className="bubble user">{plain(part.text)}</div>;
     case "text":
-      return <div className="bubble">{plain(part.text)}</div>;
+      return (
+        <div className="bubble markdown">
+          <Suspense fallback={plain(part.text)}>
+            <MarkdownText text={part.text} />
+          </Suspense>
+        </div>
+      );
     case "note":
       return <div className={`note ${part.tone}`}>{plain(part.text)}</div>;
     case "question":

@@ -10,14 +10,14 @@ export interface ClientSnippet {
 
 const json = (value: unknown) => JSON.stringify(value, null, 2);
 
-export function clientSnippets(url: string): ClientSnippet[] {
-  const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
+export function clientSnippets(url: string, needsKey = true): ClientSnippet[] {
+  const bearer = (key: string) => (needsKey ? { headers: { Authorization: `Bearer ${key}` } } : {});
   return [
     {
       client: "claude",
       title: "Claude Code",
       file: ".mcp.json",
-      text: json({ mcpServers: { haft: { type: "http", url, headers: bearer("${HAFT_KEY}") } } }),
+      text: json({ mcpServers: { haft: { type: "http", url, ...bearer("${HAFT_KEY}") } } }),
     },
     {
       client: "claude-desktop",
@@ -29,19 +29,19 @@ export function clientSnippets(url: string): ClientSnippet[] {
       client: "vscode",
       title: "VS Code",
       file: ".vscode/mcp.json",
-      text: json({ servers: { haft: { type: "http", url, headers: bearer("${env:HAFT_KEY}") } } }),
+      text: json({ servers: { haft: { type: "http", url, ...bearer("${env:HAFT_KEY}") } } }),
     },
     {
       client: "cursor",
       title: "Cursor",
       file: ".cursor/mcp.json",
-      text: json({ mcpServers: { haft: { url, headers: bearer("${env:HAFT_KEY}") } } }),
+      text: json({ mcpServers: { haft: { url, ...bearer("${env:HAFT_KEY}") } } }),
     },
     {
       client: "codex",
       title: "Codex",
       file: "~/.codex/config.toml",
-      text: `[mcp_servers.haft]\nurl = "${url}"\nbearer_token_env_var = "HAFT_KEY"`,
+      text: `[mcp_servers.haft]\nurl = "${url}"${needsKey ? '\nbearer_token_env_var = "HAFT_KEY"' : ""}`,
     },
     {
       client: "goose",
@@ -52,27 +52,26 @@ export function clientSnippets(url: string): ClientSnippet[] {
     type: streamable_http
     name: haft
     enabled: true
-    uri: ${url}
-    headers: {Authorization: Bearer YOUR_KEY}
+    uri: ${url}${needsKey ? "\n    headers: {Authorization: Bearer YOUR_KEY}" : ""}
     timeout: 300`,
     },
     {
       client: "gemini",
       title: "Gemini CLI",
       file: "~/.gemini/settings.json",
-      text: json({ mcpServers: { haft: { httpUrl: url, headers: bearer("${HAFT_KEY}") } } }),
+      text: json({ mcpServers: { haft: { httpUrl: url, ...bearer("${HAFT_KEY}") } } }),
     },
     {
       client: "windsurf",
       title: "Windsurf",
       file: "~/.codeium/windsurf/mcp_config.json",
-      text: json({ mcpServers: { haft: { serverUrl: url, headers: bearer("${env:HAFT_KEY}") } } }),
+      text: json({ mcpServers: { haft: { serverUrl: url, ...bearer("${env:HAFT_KEY}") } } }),
     },
     {
       client: "zed",
       title: "Zed",
       file: "~/.config/zed/settings.json",
-      text: json({ context_servers: { haft: { url, headers: bearer("YOUR_KEY") } } }),
+      text: json({ context_servers: { haft: { url, ...bearer("YOUR_KEY") } } }),
     },
   ];
 }

@@ -2,11 +2,20 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCw } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import { api, ok, type Schemas } from "../api/client";
+import { AdminOnly } from "../parts/admin-only";
 import { SearchBox, Settings, useFilters } from "../parts/table";
 import { plain } from "../parts/text";
 import { Badge, Card, Failure, Page, Query, Time } from "../parts/ui";
 
 export default function Config() {
+  return (
+    <AdminOnly title="Configuration">
+      <ConfigPage />
+    </AdminOnly>
+  );
+}
+
+function ConfigPage() {
   const queries = useQueryClient();
   const [error, setError] = useState<unknown>(null);
   const [isDone, setDone] = useState(false);

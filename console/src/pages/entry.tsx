@@ -3,11 +3,20 @@ import { Play } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link, useParams } from "wouter";
 import { api, ok } from "../api/client";
+import { AdminOnly } from "../parts/admin-only";
 import { ms, plain } from "../parts/text";
 import { Card, Copy, Json, Page, Query, ServerLink, State, Time, ToolLink } from "../parts/ui";
 import type { LogEntry } from "./log-query";
 
 export default function Entry() {
+  return (
+    <AdminOnly title="Call">
+      <EntryPage />
+    </AdminOnly>
+  );
+}
+
+function EntryPage() {
   const { id = "" } = useParams<{ id: string }>();
   const entry = useQuery({
     queryKey: ["entry", id],
@@ -94,6 +103,12 @@ function Details(props: { entry: LogEntry }) {
       <div className="two">
         <Part title="Input" value={input} />
         <Part title="Output" value={output ?? null} />
+        {entry.stdout && (
+          <Card title="Printed by the script" actions={<Copy text={entry.stdout} />}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
+            <pre tabIndex={0}>{plain(entry.stdout)}</pre>
+          </Card>
+        )}
         {content !== undefined && <Part title="Content" value={content} />}
         {raw !== undefined && <Part title="Raw answer of the server" value={raw} />}
         {error?.details ? <Part title="Details of the error" value={error.details} /> : null}

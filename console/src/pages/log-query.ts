@@ -33,6 +33,8 @@ export const CODES = [
 
 /** An entry of the log. The log keeps more fields than the list needs. */
 export interface LogEntry {
+  /** What a script printed. */
+  stdout?: string;
   execution_id: string;
   timestamp: string;
   tool: string;

@@ -37,14 +37,14 @@ export function LogTable(props: { query: LogQuery; limit: number; empty: string 
               },
               ...(props.query.tool
                 ? []
-                : [{ name: "Tool", cell: (entry: LogEntry) => plain(entry.tool), isPlain: true }]),
+                : [{ name: "Tool", kind: "name" as const, cell: (entry: LogEntry) => plain(entry.tool) }]),
               {
                 name: "Status",
                 kind: "fit",
                 isPlain: true,
                 cell: (entry) => <State of={entry.status}>{entry.error?.code ?? entry.status}</State>,
               },
-              { name: "Caller", cell: (entry) => plain(entry.caller ?? "–") },
+              { name: "Caller", kind: "fit", cell: (entry) => plain(entry.caller ?? "–") },
               {
                 name: "Message",
                 isPlain: true,

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, ok } from "../api/client";
 import { type ServerEvent, useEvents } from "../api/events";
+import { AdminOnly } from "../parts/admin-only";
 import { SearchBox, useFilters } from "../parts/table";
 import { ms, plain } from "../parts/text";
 import { Empty, Failure, Live, Loading, Page, State, Time } from "../parts/ui";
@@ -28,6 +29,14 @@ const HINTS: Record<string, string> = {
 };
 
 export default function Log() {
+  return (
+    <AdminOnly title="Log">
+      <LogPage />
+    </AdminOnly>
+  );
+}
+
+function LogPage() {
   const [params, set] = useFilters();
   const [isLive, setLive] = useState(true);
   const query = useMemo(() => queryOf(params), [params]);
@@ -48,7 +57,11 @@ export default function Log() {
       }
     >
       <search className="toolbar">
-        <SearchBox label="text" value={params.get("text") ?? ""} onChange={(text) => set("text", text)} />
+        <SearchBox
+          label="Search in tools, inputs and outputs"
+          value={params.get("text") ?? ""}
+          onChange={(text) => set("text", text)}
+        />
         <select
           aria-label="status"
           value={params.get("status") ?? ""}
@@ -74,10 +87,9 @@ export default function Log() {
             {MORE.map((name) => (
               <input
                 key={name}
-                size={10}
+                size={HINTS[name] ? 20 : 10}
                 aria-label={name}
-                placeholder={name}
-                title={HINTS[name] ? `${name}: ${HINTS[name]}` : name}
+                placeholder={HINTS[name] ? `${name}: ${HINTS[name]}` : name}
                 value={params.get(name) ?? ""}
                 onChange={(event) => set(name, event.target.value)}
               />

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { FileCog, FileLock, Package, Plus } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import { api, ok, type Schemas, withRevision } from "../api/client";
+import { AdminOnly } from "../parts/admin-only";
 import { EntryEditor } from "../parts/entry-editor";
 import { type Column, Table } from "../parts/table";
 import { plain } from "../parts/text";
@@ -14,21 +15,21 @@ type ToolInfo = Schemas["ToolInfo"];
 
 const NEW_ENTRY = `{
   "name": "greet",
-  "description": "Greets a person by name",
   "type": "local",
-  "input_schema": {
-    "type": "object",
-    "properties": { "name": { "type": "string" } },
-    "required": ["name"]
-  },
-  "config": { "runtime": "python", "script_path": "greet.py" }
+  "input_schema": "signature",
+  "config": { "script_path": "greet.py" }
 }`;
 
 export default function Registry() {
   const [open, setOpen] = useState<string | null>(null);
   const tools = useQuery({
     queryKey: ["registry"],
-    queryFn: () => ok(api.GET("/api/v1/tools", { params: { query: { source: "local", limit: 1000 } } })),
+    queryFn: async () => {
+      const query = { source: "local" as const, limit: 1000 };
+      const { tools } = await ok(api.GET("/api/v1/tools", { params: { query } }));
+      // Built-in tools have no entry to edit.
+      return tools.filter((tool) => tool.kind !== "builtin");
+    },
   });
   const columns: Column<ToolInfo>[] = [
     {
@@ -36,7 +37,7 @@ export default function Registry() {
       kind: "name",
       cell: (tool) => (
         <>
-          <ToolLink name={tool.name} /> <Badge>{tool.kind}</Badge>
+          <ToolLink name={tool.name} /> {tool.kind !== "local" && <Badge>{tool.kind}</Badge>}
         </>
       ),
     },
@@ -47,18 +48,17 @@ export default function Registry() {
     },
     {
       name: "Program",
-      cell: (tool) => <code>{tool.program ? plain(JSON.stringify(tool.program)) : "–"}</code>,
+      cell: (tool) => <code>{plain(programOf(tool))}</code>,
     },
     {
       name: "Action",
       kind: "fit",
       isPlain: true,
-      cell: (tool) =>
-        tool.kind !== "builtin" && (
-          <button type="button" className="compact" onClick={() => setOpen(tool.name)}>
-            Edit
-          </button>
-        ),
+      cell: (tool) => (
+        <button type="button" className="compact" onClick={() => setOpen(tool.name)}>
+          Edit
+        </button>
+      ),
     },
   ];
   return (
@@ -72,23 +72,39 @@ export default function Registry() {
         </button>
       }
     >
-      {open === "" && <NewTool onDone={() => setOpen(null)} />}
+      {open === "" && (
+        <AdminOnly>
+          <NewTool onDone={() => setOpen(null)} />
+        </AdminOnly>
+      )}
       {open ? <EditTool key={open} name={open} onDone={() => setOpen(null)} /> : null}
       <Query of={tools} what="the registered tools">
         {(data) =>
-          data.tools.length === 0 ? (
+          data.length === 0 ? (
             <Empty title="No local tool is registered" icon={Package}>
               Put a script into the registry's folder and register it here.
             </Empty>
           ) : (
             <Card>
-              <Table rows={data.tools} keyOf={(tool) => tool.name} columns={columns} />
+              <Table rows={data} keyOf={(tool) => tool.name} columns={columns} />
             </Card>
           )
         }
       </Query>
     </Page>
   );
+}
+
+/** The script or command of a tool, and what it needs. */
+function programOf(tool: ToolInfo): string {
+  const program = (tool.program ?? {}) as {
+    script_path?: string;
+    command?: string[];
+    requirements?: string[];
+  };
+  const line = [...(program.command ?? []), program.script_path].filter(Boolean).join(" ");
+  const packages = program.requirements?.length ? ` (${program.requirements.join(", ")})` : "";
+  return `${line || "–"}${packages}`;
 }
 
 function useChange(onDone: () => void) {
@@ -115,7 +131,10 @@ function NewTool(props: { onDone: () => void }) {
     change(() => ok<unknown>(api.POST("/api/v1/tools", { body: JSON.parse(text) as ToolEntry })));
   return (
     <Card title="Register a tool">
-      <p className="small muted">The script lies in the registry's folder; its path is relative to it.</p>
+      <p className="small muted">
+        The script lies in the registry's folder; its path is relative to it. “signature” reads schema and
+        description from a Python function; write a JSON Schema instead for any other program.
+      </p>
       <Suspense fallback={<Loading what="the editor" />}>
         <JsonEditor label="Entry of the new tool" value={text} onChange={setText} />
       </Suspense>

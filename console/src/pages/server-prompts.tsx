@@ -2,8 +2,9 @@ import { useQuery } from "@tanstack/react-query";
 import { MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import { api, ok, type Schemas } from "../api/client";
+import { type Block, Content } from "../parts/result";
 import { plain } from "../parts/text";
-import { Card, Empty, Failure, Json, Query } from "../parts/ui";
+import { Badge, Card, Empty, Failure, Query } from "../parts/ui";
 
 type Prompt = Schemas["Prompt"];
 
@@ -25,6 +26,12 @@ export function Prompts(props: { server: string }) {
   );
 }
 
+/** A message of a prompt, filled in. */
+interface Message {
+  role: string;
+  content: Block | Block[];
+}
+
 interface Argument {
   name: string;
   description?: string;
@@ -34,7 +41,7 @@ interface Argument {
 function PromptForm(props: { prompt: Prompt }) {
   const { prompt } = props;
   const [values, setValues] = useState<Record<string, string>>({});
-  const [messages, setMessages] = useState<unknown>(null);
+  const [messages, setMessages] = useState<Message[] | null>(null);
   const [error, setError] = useState<unknown>(null);
   const get = async () => {
     setError(null);
@@ -46,7 +53,7 @@ function PromptForm(props: { prompt: Prompt }) {
           body: { arguments: values as Record<string, never> },
         }),
       );
-      setMessages(filled.messages);
+      setMessages(filled.messages as unknown as Message[]);
     } catch (reason) {
       setError(reason);
     }
@@ -76,7 +83,16 @@ function PromptForm(props: { prompt: Prompt }) {
         <button type="submit">Get</button>
       </form>
       {error ? <Failure error={error} /> : null}
-      {messages !== null && <Json value={messages} />}
+      {messages?.map((message, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: messages have no identity and never move
+        <div key={index} className="message">
+          <Badge>{plain(message.role)}</Badge>
+          {[message.content].flat().map((block, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: blocks have no identity and never move
+            <Content key={place} block={block} />
+          ))}
+        </div>
+      ))}
     </Card>
   );
 }

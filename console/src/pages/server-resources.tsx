@@ -54,7 +54,7 @@ export function Resources(props: { server: string }) {
                     <td>
                       <button
                         type="button"
-                        className="quiet compact"
+                        className="quiet compact address"
                         onClick={() => {
                           setUri(address);
                           if (each.uri) setOpen(each.uri);

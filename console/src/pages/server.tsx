@@ -139,7 +139,13 @@ function Body(props: { server: Details; etag: string | null }) {
       {tab === "History" && <History server={server} />}
       {tab === "Settings" && (
         <Card title="Settings and their origin">
-          <Settings rows={server.definition.map(({ path, value, from }) => ({ key: path, value, from }))} />
+          <Settings
+            rows={server.definition.map(({ path, value, from }) => ({
+              key: path.replace(`servers.${server.name}.`, ""),
+              value,
+              from,
+            }))}
+          />
         </Card>
       )}
       {tab === "Edit" && <Edit server={server} etag={props.etag} />}

@@ -1,10 +1,23 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plug, Plus, X } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
-import { api, ok, type Schemas } from "../api/client";
+import { ApiError, api, ok, type Schemas } from "../api/client";
+import { AdminOnly } from "../parts/admin-only";
 import { type Column, Table, useFilters } from "../parts/table";
 import { plain } from "../parts/text";
-import { Card, Empty, Failure, Loading, Page, Query, ServerLink, State, Tabs, Time } from "../parts/ui";
+import {
+  Card,
+  Empty,
+  Failure,
+  Loading,
+  Page,
+  Query,
+  ServerLink,
+  Snippet,
+  State,
+  Tabs,
+  Time,
+} from "../parts/ui";
 import { ServerForm } from "./server-form";
 
 const JsonEditor = lazy(() => import("../parts/json-editor"));
@@ -54,7 +67,11 @@ export default function Servers() {
         </button>
       }
     >
-      {isAdding && <AddServer onDone={() => set("add", "")} />}
+      {isAdding && (
+        <AdminOnly>
+          <AddServer onDone={() => set("add", "")} />
+        </AdminOnly>
+      )}
       <Query of={servers} what="the servers">
         {(data) =>
           data.servers.length === 0 ? (
@@ -90,6 +107,15 @@ function AddServer(props: { onDone: () => void }) {
           <div key={each.name}>
             <strong>{plain(each.name)}</strong>
             <Failure error={each.error} />
+            {each.line && (
+              <>
+                <p className="small">
+                  To allow it, add this to the configuration file of the service, and add the server again. A
+                  pinned version keeps the program from changing by itself.
+                </p>
+                <Snippet label="haft.yaml" text={`policy:\n  allowed_commands:\n    - ${each.line}`} />
+              </>
+            )}
           </div>
         ) : (
           <p key={each.name}>
@@ -106,6 +132,18 @@ interface Added {
   name: string;
   state?: string;
   error?: unknown;
+  /** The line of `policy.allowed_commands` that would allow it. */
+  line?: string | undefined;
+}
+
+/** The line that allows the command of a refused entry. */
+function allowedLine(entry: Entry, error: unknown): string | undefined {
+  const isRefused = error instanceof ApiError && error.problem.code === "NotAllowed";
+  if (!isRefused || !error.message.includes("policy.allowed_commands")) return undefined;
+  const { command, args } = entry as { command?: string; args?: string[] };
+  const line = [command ?? "", ...(args ?? [])];
+  // A line is split at spaces, so a word with one cannot be written there.
+  return line.every((word) => /^[\w@%+=:,./-]+$/.test(word)) ? JSON.stringify(line.join(" ")) : undefined;
 }
 
 /** Adds entries one after the other, and reports how each went. */
@@ -121,7 +159,7 @@ function useAdd(onDone: () => void) {
         const server = await ok(api.POST("/api/v1/servers", { body: entry }));
         all.push({ name: entry.name, state: server.state });
       } catch (error) {
-        all.push({ name: entry.name, error });
+        all.push({ name: entry.name, error, line: allowedLine(entry, error) });
       }
       setOutcomes([...all]);
     }

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useParams, useSearchParams } from "wouter";
@@ -116,6 +116,7 @@ function Run(props: { tool: Tool }) {
   const [state, setState] = useState<RunState>({ at: "idle" });
   const [isApproved, setApproved] = useState(false);
   const needsApproval = tool.config.some((each) => each.key === "approval" && each.value === "ask");
+  const queries = useQueryClient();
   const abort = useRef<AbortController | null>(null);
   // The connection of a call that is not watched any more is given back; the call itself ends with it.
   useEffect(() => () => abort.current?.abort(), []);
@@ -150,6 +151,7 @@ function Run(props: { tool: Tool }) {
         error: isStopped ? new Error("the call was cancelled") : (error as ApiError),
       });
     }
+    await queries.invalidateQueries({ queryKey: ["log"] });
   };
   const cancel = async () => {
     if (state.at !== "running") return;
@@ -181,13 +183,16 @@ function Run(props: { tool: Tool }) {
             />
           </Suspense>
           {needsApproval && (
-            <label className="row small">
+            <label className="row whole approve">
               <input
                 type="checkbox"
                 checked={isApproved}
                 onChange={(event) => setApproved(event.target.checked)}
               />
-              I approve this call: the tool has <code>approval: ask</code>
+              <span>
+                I approve this call. <span className="small muted">The tool has </span>
+                <code>approval: ask</code>
+              </span>
             </label>
           )}
           <div className="row">
@@ -221,12 +226,22 @@ function Run(props: { tool: Tool }) {
             </Empty>
           )}
           {state.at === "running" && <Running progress={state.progress} />}
-          {state.at === "done" && <Result envelope={state.envelope} />}
+          {state.at === "done" && (
+            <Result envelope={state.envelope} remedy={remedy(state.envelope, needsApproval && !isApproved)} />
+          )}
           {state.at === "failed" && <Failure error={state.error} />}
         </div>
       </div>
     </Card>
   );
+}
+
+/** What to do at this page, where the service names a command or a field of the API. */
+function remedy(envelope: Envelope, lacksApproval: boolean): string | undefined {
+  const code = envelope.error?.code;
+  if (code === "Denied" && lacksApproval) return "tick “I approve this call” and run the tool again";
+  if (code === "ValidationError") return "change the arguments; “Schemas” below shows what the tool accepts";
+  return undefined;
 }
 
 /** Arguments in the address come from "run again" in the log. */
@@ -257,15 +272,20 @@ function Running(props: { progress: Progress | null }) {
 }
 
 function Equivalent(props: { tool: string; value: unknown }) {
+  const { is_key: needsKey } = useSession();
   const { curl, cli } = useMemo(() => {
     const args = JSON.stringify(props.value);
     const url = `${window.location.origin}/api/v1/tools/${encodeURIComponent(props.tool)}/call`;
     const body = shellQuote(JSON.stringify({ arguments: props.value }));
     return {
-      curl: `curl ${shellQuote(url)} -H 'content-type: application/json' -H "x-api-key: $HAFT_KEY" -d ${body}`,
+      curl: [
+        `curl ${shellQuote(url)}`,
+        `-H 'content-type: application/json'${needsKey ? ' -H "x-api-key: $HAFT_KEY"' : ""}`,
+        `-d ${body}`,
+      ].join(" \\\n  "),
       cli: `haft call ${shellQuote(props.tool)} ${shellQuote(args)}`,
     };
-  }, [props.tool, props.value]);
+  }, [props.tool, props.value, needsKey]);
   return (
     <details>
       <summary>The same call elsewhere</summary>

@@ -158,6 +158,19 @@ const RANKED: Column<Found>[] = [
   { name: "Matched words", cell: (each) => each.why.words.map(plain).join(", ") || "–" },
 ];
 
+/** The decision of the service in words. */
+function decision(found: Schemas["Found"]): string {
+  const missing = found.missing.map((each) => plain(each.name)).join(", ");
+  switch (found.decision) {
+    case "use_tool":
+      return `use ${plain(found.tools[0]?.tool ?? "a tool")}`;
+    case "ask_human":
+      return missing ? `ask the user first for ${missing}` : "ask the user first";
+    case "no_tool":
+      return "no tool is needed";
+  }
+}
+
 function Ranked(props: { request: string; onClose: () => void }) {
   const found = useQuery({
     queryKey: ["search", props.request],
@@ -176,14 +189,13 @@ function Ranked(props: { request: string; onClose: () => void }) {
       <Query of={found} what="the ranking">
         {(data) => (
           <>
-            <p>
-              Decision: <Badge tone={data.decision === "use_tool" ? "ok" : "info"}>{data.decision}</Badge>
-              {data.missing.length > 0 && (
-                <span className="small">
-                  {" "}
-                  missing: {data.missing.map((each) => plain(each.name)).join(", ")}
-                </span>
-              )}
+            <p className="row">
+              Decision:
+              <Badge tone={data.decision === "use_tool" ? "ok" : "info"}>{decision(data)}</Badge>
+              <code className="small muted">{data.decision}</code>
+            </p>
+            <p className="small muted">
+              The score adds up what the words of the request and their meaning say for a tool.
             </p>
             <Table rows={data.tools} keyOf={(each) => each.tool} columns={RANKED} />
           </>

@@ -23,6 +23,15 @@ function clock(seconds: number): string {
   });
 }
 
+/** The steps that are marked: all of a few, and those without a neighbour. */
+function marked(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] ?? [];
+  const has = (index: number) => typeof values[index] === "number";
+  const isMarked = (index: number) =>
+    has(index) && (values.length < FEW || (!has(index - 1) && !has(index + 1)));
+  return Array.from(values.keys()).filter(isMarked);
+}
+
 /** Counts changes of the colours, which a chart reads when it is made. */
 function useThemeChanges(): number {
   const [count, setCount] = useState(0);
@@ -64,7 +73,7 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
         },
         legend: { show: false },
         axes: [
-          { ...axis, values: (_, splits) => splits.map(clock) },
+          { ...axis, size: 30, values: (_, splits) => splits.map(clock) },
           { ...axis, size: 48, values: (_, splits) => splits.map(String) },
         ],
         series: [
@@ -73,9 +82,8 @@ export default function Chart(props: { label: string; times: number[]; lines: Li
             label,
             stroke: color,
             width: 1.5,
-            points: { show: (plot: uPlot) => (plot.data[0]?.length ?? 0) < FEW, size: 5 },
-            // A step without calls has no duration; the line continues over it.
-            spanGaps: true,
+            // A step without calls has no duration: the line ends there, and a value between two such steps is a dot.
+            points: { show: true, size: 5, fill: color, filter: marked },
           })),
         ],
       },

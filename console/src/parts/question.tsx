@@ -87,6 +87,9 @@ export function Question(props: { item: Item }) {
   );
 }
 
+/** The answers of an approval. */
+const LABELS: Record<string, string> = { allow: "Allow", always: "Always allow", deny: "Deny" };
+
 function Answer(props: { item: Item; isBusy: boolean; onAnswer: (answer: unknown) => void }) {
   const { item } = props;
   const [value, setValue] = useState<unknown>(undefined);
@@ -103,9 +106,14 @@ function Answer(props: { item: Item; isBusy: boolean; onAnswer: (answer: unknown
             disabled={props.isBusy}
             onClick={() => props.onAnswer(option)}
           >
-            {plain(option)}
+            {item.kind === "approval" ? (LABELS[option] ?? plain(option)) : plain(option)}
           </button>
         ))}
+        {item.options.includes("always") && item.kind === "approval" && (
+          <span className="small muted">
+            “Always” holds for this tool and {item.session ? "session" : "caller"} until the service ends.
+          </span>
+        )}
       </p>
     );
   }

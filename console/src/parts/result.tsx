@@ -6,7 +6,7 @@ import { Json, State } from "./ui";
 
 export type Envelope = Schemas["Envelope"];
 
-interface Block {
+export interface Block {
   type: string;
   text?: string;
   data?: string;
@@ -22,9 +22,14 @@ interface Block {
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
 const AUDIO = new Set(["audio/wav", "audio/mpeg", "audio/ogg", "audio/webm", "audio/mp4", "audio/flac"]);
 
-export function Result(props: { envelope: Envelope }) {
+export function Result(props: { envelope: Envelope; remedy?: string | undefined }) {
   const { envelope } = props;
-  const blocks = envelope.content as unknown as Block[];
+  const remedy = props.remedy ?? envelope.error?.remedy;
+  const hasData = envelope.data !== null && envelope.data !== undefined;
+  // A failure of the tool repeats its message, and the text of structured data is often the same JSON.
+  const isRepeated = ({ text }: Block) =>
+    text !== undefined && (text === envelope.error?.message || (hasData && isJsonOf(text, envelope.data)));
+  const blocks = (envelope.content as unknown as Block[]).filter((block) => !isRepeated(block));
   return (
     <section aria-label="Result">
       <p className="row">
@@ -42,13 +47,14 @@ export function Result(props: { envelope: Envelope }) {
           <p>
             <strong>{envelope.error.code}</strong>: {plain(envelope.error.message)}
           </p>
-          {envelope.error.remedy && <p>What to do: {plain(envelope.error.remedy)}</p>}
+          {remedy && <p>What to do: {plain(remedy)}</p>}
         </div>
       )}
-      {envelope.data !== null && envelope.data !== undefined && (
+      {hasData && (
         <>
           <h3>Data</h3>
           <Json value={envelope.data} />
+          {blocks.length > 0 && <h3>Content for a model</h3>}
         </>
       )}
       {blocks.map((block, index) => (
@@ -57,6 +63,14 @@ export function Result(props: { envelope: Envelope }) {
       ))}
     </section>
   );
+}
+
+function isJsonOf(text: string, data: unknown): boolean {
+  try {
+    return JSON.stringify(JSON.parse(text)) === JSON.stringify(data);
+  } catch {
+    return text === data;
+  }
 }
 
 export function Content(props: { block: Block }) {

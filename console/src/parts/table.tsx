@@ -67,7 +67,11 @@ const SETTING_COLUMNS: Column<SettingRow>[] = [
 
 /** Settings with their values and origins. */
 export function Settings(props: { rows: SettingRow[] }) {
-  return <Table columns={SETTING_COLUMNS} rows={props.rows} keyOf={(row) => row.key} />;
+  return (
+    <div className="settings">
+      <Table columns={SETTING_COLUMNS} rows={props.rows} keyOf={(row) => row.key} />
+    </div>
+  );
 }
 
 export function SearchBox(props: { label: string; value: string; onChange: (text: string) => void }) {

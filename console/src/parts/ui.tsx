@@ -113,6 +113,8 @@ export function Empty(props: { title: string; icon?: LucideIcon; children?: Reac
 export function Failure(props: { error: unknown; retry?: () => void }) {
   const { error } = props;
   const problem = error instanceof ApiError ? error.problem : {};
+  // The remedy of the whole is often that of its first error.
+  const isSaid = problem.errors?.some((each) => each.remedy === problem.remedy);
   const text = error instanceof Error ? error.message : String(error);
   return (
     <div className="note bad" role="alert">
@@ -124,10 +126,10 @@ export function Failure(props: { error: unknown; retry?: () => void }) {
       {problem.errors?.map((each) => (
         <p key={`${each.place}${each.problem}`}>
           <code>{plain(each.place)}</code>: {plain(each.problem)}
-          {each.remedy ? ` — ${plain(each.remedy)}` : ""}
+          {each.remedy ? `. What to do: ${plain(each.remedy)}` : ""}
         </p>
       ))}
-      {problem.remedy && <p>What to do: {plain(problem.remedy)}</p>}
+      {problem.remedy && !isSaid && <p>What to do: {plain(problem.remedy)}</p>}
       {props.retry && (
         <button type="button" className="compact" onClick={props.retry}>
           <RotateCw size={14} aria-hidden />
@@ -194,12 +196,14 @@ export function Copy(props: { text: string; label?: string }) {
 export function Snippet(props: { text: string; label: string }) {
   return (
     <div>
-      <div className="row between">
+      <div className="row between whole">
         <h3>{props.label}</h3>
         <Copy text={props.text} />
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
-      <pre tabIndex={0}>{plain(props.text)}</pre>
+      <pre className="code" tabIndex={0}>
+        {plain(props.text)}
+      </pre>
     </div>
   );
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
 use haft_agent::model;
-use haft_agent::{Agent, AgentEvent, AgentSettings, Conversation};
-use tokio_util::sync::CancellationToken;
+use haft_agent::{Agent, AgentEvent, AgentSettings, CancellationToken, Conversation};
 
 /// Adds two numbers.
 #[haft::tool]

@@ -10,9 +10,8 @@ use haft::{ConfigBuilder, Content, Runtime, ToolFailure};
 use haft_agent::model::{
     ChatModel, ModelCall, ModelEvent, ModelRequest, ModelStream, ModelTurn, StopReason,
 };
-use haft_agent::{Agent, AgentSettings, Conversation};
+use haft_agent::{Agent, AgentSettings, CancellationToken, Conversation};
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 /// A model that returns the next turn of its script to each request.
 struct ScriptedModel(Mutex<VecDeque<ModelTurn>>);

@@ -8,3 +8,5 @@ pub use agent::{
     Agent, AgentEvent, AgentSettings, Conversation, Mentioned, Sampler, Saved, SessionStore,
     SessionStoreError, Turn, TurnEnd, from_prompt, mentioned,
 };
+/// Cancels a turn: [`Agent::turn`] takes one.
+pub use tokio_util::sync::CancellationToken;

@@ -7,6 +7,7 @@ pub mod config;
 mod definition;
 pub mod draft;
 pub mod edit;
+pub mod expression;
 pub mod lock;
 pub mod redact;
 mod remedy;

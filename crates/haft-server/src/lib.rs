@@ -4,6 +4,7 @@ pub mod api;
 pub mod audit;
 mod cli;
 mod console;
+mod explanation;
 pub mod gateway;
 pub mod keys;
 mod logging;

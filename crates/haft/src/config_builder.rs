@@ -90,7 +90,7 @@ impl ConfigBuilder {
     /// Checks everything, as a file is checked. Nothing is connected, started or written.
     pub fn build(self) -> Result<Config, ConfigError> {
         // JSON is YAML, so that the one reader of native files sees it.
-        Config::from_yaml(&self.document.to_string())
+        Config::from_yaml_named(&self.document.to_string(), "ConfigBuilder")
     }
 }
 

@@ -122,6 +122,8 @@ pub enum CallRefusal {
     Invalid,
     /// No person approved the call.
     NotApproved,
+    /// A rule denies the call.
+    Denied,
     /// The definition of the tool is not the approved one.
     DefinitionChanged,
     /// A limit is reached.
@@ -293,6 +295,30 @@ pub enum CallError {
         tool: String,
         /// The error of the operating system.
         problem: String,
+    },
+    /// A rule of the operator denies the call.
+    #[error("the call of `{tool}` is denied by the rule `{rule}`{}", ruled(reason.as_deref(), problem.as_deref()))]
+    DeniedByRule {
+        /// The tool that was called.
+        tool: String,
+        /// The rule.
+        rule: String,
+        /// The reason that the rule gives.
+        reason: Option<String>,
+        /// The reason why the rule could not be evaluated.
+        problem: Option<String>,
+    },
+    /// A rule of the operator requires approval of the call, and none was given.
+    #[error("the rule `{rule}` lets `{tool}` run only when a person agrees to the call{}", because(reason.as_deref()))]
+    RuleAsks {
+        /// The tool that was called.
+        tool: String,
+        /// The rule.
+        rule: String,
+        /// The reason that the rule gives.
+        reason: Option<String>,
+        /// The way for this caller to get approval.
+        how: &'static str,
     },
     /// Haft is shutting down.
     #[error("the call of `{tool}` was ended: Haft is shutting down")]
@@ -527,9 +553,11 @@ impl CallError {
                 Code::ValidationError
             }
             Self::InvalidOutput { .. } => Code::OutputValidationError,
-            Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
-                Code::Denied
-            }
+            Self::ApprovalNeeded { .. }
+            | Self::Refused { .. }
+            | Self::Unanswered { .. }
+            | Self::DeniedByRule { .. }
+            | Self::RuleAsks { .. } => Code::Denied,
             Self::DefinitionChanged { .. } => Code::DefinitionChanged,
             Self::Busy { .. } => Code::Busy,
             Self::RateLimited { .. } => Code::RateLimited,
@@ -566,6 +594,15 @@ impl CallError {
             Self::ApprovalNeeded { how, .. } => {
                 format!("{how}, or set `approval: auto` for the tool").into()
             }
+            Self::DeniedByRule { problem: None, .. } => {
+                "change the arguments or do without it; the operator finds the rule with `haft why`"
+                    .into()
+            }
+            Self::DeniedByRule { problem: Some(_), .. } => {
+                "the operator finds the rule with `haft why`, and its mistakes with `haft check --connect`"
+                    .into()
+            }
+            Self::RuleAsks { how, .. } => (*how).into(),
             Self::Refused { .. } => "do without it, or ask them what they would allow".into(),
             Self::Unanswered { .. } => {
                 "call again when a person attends the inbox, raise `inbox.timeout`, or set \
@@ -610,9 +647,11 @@ impl CallError {
                 Stage::Refused(CallRefusal::Unreadable)
             }
             Self::InvalidInput { .. } => Stage::Refused(CallRefusal::Invalid),
-            Self::ApprovalNeeded { .. } | Self::Refused { .. } | Self::Unanswered { .. } => {
-                Stage::Refused(CallRefusal::NotApproved)
-            }
+            Self::ApprovalNeeded { .. }
+            | Self::Refused { .. }
+            | Self::Unanswered { .. }
+            | Self::RuleAsks { .. } => Stage::Refused(CallRefusal::NotApproved),
+            Self::DeniedByRule { .. } => Stage::Refused(CallRefusal::Denied),
             Self::DefinitionChanged { .. } => Stage::Refused(CallRefusal::DefinitionChanged),
             Self::Busy { .. } | Self::QuotaUnknown { .. } => Stage::Refused(CallRefusal::Busy),
             Self::RateLimited { reached, .. } => {
@@ -656,6 +695,9 @@ impl CallError {
             Self::InvalidInput { violations, .. } | Self::InvalidOutput { violations, .. } => {
                 json!({ "violations": violations })
             }
+            Self::DeniedByRule { rule, .. } | Self::RuleAsks { rule, .. } => {
+                json!({ "rule": rule })
+            }
             Self::Timeout { after, .. } => json!({ "timeout_ms": millis(*after) }),
             Self::RateLimited { reached, .. } => reached.details(),
             Self::Failed { failure, .. } => failure.details(),
@@ -685,6 +727,14 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 /// Formats a reason as the end of a sentence.
 pub(crate) fn because(reason: Option<&str>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+/// Formats the reason of a rule as the end of a sentence.
+fn ruled(reason: Option<&str>, problem: Option<&str>) -> String {
+    match problem {
+        Some(problem) => format!(", which could not be evaluated: {problem}"),
+        None => because(reason),
+    }
 }
 
 pub(crate) fn sentence(violations: &[Violation]) -> String {

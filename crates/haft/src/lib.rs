@@ -123,7 +123,7 @@ pub use haft_text::name::NAME_BYTES_MAX;
 pub use human_input::{HumanInbox, HumanQuestion};
 pub use limit_reached::{LimitKind, LimitReached, LimitSubject};
 pub use outputs::READ_OUTPUT;
-pub use policy::Admitted;
+pub use policy::{Admitted, PolicyDecision};
 pub use progress::Progress;
 pub use runtime::{
     ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX,

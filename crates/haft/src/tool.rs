@@ -176,6 +176,10 @@ where
     W: Future<Output = Result<ToolOutput, ToolFailure>> + Send + 'static,
 {
     /// Creates a tool that runs `function` with its arguments.
+    ///
+    /// It needs limits of its own, such as [`with_timeout`](FunctionTool::with_timeout) or
+    /// [`with_default_limits`](FunctionTool::with_default_limits), or an entry in `tools` of the configuration. Without
+    /// either the runtime does not start. `FunctionTool::typed` and `#[haft::tool]` have the default limits.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, cast
 from urllib.parse import quote
@@ -11,8 +12,9 @@ from urllib.parse import quote
 import httpx
 
 from ._errors import HaftError, ToolError
-from .models import Envelope, Problem, ToolInfo
+from .models import Envelope, InboxItem, Problem, ToolInfo
 
+STREAM = {"accept": "text/event-stream"}
 DEFAULT_URL = "http://127.0.0.1:7300"
 # Longer than most tools take: the limits of the service end a call first.
 TIMEOUT = httpx.Timeout(10.0, read=600.0)
@@ -22,7 +24,7 @@ CALL_STATUSES = frozenset({200, 403, 404, 422, 502, 503, 504})
 
 def _settings(url: str | None, api_key: str | None) -> dict[str, Any]:
     url = url or os.environ.get("HAFT_URL") or DEFAULT_URL
-    api_key = api_key or os.environ.get("HAFT_API_KEY")
+    api_key = api_key or os.environ.get("HAFT_KEY") or os.environ.get("HAFT_API_KEY")
     headers = {"accept": "application/json"}
     if api_key:
         headers["x-api-key"] = api_key
@@ -78,8 +80,37 @@ def text_of(envelope: Envelope) -> str:
     error = envelope.get("error")
     if error:
         return f"{error['code']}: {error['message']}"
-    texts = [str(block["text"]) for block in envelope["content"] if block.get("text")]
-    return "\n".join(texts) or "(no content)"
+    return "\n".join(_block_text(block) for block in envelope["content"]) or "(no content)"
+
+
+def _block_text(block: Mapping[str, Any]) -> str:
+    resource = block.get("resource") or {}
+    return str(block.get("text") or resource.get("text") or f"({block.get('type', 'content')})")
+
+
+def _run_body(input: str, session: str | None, system: str | None, approved: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {"input": input}
+    if session is not None:
+        body["session"] = session
+    if system is not None:
+        body["system"] = system
+    if approved:
+        body["approved"] = True
+    return body
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """The event of one line of a stream, if the line has one."""
+    if not line.startswith("data:"):
+        return None
+    event = json.loads(line[len("data:") :])
+    return event if isinstance(event, dict) else None
+
+
+def _answer_body(answer: Any, refuse: bool, reason: str | None) -> dict[str, Any]:
+    if not refuse:
+        return {"answer": answer}
+    return {"refuse": True, "reason": reason} if reason else {"refuse": True}
 
 
 class Haft:
@@ -127,6 +158,36 @@ class Haft:
     def remove(self, name: str) -> None:
         """Removes a registered tool."""
         _answer(self._http.delete(_tool_path(name)))
+
+    def run(
+        self,
+        input: str,
+        *,
+        session: str | None = None,
+        system: str | None = None,
+        approved: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """Lets the agent of the service answer, and yields its events. The last one is `turn.completed` or
+        `turn.failed`."""
+        body = _run_body(input, session, system, approved)
+        with self._http.stream("POST", "/api/v1/runs", json=body, headers=STREAM) as response:
+            if not response.is_success:
+                response.read()
+                raise _error(response)
+            for line in response.iter_lines():
+                if event := _event(line):
+                    yield event
+
+    def inbox(self) -> list[InboxItem]:
+        """Lists the open questions, the oldest first."""
+        return cast("list[InboxItem]", _answer(self._http.get("/api/v1/inbox"))["items"])
+
+    def answer(
+        self, question: str, answer: Any = None, *, refuse: bool = False, reason: str | None = None
+    ) -> None:
+        """Answers a question of the inbox by its id, or refuses it."""
+        body = _answer_body(answer, refuse, reason)
+        _answer(self._http.post(f"/api/v1/inbox/{quote(question, safe='')}", json=body))
 
     def close(self) -> None:
         """Closes the connections."""
@@ -190,6 +251,37 @@ class AsyncHaft:
     async def remove(self, name: str) -> None:
         """Removes a registered tool."""
         _answer(await self._http.delete(_tool_path(name)))
+
+    async def run(
+        self,
+        input: str,
+        *,
+        session: str | None = None,
+        system: str | None = None,
+        approved: bool = False,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Lets the agent of the service answer, and yields its events. The last one is `turn.completed` or
+        `turn.failed`."""
+        body = _run_body(input, session, system, approved)
+        async with self._http.stream("POST", "/api/v1/runs", json=body, headers=STREAM) as response:
+            if not response.is_success:
+                await response.aread()
+                raise _error(response)
+            async for line in response.aiter_lines():
+                if event := _event(line):
+                    yield event
+
+    async def inbox(self) -> list[InboxItem]:
+        """Lists the open questions, the oldest first."""
+        return cast("list[InboxItem]", _answer(await self._http.get("/api/v1/inbox"))["items"])
+
+    async def answer(
+        self, question: str, answer: Any = None, *, refuse: bool = False, reason: str | None = None
+    ) -> None:
+        """Answers a question of the inbox by its id, or refuses it."""
+        body = _answer_body(answer, refuse, reason)
+        path = f"/api/v1/inbox/{quote(question, safe='')}"
+        _answer(await self._http.post(path, json=body))
 
     async def close(self) -> None:
         """Closes the connections."""

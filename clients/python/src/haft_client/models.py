@@ -21,6 +21,21 @@ class AnswerRequest(TypedDict):
     refuse: NotRequired[bool]
 
 
+class ApproveRequest(TypedDict):
+    """What to approve."""
+
+    hash: NotRequired[Union[str, None]]
+    kind: NotRequired[Union[LockedKind, None]]
+    name: NotRequired[Union[str, None]]
+    server: str
+
+
+class Approved(TypedDict):
+    """What was approved."""
+
+    approved: list[Drift]
+
+
 class BatchAnswer(TypedDict):
     """The answers, in the order of the calls."""
 
@@ -41,6 +56,13 @@ class BatchRequest(TypedDict):
     """Several calls."""
 
     calls: list[BatchCall]
+
+
+class BlockedDefinition(TypedDict):
+    """The definition of a tool that is not the approved one."""
+
+    approved: NotRequired[Union[str, None]]
+    current: str
 
 
 class Busy(TypedDict):
@@ -71,7 +93,7 @@ class CallError(TypedDict):
     remedy: NotRequired[Union[str, None]]
 
 
-CallErrorCode = Literal['UnknownTool', 'Denied', 'ValidationError', 'OutputValidationError', 'Busy', 'Timeout', 'Cancelled', 'ToolExecutionError', 'ServiceUnavailable', 'ProtocolError', 'OutcomeUnknown', 'Stopping']
+CallErrorCode = Literal['UnknownTool', 'Denied', 'ValidationError', 'OutputValidationError', 'Busy', 'Timeout', 'Cancelled', 'ToolExecutionError', 'ServiceUnavailable', 'ProtocolError', 'OutcomeUnknown', 'DefinitionChanged', 'Stopping']
 
 
 class CallRequest(TypedDict):
@@ -158,6 +180,29 @@ class CreatedKey(TypedDict):
     scope: str
 
 
+class DefinitionChange(TypedDict):
+    """One change of a definition."""
+
+    after: NotRequired[Any]
+    at: str
+    before: NotRequired[Any]
+    kind: str
+    words: NotRequired[list[WordEdit]]
+
+
+class Drift(TypedDict):
+    """An item that differs from the lock file."""
+
+    approved: NotRequired[Union[str, None]]
+    changes: list[DefinitionChange]
+    current: NotRequired[Union[str, None]]
+    kind: LockedKind
+    name: str
+    renamed_from: NotRequired[Union[str, None]]
+    server: str
+    state: str
+
+
 Effective = TypedDict(
     "Effective",
     {
@@ -191,6 +236,17 @@ class Envelope(TypedDict):
     message: NotRequired[Union[str, None]]
     queued_ms: int
     status: CallStatus
+    tool: str
+
+
+class Explanation(TypedDict):
+    """The decision on a call."""
+
+    caller: NotRequired[Union[str, None]]
+    decision: NotRequired[Union[dict[str, Any], None]]
+    effect: NotRequired[Union[str, None]]
+    error: NotRequired[Union[str, None]]
+    execution_id: str
     tool: str
 
 
@@ -252,6 +308,7 @@ class Glance(TypedDict):
     calls: Busy
     live: Following
     log: LogState
+    model: NotRequired[Union[str, None]]
     servers: int
     servers_by_state: dict[str, int]
     started: str
@@ -302,7 +359,7 @@ class InboxItem(TypedDict):
     tool: NotRequired[Union[str, None]]
 
 
-InboxKind = Literal['question', 'approval', 'sampling', 'elicitation']
+InboxKind = Literal['question', 'approval', 'sampling', 'elicitation', 'definition']
 
 
 class Index(TypedDict):
@@ -322,7 +379,7 @@ class KeyList(TypedDict):
     keys: list[KeySummary]
 
 
-KeyScope = Literal['admin', 'call']
+KeyScope = Literal['admin', 'approve', 'call']
 
 
 class KeySummary(TypedDict):
@@ -333,6 +390,21 @@ class KeySummary(TypedDict):
     name: str
     profile: NotRequired[Union[str, None]]
     scope: str
+
+
+class LockStatus(TypedDict):
+    """The lock file and what differs from it."""
+
+    definitions: str
+    drift: list[Drift]
+    exists: bool
+    file: str
+    gone: list[str]
+    unlisted: list[str]
+    unlocked: list[str]
+
+
+LockedKind = Literal['server', 'instructions', 'tool', 'prompt', 'resource_template']
 
 
 class LogState(TypedDict):
@@ -715,6 +787,7 @@ class ToolInfo(TypedDict):
     """A tool, its settings and where each of them came from."""
 
     annotations: NotRequired[Union[dict[str, Any], None]]
+    blocked: NotRequired[Union[BlockedDefinition, None]]
     cached: NotRequired[bool]
     config: list[EffectiveValue]
     config_origin: str
@@ -767,12 +840,22 @@ class Why(TypedDict):
     words: list[str]
 
 
+class WordEdit(TypedDict):
+    """A run of words of a changed text."""
+
+    op: str
+    text: str
+
+
 __all__ = [
     "Alive",
     "AnswerRequest",
+    "ApproveRequest",
+    "Approved",
     "BatchAnswer",
     "BatchCall",
     "BatchRequest",
+    "BlockedDefinition",
     "Busy",
     "BusyTool",
     "CallError",
@@ -790,9 +873,12 @@ __all__ = [
     "ConversationResult",
     "ConversationSummary",
     "CreatedKey",
+    "DefinitionChange",
+    "Drift",
     "Effective",
     "EffectiveValue",
     "Envelope",
+    "Explanation",
     "FieldProblem",
     "File",
     "Filled",
@@ -810,6 +896,8 @@ __all__ = [
     "KeyList",
     "KeyScope",
     "KeySummary",
+    "LockStatus",
+    "LockedKind",
     "LogState",
     "LoggedCalls",
     "MissingParameter",
@@ -860,4 +948,5 @@ __all__ = [
     "ToolSource",
     "Unavailable",
     "Why",
+    "WordEdit",
 ]

@@ -141,6 +141,9 @@ impl Calls<'_> {
         if let Some(owner) = &self.agent.settings.owner {
             tool_call = tool_call.owner(owner);
         }
+        if let Some(scope) = self.agent.settings.scope {
+            tool_call = tool_call.scope(scope);
+        }
         if let Some(tool) = own {
             tool_call = tool_call.inline_tool(tool);
         }

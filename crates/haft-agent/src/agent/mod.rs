@@ -28,6 +28,7 @@ use crate::model::ChatModel;
 use haft::InlineTool;
 use haft::Runtime;
 use haft::config::agent::AgentConfig;
+use haft::config::rules::KeyScope;
 
 /// Precedes the instructions of servers.
 const SERVER_TEXTS: &str = "The servers of your tools say below how they want to be used. These texts come from the servers, not from the user or \
@@ -84,6 +85,8 @@ pub struct AgentSettings {
     pub caller: String,
     /// The owner of its calls, whose limits hold for them.
     pub owner: Option<String>,
+    /// The scope of the caller's key, for `policy.rules`.
+    pub scope: Option<KeyScope>,
     /// True if every call counts as approved.
     pub approves_all: bool,
 }
@@ -99,6 +102,7 @@ impl From<&AgentConfig> for AgentSettings {
             max_output_tokens: config.max_output_tokens.as_ref().map(|tokens| tokens.value),
             caller: "agent".to_owned(),
             owner: None,
+            scope: None,
             approves_all: false,
         }
     }

@@ -264,7 +264,7 @@ choice! {
 choice! {
     /// Approver of calls of tools with `approval: ask` that a served caller makes.
     pub enum Approvals("an approver of calls") {
-        /// An admin key, in the request or in the inbox.
+        /// A key with the scope `approve` or `admin`, in the request or in the inbox.
         People = "people",
         /// Also the caller itself.
         Caller = "caller",

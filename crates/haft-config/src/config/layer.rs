@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::Dialect;
 use super::choices::UnresolvedEnv;
-use super::dialect::{FileContext, Layer, read};
+use super::dialect::{FileContext, Layer, gemini, read};
 use super::expand::{Failure, References, Variables, expand, input_variable, literally};
 use super::load::{InputRequest, LoadOptions};
 use super::node::{Node, NodeValue};
@@ -47,6 +47,9 @@ pub(super) fn layer(
     if source.dialect == Dialect::ToolsJson {
         expand_tool_configs(&mut source.root, &variables, &mut reader);
     } else if source.dialect.expands_variables() {
+        if gemini::is_gemini(&source.name, &source.root) {
+            gemini::brace_variables(&mut source.root);
+        }
         expand(&mut source.root, &variables, &mut reader);
     } else if keeps {
         spell_literally(&mut source.root);

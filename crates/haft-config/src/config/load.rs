@@ -301,20 +301,29 @@ fn registries(
     let mut folders = Vec::new();
     for (folder, place, base) in named {
         let path = base.join(&folder.text);
-        if path.is_dir() {
-            folders.push(path);
+        if options.allows_missing_registry && is_missing_registry(&path) {
             continue;
         }
-        if options.allows_missing_registry && !path.exists() {
+        if path.is_dir() {
+            folders.push(path);
             continue;
         }
         problems.error(
             &place,
             format!("the registry's folder `{}` does not exist", folder.shown()),
-            "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
+            "start `haft serve`, which creates it, or create it with a `tools.json` ({\"tools\": []}) and an \
+             `mcp.json` ({\"mcp_servers\": {}})",
         );
     }
     folders
+}
+
+/// Returns true if there is no folder, or an empty one.
+fn is_missing_registry(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// The value of a file's `registry.dir`. `None` if a variable in it is unset, which is reported

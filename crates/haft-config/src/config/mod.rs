@@ -37,10 +37,12 @@ mod raw_gateway;
 mod raw_limits;
 mod raw_metadata;
 mod raw_oauth;
+mod raw_rules;
 mod raw_sandbox;
 mod raw_service;
 mod read;
 mod registry_files;
+pub mod rules;
 pub mod sandbox;
 pub mod script_path;
 mod secret;
@@ -48,6 +50,7 @@ pub mod select;
 pub mod service;
 pub mod show;
 mod show_agent;
+mod show_rules;
 mod source;
 mod text_file;
 pub mod tool_overrides;
@@ -93,7 +96,13 @@ impl Config {
     /// # Ok::<(), haft_config::config::ConfigError>(())
     /// ```
     pub fn from_yaml(text: &str) -> Result<Self, ConfigError> {
-        load::from_text(text, "haft.yaml", &LoadOptions::default())
+        Self::from_yaml_named(text, "haft.yaml")
+    }
+
+    /// The same for a document with another name in problems and origins.
+    #[doc(hidden)]
+    pub fn from_yaml_named(text: &str, name: &str) -> Result<Self, ConfigError> {
+        load::from_text(text, name, &LoadOptions::default())
     }
 
     /// JSON Schema (2020-12) of the native format, for editors.

@@ -23,6 +23,7 @@ use super::metadata::ToolMetadata;
 use super::oauth::OauthConfig;
 use super::pattern::NamePattern;
 use super::place::{Place, Problem};
+use super::rules::FlowLabel;
 use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
@@ -300,6 +301,8 @@ pub struct ServerConfig {
     pub limits: LimitSettings,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
+    /// The role of its tools' data in a session.
+    pub labels: Option<Vec<FlowLabel>>,
     /// True if it is not used.
     pub disabled: Setting<bool>,
 }
@@ -490,6 +493,8 @@ pub struct ToolEntry {
     pub metadata: ToolMetadata,
     /// Its name, description and arguments, as far as they are overridden.
     pub overrides: ToolOverrides,
+    /// The role of its data in a session, in place of its server's labels.
+    pub labels: Option<Vec<FlowLabel>>,
     /// The place of the entry.
     pub place: Place,
 }

@@ -36,6 +36,7 @@ impl Fields {
 
 /// A server as an entry of `servers` in a native file of the folder `target`. What its own format
 /// means and the native one does not is written out.
+#[expect(clippy::too_many_lines, reason = "one line for each key")]
 pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     let ServerSource { name: _, raw, dialect, folder, runs_in_folder } = source;
     let paths = Paths { folder: &folder, target };
@@ -77,6 +78,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         tool_denylist,
         tool_prefix,
         protocol,
+        labels,
         rate,
         burst,
         quota,
@@ -137,6 +139,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     fields.add("tool_denylist", plain(tool_denylist.filter(|at| !at.value.is_empty())));
     fields.add("tool_prefix", word(tool_prefix));
     fields.add("protocol", word(protocol));
+    fields.add("labels", labels.map(|at| json!(at.value)));
     limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
@@ -166,6 +169,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         description,
         hide_arguments,
         fixed_arguments,
+        labels,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("name", plain(name));
@@ -189,6 +193,7 @@ pub(super) fn tool(raw: RawTool) -> Value {
         "fixed_arguments",
         fixed_arguments.map(|at| at.value.0.into_iter().map(shown).collect()),
     );
+    fields.add("labels", labels.map(|at| json!(at.value)));
     fields.done()
 }
 

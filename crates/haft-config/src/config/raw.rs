@@ -17,6 +17,7 @@ use super::raw_gateway::{RawGateway, RawProfile};
 use super::raw_limits::RawLimits;
 use super::raw_metadata::{RawAnnotations, RawIcon};
 use super::raw_oauth::RawOauth;
+use super::raw_rules::FlowLabel;
 use super::raw_sandbox::SandboxEntry;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
 use super::read::{Named, record};
@@ -170,6 +171,9 @@ record! {
         burst("burst"): Burst,
         /// How often its tools may be called together on one UTC day, such as `10000/day`.
         quota("quota"): Quota,
+        /// The role of its tools' data in a session: `untrusted`, `private`, `outbound`. After results of untrusted and of
+        /// private tools, outbound ones ask first.
+        labels("labels"): Vec<FlowLabel>,
         /// Leaves the server out without deleting it.
         disabled("disabled"): bool,
     }
@@ -248,6 +252,8 @@ record! {
         hide_arguments("hide_arguments"): Vec<String>,
         /// Arguments that Haft passes with every call, by name. Callers neither see nor pass them.
         fixed_arguments("fixed_arguments"): Named<FixedValue>,
+        /// The role of its data in a session, in place of its server's labels.
+        labels("labels"): Vec<FlowLabel>,
     }
 }
 

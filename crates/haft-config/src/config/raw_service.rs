@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::node::{Node, Text};
 use super::quantity::Span;
+use super::raw_rules::RawRule;
 use super::read::{FromNode, Reader, record};
 use super::service::parse_listen;
 
@@ -55,9 +56,12 @@ record! {
         /// folder) or `upload` (also scripts and packages that the registration brings along). `upload` lets an
         /// admin key run any program as the user of Haft.
         allowed_scripts("allowed_scripts"): AllowedScripts,
-        /// Approver of calls of tools with `approval: ask` over the API and at `/mcp`: `people` (an admin key) or
-        /// `caller` (also the key that makes the call); `people` by default as soon as there are keys.
+        /// Approver of calls of tools with `approval: ask` and of calls that a rule asks about, over the API and at
+        /// `/mcp`: `people` (the default: a key with the scope `approve` or `admin`) or `caller` (also the caller itself).
         approvals("approvals"): Approvals,
+        /// Rules for calls, tried in their order after the arguments were validated. The first that matches decides;
+        /// a call that matches none may run. A later file replaces the list.
+        rules("rules"): Vec<RawRule>,
         /// Handling of tools, prompts and instructions of servers that differ from `haft.lock`: `block` (the default:
         /// they are not used until they are approved), `warn` or `follow`. Without a lock file it has no effect.
         definitions("definitions"): Definitions,

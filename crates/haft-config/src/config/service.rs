@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::model::Setting;
 use super::pattern::WordPattern;
+use super::rules::Rule;
 use super::secret::{Secret, ServerUrl};
 
 /// The HTTP API.
@@ -54,9 +55,10 @@ pub struct PolicyConfig {
     pub allowed_env: Setting<Vec<WordPattern>>,
     /// Scripts that tools may run.
     pub allowed_scripts: Setting<AllowedScripts>,
-    /// Approver of calls of tools with `approval: ask`. Unset: people as soon as there are keys, the caller
-    /// before.
+    /// Approver of calls that need approval. Unset: people.
     pub approvals: Option<Setting<Approvals>>,
+    /// Rules for calls, in their order: the first that matches decides.
+    pub rules: Setting<Vec<Rule>>,
     /// Handling of definitions that differ from the lock file.
     pub definitions: Setting<Definitions>,
 }

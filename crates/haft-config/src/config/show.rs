@@ -158,6 +158,7 @@ impl Rows {
             self.written(server, "config", config.shown());
         }
         self.call_limits(&format!("servers.{}", server.name), &server.limits);
+        self.labels(&at("labels"), server.labels.as_deref(), &server.place);
         self.plain(at("disabled"), &server.disabled);
     }
 
@@ -191,6 +192,7 @@ impl Rows {
         if let Some(approvals) = &policy.approvals {
             self.plain("policy.approvals", approvals);
         }
+        self.rules(&policy.rules);
         self.plain("policy.definitions", &policy.definitions);
         if let Some(Setting { value: address, origin }) = &telemetry.otlp_endpoint {
             self.add("telemetry.otlp_endpoint", json!(address.to_string()), origin);
@@ -280,9 +282,11 @@ impl Rows {
         self.settings(&path, &tool.settings);
         self.metadata(&path, &tool.metadata);
         self.overrides(&path, &tool.overrides);
+        self.labels(&format!("{path}.labels"), tool.labels.as_deref(), &tool.place);
         let sets_nothing = tool.settings == ToolSettings::default()
             && tool.metadata.is_empty()
-            && tool.overrides.is_empty();
+            && tool.overrides.is_empty()
+            && tool.labels.is_none();
         if sets_nothing && tool.mode.is_none() {
             self.add(path, json!({}), &Origin::Explicit(tool.place.clone()));
         }

@@ -157,16 +157,12 @@ pub struct Definition {
 impl Definition {
     /// A definition of a kind. `name` is the tool's or prompt's name, or the URI template.
     pub fn new(kind: LockedKind, name: &str, mut fields: Map<String, Value>) -> Self {
-        let name_field = kind.name_field();
-        if let Some(field) = name_field {
-            fields.insert(field.to_owned(), Value::from(name));
-        }
-        let object = Value::Object(fields);
-        let hash = hash(&object);
-        let Value::Object(mut fields) = object else { unreachable!("it was made an object") };
-        if let Some(field) = name_field {
+        let mut named = fields.clone();
+        if let Some(field) = kind.name_field() {
             fields.shift_remove(field);
+            named.insert(field.to_owned(), Value::from(name));
         }
+        let hash = hash(&Value::Object(named));
         fields.sort_keys();
         Self { fields, hash }
     }

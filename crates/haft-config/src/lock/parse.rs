@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Lock, LockProblem> {
     let root = document.as_table();
     reader.check_version(root)?;
     let mut lock = Lock::default();
-    for (key, item) in root.iter() {
+    for (key, item) in root {
         match key {
             "version" => {}
             "servers" => {

@@ -77,7 +77,8 @@ pub fn update(
 ) -> Result<(String, Lock), LockWriteError> {
     let file = || path.display().to_string();
     let io = |cause| LockWriteError::Io { file: file(), cause };
-    let invalid = |problem| LockWriteError::Invalid { file: file(), problem: Box::new(problem) };
+    let invalid =
+        |problem: LockProblem| LockWriteError::Invalid { file: file(), problem: Box::new(problem) };
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _guard = hold(folder).map_err(io)?;
     let old = read(path).map_err(io)?;

@@ -1,5 +1,7 @@
 //! The values of a lock file: strings that show what they hold, and JSON laid out for line-by-line comparison.
 
+use std::fmt::Write as _;
+
 use haft_text::{is_deceptive, printable_json};
 use serde_json::Value;
 use toml_edit::Key;
@@ -77,7 +79,10 @@ fn escaped(text: &str) -> String {
             '\\' => escaped.push_str("\\\\"),
             '\n' => escaped.push_str("\\n"),
             '\t' => escaped.push_str("\\t"),
-            c if is_deceptive(c) => escaped.push_str(&format!("\\U{:08X}", u32::from(c))),
+            c if is_deceptive(c) => {
+                // Writing to a `String` cannot fail.
+                let _ = write!(escaped, "\\U{:08X}", u32::from(c));
+            }
             c => escaped.push(c),
         }
     }

@@ -53,6 +53,7 @@ pub(super) fn initialize(
         id: new_client_id(),
         principal: Arc::clone(&principal.name),
         revoked: principal.revoked.clone(),
+        role: principal.role,
         era: Era::Legacy,
         protocol_version: Cow::Borrowed(version),
         name: client_name(client_info),

@@ -42,6 +42,7 @@ pub(super) fn client(
         id,
         principal: Arc::clone(&principal.name),
         revoked: principal.revoked.clone(),
+        role: principal.role,
         era: Era::Modern,
         protocol_version: Cow::Borrowed(MODERN_VERSION),
         name: client_name(meta.client_info),

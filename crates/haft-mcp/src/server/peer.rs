@@ -40,6 +40,7 @@ pub(super) struct ClientFacts {
     pub(super) principal: Arc<str>,
     /// Cancelled when the client's permission ends. None over stdio, where it ends with the connection.
     pub(super) revoked: Option<Arc<CancellationToken>>,
+    pub(super) role: Option<&'static str>,
     pub(super) era: Era,
     pub(super) protocol_version: Cow<'static, str>,
     pub(super) name: Option<String>,
@@ -221,6 +222,11 @@ impl Peer {
     /// The client's identity, as its authenticator knows it.
     pub fn principal(&self) -> &str {
         &self.facts.principal
+    }
+
+    /// The client's role, as its authenticator names it.
+    pub fn role(&self) -> Option<&'static str> {
+        self.facts.role
     }
 
     /// Returns true if the client wants progress.

@@ -11,12 +11,21 @@ pub struct Principal {
     pub name: Arc<str>,
     /// Cancelled when the permission ends. Sessions and suspended requests of the principal end with it.
     pub revoked: Option<Arc<CancellationToken>>,
+    /// The role of the principal, as the program that admitted it names it.
+    pub role: Option<&'static str>,
 }
 
 impl Principal {
     /// A principal whose permission does not end.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), revoked: None }
+        Self { name: name.into(), revoked: None, role: None }
+    }
+
+    /// Sets the role, which [`Peer::role`](super::Peer::role) returns.
+    #[must_use]
+    pub fn with_role(mut self, role: &'static str) -> Self {
+        self.role = Some(role);
+        self
     }
 
     /// Ends the permission with `revoked`.

@@ -15,11 +15,11 @@ use testkit::times::{Times, ratio};
 
 use super::stats::{repeat, us};
 
-const CALLS: usize = 20_000;
+pub(super) const CALLS: usize = 20_000;
 const CALLS_DISK: usize = 300;
 const CONCURRENT: usize = 64;
 
-type Failure = Box<dyn std::error::Error>;
+pub(super) type Failure = Box<dyn std::error::Error>;
 
 fn schema() -> Value {
     json!({
@@ -35,9 +35,14 @@ fn arguments() -> Value {
 }
 
 async fn start(folder: &Path, sync: &str) -> Result<Runtime, Failure> {
+    start_with(folder, sync, "").await
+}
+
+/// Starts a toolbox with one function, and more settings.
+pub(super) async fn start_with(folder: &Path, sync: &str, more: &str) -> Result<Runtime, Failure> {
     let logs = folder.join(format!("logs-{sync}"));
     let config = Config::from_yaml(&format!(
-        "{{defaults: {{max_concurrent: 64}}, log: {{dir: '{}', sync: {sync}}}, \
+        "{{{more}defaults: {{max_concurrent: 64}}, log: {{dir: '{}', sync: {sync}}}, \
           tools: [{{name: noop, max_instances: 64}}]}}",
         logs.display()
     ))?;
@@ -48,7 +53,7 @@ async fn start(folder: &Path, sync: &str) -> Result<Runtime, Failure> {
 }
 
 /// From a task, as a service calls: a thread in `block_on` hands its log entries to another thread.
-async fn one_by_one(runtime: &Runtime, calls: usize) -> Result<Times, Failure> {
+pub(super) async fn one_by_one(runtime: &Runtime, calls: usize) -> Result<Times, Failure> {
     let runtime = runtime.clone();
     let calling = async move {
         let mut times = Vec::with_capacity(calls);
@@ -150,6 +155,7 @@ async fn parts(folder: &Path, whole: Duration) -> Result<(), Failure> {
                 started: true,
                 data: None,
                 raw: None,
+                policy: None,
                 stdout: None,
                 content: &[],
                 error: None,

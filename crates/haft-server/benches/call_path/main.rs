@@ -3,12 +3,14 @@
 mod check;
 mod function;
 mod python;
+mod rules;
 mod stats;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = tempfile::tempdir()?;
     runtime.block_on(function::measure(folder.path()))?;
+    runtime.block_on(rules::measure(folder.path()))?;
     runtime.block_on(python::measure(folder.path()))?;
     check::measure(folder.path())?;
     Ok(())

@@ -114,7 +114,7 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
             return None;
         }
         ["conversations", id] if is_delete => ("conversation.delete", Subject::Other, Some(*id)),
-        ["tools" | "local"] | ["tools", "local"] if is_post => ("tool.create", Subject::Tool, None),
+        ["tools"] | ["tools", "local"] if is_post => ("tool.create", Subject::Tool, None),
         ["tools", "mcp"] if is_post => ("server.create", Subject::Server, None),
         ["tools", name] if is_delete => ("tool.remove", Subject::Tool, Some(*name)),
         ["tools", name] => ("tool.replace", Subject::Tool, Some(*name)),
@@ -133,6 +133,7 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
         ["keys", name, "rotate"] => ("key.rotate", Subject::Key, Some(*name)),
         ["keys", name] => ("key.revoke", Subject::Key, Some(*name)),
         ["inbox", id] => ("inbox.answer", Subject::Question, Some(*id)),
+        ["lock", "approve"] => ("lock.approve", Subject::Other, None),
         ["reload"] => ("config.reload", Subject::Configuration, None),
         ["session", "link"] => ("session.link", Subject::Session, None),
         ["session"] if is_delete => ("session.sign_out", Subject::Session, None),

@@ -68,8 +68,8 @@ struct CallRequest {
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
-    /// `policy.approvals: caller`.
+    /// True if a person approved this call, for a tool with `approval: ask` or a rule that asks. Counts from a key
+    /// with the scope `approve` or `admin`, and from others only with `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -103,8 +103,8 @@ struct BatchCall {
     #[serde(default)]
     #[schema(max_length = 4000)]
     request: Option<String>,
-    /// True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
-    /// `policy.approvals: caller`.
+    /// True if a person approved this call, for a tool with `approval: ask` or a rule that asks. Counts from a key
+    /// with the scope `approve` or `admin`, and from others only with `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -246,9 +246,9 @@ fn no_arguments() -> Box<RawValue> {
 
 /// The remedy for tools with `approval: ask`, for a caller that approves its own calls and for one that does not.
 const ASK_AND_SEND: &str = "ask a person and send `\"approved\": true` beside the arguments";
-const ASK_OPERATOR: &str = "this key cannot approve its own calls: call the tool at `/mcp`, where the operator \
-                            answers in the inbox, send `\"approved\": true` with an admin key, let the operator \
-                            set `policy.approvals: caller`";
+const ASK_OPERATOR: &str = "this caller cannot approve its own calls: call the tool at `/mcp`, where an approver \
+                            answers in the inbox, send `\"approved\": true` with a key of the scope `approve` or \
+                            `admin`, let the operator set `policy.approvals: caller`";
 
 /// Approver of the calls in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,6 +284,7 @@ impl BatchCall {
         let mut call = ToolCall::from_json(tool, arguments)
             .caller(&*caller.name)
             .owner(&*caller.owner)
+            .scope(caller.scope.into())
             .output_limit(bytes_max, &*caller.owner);
         call = match approver {
             Approver::Caller if approved => call.approved(),
@@ -370,9 +371,9 @@ fn status(error: Option<&ErrorBody>) -> (StatusCode, Option<u64>) {
     let Some(error) = error else { return (StatusCode::OK, None) };
     match error.stage {
         Stage::Refused(CallRefusal::UnknownTool) => (StatusCode::NOT_FOUND, None),
-        Stage::Refused(CallRefusal::NotApproved | CallRefusal::DefinitionChanged) => {
-            (StatusCode::FORBIDDEN, None)
-        }
+        Stage::Refused(
+            CallRefusal::NotApproved | CallRefusal::DefinitionChanged | CallRefusal::Denied,
+        ) => (StatusCode::FORBIDDEN, None),
         Stage::Refused(CallRefusal::Invalid) => (StatusCode::UNPROCESSABLE_ENTITY, None),
         Stage::Refused(CallRefusal::Unreadable) => (StatusCode::BAD_REQUEST, None),
         Stage::Refused(CallRefusal::Busy) => (StatusCode::SERVICE_UNAVAILABLE, Some(BUSY_SECS)),

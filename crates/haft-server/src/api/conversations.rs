@@ -190,7 +190,9 @@ fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
         ConversationOwner { caller: &caller.name, owner: &caller.owner, since: caller.since };
     match caller.scope {
         Scope::Admin => true,
-        Scope::Call | Scope::Metrics => owner.is_some_and(|owner| holder.owns(id, owner)),
+        Scope::Approve | Scope::Call | Scope::Metrics => {
+            owner.is_some_and(|owner| holder.owns(id, owner))
+        }
     }
 }
 

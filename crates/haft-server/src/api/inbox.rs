@@ -71,14 +71,15 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
 
 /// Lists the questions that wait for a person.
 ///
-/// An admin key sees all of them, a call key those of its own calls.
+/// An admin key sees all of them, an approve key those of its own calls and all requests for approval, a call key those
+/// of its own calls.
 #[utoipa::path(
     get, path = "/api/v1/inbox", operation_id = "list_questions", tag = "inbox",
     responses((status = 200, description = "The open questions, the oldest first.", body = OpenItems))
 )]
 async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<OpenItems> {
     let mut items = service.live.runtime().inbox().open();
-    items.retain(|item| caller.may_see(item.caller.as_deref()));
+    items.retain(|item| caller.may_see_question(item));
     JsonAnswer(OpenItems { items })
 }
 
@@ -102,8 +103,9 @@ async fn show(
 /// Answers or refuses a question.
 ///
 /// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
-/// question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`. Those of
-/// the kind `definition` always need one; the answer `approve` changes the lock file.
+/// question open. Questions of the kind `approval` need a key with the scope `approve` or `admin`, unless
+/// `policy.approvals` is `caller`. Those of the kind `definition` need an admin key; the answer `approve` changes the
+/// lock file.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", operation_id = "answer_question", tag = "inbox",
     request_body = AnswerRequest,
@@ -151,7 +153,7 @@ impl AnswerRequest {
 /// A question that is the caller's business. One that is not is not there for them.
 fn visible(service: &Service, caller: &Caller, id: &str) -> Result<InboxItem, Problem> {
     let item = service.live.runtime().inbox().item(id);
-    item.filter(|item| caller.may_see(item.caller.as_deref())).ok_or_else(|| not_open(id))
+    item.filter(|item| caller.may_see_question(item)).ok_or_else(|| not_open(id))
 }
 
 /// A permission is not given by the caller that needs it: those questions are for approvers.
@@ -168,7 +170,8 @@ fn require_approver(service: &Service, caller: &Caller, item: &InboxItem) -> Res
     }
     let detail = format!("`{}` cannot approve calls", caller.name);
     Err(Problem::forbidden(detail).remedy(
-        "let the operator answer with an admin key, or let the operator set `policy.approvals: caller`",
+        "answer with a key of the scope `approve` or `admin` (`haft keys create --scope approve --name me`), or set \
+         `policy.approvals: caller`",
     ))
 }
 

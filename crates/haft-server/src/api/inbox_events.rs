@@ -78,14 +78,14 @@ impl Feed {
     }
 
     fn tell_all(&mut self, mut items: Vec<InboxItem>) {
-        items.retain(|item| self.caller.may_see(item.caller.as_deref()));
+        items.retain(|item| self.caller.may_see_question(item));
         self.told = items.iter().map(|item| item.id.clone()).collect();
         self.ready.push_back(event("open", &OpenItems { items }));
     }
 
     fn take(&mut self, update: InboxEvent) {
         match update {
-            InboxEvent::Asked(item) if self.caller.may_see(item.caller.as_deref()) => {
+            InboxEvent::Asked(item) if self.caller.may_see_question(&item) => {
                 self.ready.push_back(event("asked", &item));
                 self.told.insert(item.id);
             }

@@ -92,6 +92,8 @@ impl KeyLimits {
 enum KeyScope {
     /// Everything.
     Admin,
+    /// Reading and calling tools, and approving calls.
+    Approve,
     /// Reading and calling tools.
     #[default]
     Call,
@@ -213,6 +215,7 @@ async fn create(
     let NewKey { name, scope, profile, rate, burst, quota, expires, tools, servers } = new;
     let scope = match scope {
         KeyScope::Admin => Scope::Admin,
+        KeyScope::Approve => Scope::Approve,
         KeyScope::Call => Scope::Call,
         KeyScope::Metrics => Scope::Metrics,
     };
@@ -276,9 +279,11 @@ async fn revoke(
 
 /// A typing mistake would create a key that opens nothing.
 fn check_profile(service: &Service, scope: Scope, profile: &str) -> Result<(), Problem> {
-    if scope == Scope::Admin {
-        return Err(invalid("an admin key cannot be bound to a profile".to_owned())
-            .remedy("leave out `profile`, or create a call key"));
+    if scope != Scope::Call {
+        return Err(invalid(format!(
+            "a key with the scope `{scope}` cannot be bound to a profile"
+        ))
+        .remedy("leave out `profile`, or create a call key"));
     }
     let config = service.live.runtime().config();
     let mut names = config.profiles.iter().map(|profile| &*profile.name);

@@ -55,7 +55,8 @@ struct RunRequest {
     #[schema(minimum = 1)]
     max_steps: Option<u32>,
     /// True if every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
-    /// inbox. A call key may send `true` only with `policy.approvals: caller`.
+    /// inbox. Counts from a key with the scope `approve` or `admin`, and from others only
+    /// with `policy.approvals: caller`.
     #[serde(default)]
     approved: bool,
 }
@@ -103,8 +104,8 @@ async fn begin(
     if approved && !service.may_approve(&caller) {
         let detail = format!("`{}` cannot approve the calls of its runs", caller.name);
         return Err(Problem::forbidden(detail).remedy(
-            "leave `approved` out, so that the operator is asked in the inbox, use an admin key, or let the \
-             operator set `policy.approvals: caller`",
+            "leave `approved` out, so that the operator is asked in the inbox, use a key of the scope `approve` or `admin`, or \
+             let the operator set `policy.approvals: caller`",
         ));
     }
     // The caller that creates the first key uses the service without one and would lose the run.
@@ -116,6 +117,7 @@ async fn begin(
         since: caller.since,
         until,
         is_admin: caller.scope == Scope::Admin,
+        scope: caller.scope,
         session,
         system,
         max_steps,

@@ -40,6 +40,9 @@ struct Glance {
     log: LogState,
     /// State of the file watcher.
     live: Following,
+    /// The model that runs of the agent use, if one is configured.
+    #[schema(required = false, example = "openai::gpt-5")]
+    model: Option<String>,
 }
 
 /// The load of the toolbox. Calls start and end while it is read, so the numbers need not add up.
@@ -147,5 +150,6 @@ async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {
         calls: Busy::of(runtime.load_stats()),
         log: LogState::of(runtime.log_health()),
         live: Following::of(service.live.status()),
+        model: runtime.config().agent.model.as_ref().map(|model| model.value.to_string()),
     })
 }

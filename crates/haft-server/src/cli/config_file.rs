@@ -28,10 +28,17 @@ pub(super) struct ConfigFile {
 /// A change that was written.
 pub(super) struct Written {
     pub(super) file: PathBuf,
-    /// The copy of the previous content.
+    /// The copy of the previous content, if one was kept.
     pub(super) backup: Option<PathBuf>,
-    /// Variables that are not set here.
-    pub(super) unset: Vec<String>,
+}
+
+/// The effect of a change on what the file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Everything in it stays.
+    Adds,
+    /// An entry is removed or replaced, so a copy is kept.
+    Removes,
 }
 
 impl ConfigFile {
@@ -76,28 +83,31 @@ impl ConfigFile {
     pub(super) fn change(
         &self,
         global: &Global,
+        kind: Change,
         change: impl FnOnce(&Document<'_>) -> Result<String, EditError>,
     ) -> anyhow::Result<Written> {
         let syntax = Syntax::of(&self.shown.display().to_string());
         let changed = Document::read(self.file.text(), syntax).and_then(|it| change(&it));
         let text = changed.map_err(|error| broken(&self.shown, &error))?;
         let mut options = LoadOptions { builtin: true, ..LoadOptions::from_process(Vec::new()) };
-        let unset: Vec<String> = variables(&text)
-            .into_iter()
-            .filter(|name| !options.environment.contains_key(name))
-            .collect();
-        for name in &unset {
-            options.environment.insert(name.clone(), PLACEHOLDER.to_owned());
+        for name in unset_variables(&text) {
+            options.environment.insert(name, PLACEHOLDER.to_owned());
         }
         check_text(&text, &self.target, &options).map_err(remedy::in_problems)?;
-        let backup = self.file.replace(&text)?;
+        let backup = match kind {
+            Change::Adds => {
+                self.file.replace_without_copy(&text)?;
+                None
+            }
+            Change::Removes => self.file.replace(&text)?,
+        };
         if self.is_trusted
             && let Ok(config) = load::load(global)
         {
             // The user just wrote this entry.
             trust::trust_own(global, &config);
         }
-        Ok(Written { file: self.shown.clone(), backup, unset })
+        Ok(Written { file: self.shown.clone(), backup })
     }
 
     /// Returns true if a section has an entry of this name.
@@ -121,6 +131,11 @@ impl ConfigFile {
 pub(super) fn place_of(config: &Config, server: &str) -> Option<String> {
     let server = config.servers.iter().find(|it| it.name == server)?;
     Some(server.place.file.to_string())
+}
+
+/// The variables of a file or an entry that have no default and are not set here.
+pub(super) fn unset_variables(text: &str) -> Vec<String> {
+    variables(text).into_iter().filter(|name| std::env::var_os(name).is_none()).collect()
 }
 
 /// The names in `${NAME}` and `${env:NAME}`, without those that have a default or are written literally (`$${NAME}`).

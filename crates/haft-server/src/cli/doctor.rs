@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use haft::Config;
 use haft::config::model::{Endpoint, LocalProgram};
 use haft::config::{ConfigError, Severity};
+use haft::{Config, ServerInfo, ServerState};
 use rustix::fs::Access;
 use serde::Serialize;
 use tokio::process::Command;
@@ -19,7 +19,9 @@ use tokio::time::timeout;
 use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::trust::Trusted;
-use super::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Global, block_on, count, load, print_json};
+use super::{
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, count, load, print_json,
+};
 use crate::terminal::{self, Paint};
 
 /// Time for a program to print its version.
@@ -114,7 +116,8 @@ fn check_files(global: &Global, findings: &mut Vec<Finding>) -> anyhow::Result<O
                     problem.remedy.to_string(),
                 ),
             }));
-            return Ok(None);
+            // The rest is checked without the broken entries, if that is possible.
+            return Ok(load::load_usable_if_any(global).ok().map(|(config, _)| config));
         }
     };
     if config.files.is_empty() {
@@ -281,14 +284,29 @@ fn check_servers(
         Some(Reply::Servers(servers)) => servers,
         Some(_) => return Err(service::unexpected()),
         None => {
-            let config = Trusted::require(global, config)?;
+            let config = match Trusted::require(global, config) {
+                Ok(config) => config,
+                // The other findings stay.
+                Err(error) => {
+                    let Failure { code, message, remedy } = error.downcast::<Failure>()?;
+                    findings.push(Finding::failed(
+                        code,
+                        "trust",
+                        message,
+                        remedy.unwrap_or_default(),
+                    ));
+                    return Ok(());
+                }
+            };
             block_on(async {
                 let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
                 toolbox.work(async |runtime| Ok(runtime.servers())).await
             })?
         }
     };
-    for server in &servers {
+    // A broken entry is reported with the configuration.
+    let is_entry_valid = |it: &&ServerInfo| it.state != ServerState::Misconfigured;
+    for server in servers.iter().filter(is_entry_valid) {
         let check = format!("server `{}`", server.name);
         findings.push(if toolbox::failed(server) {
             let (reason, remedy) = (toolbox::reason(server), toolbox::remedy_and_more(server));

@@ -29,6 +29,7 @@ pub(super) enum KeysCommand {
     #[command(after_help = "Examples:
   haft keys create --scope admin --name me
   haft keys create --scope call --name agent > agent.key
+  haft keys create --scope approve --name ada      answers approvals in the inbox, changes nothing
   haft keys create --profile reader --name bot    sees `profiles.reader` on `/mcp`, nothing else
   haft keys create --scope call --name ci --rate 60/min --quota 10000/day --expires 30d --tools 'read_*'
 
@@ -168,6 +169,11 @@ fn may_bind(
     scope: Option<Scope>,
     name: &str,
 ) -> anyhow::Result<()> {
+    if scope == Some(Scope::Approve) {
+        let remedy = "leave out `--scope approve`, or `--profile`";
+        let message = "an approve key sees the calls of all and cannot be bound to a profile";
+        return Err(Failure::new(EXIT_CONFIG, message, remedy).into());
+    }
     if scope == Some(Scope::Admin) {
         let remedy = "leave out `--scope admin`, or `--profile`";
         let message = "an admin key may do everything and cannot be bound to a profile";

@@ -1,7 +1,9 @@
 //! Finding and loading the configuration.
 
 use std::collections::HashMap;
-use std::io::{BufRead, IsTerminal, Write};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use haft::Config;
@@ -58,36 +60,50 @@ pub(super) fn load_files(
     load_with(global, files, LoadOptions::default())
 }
 
-/// Loads files for a service. A registry's folder that is missing is created, once the rest is valid.
-pub(super) fn load_served(
-    global: &Global,
-    files: Vec<PathBuf>,
-) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+/// Loads files for a service. A registry's folder that is missing or empty is created, once the rest is valid.
+pub(super) fn load_served(global: &Global, files: Vec<PathBuf>) -> anyhow::Result<Served> {
     let served = LoadOptions {
         broken: BrokenEntries::Disable,
         allows_missing_registry: true,
         ..LoadOptions::default()
     };
     let (config, _) = load_with(global, files.clone(), served)?;
-    if let Some(dir) = config.registry_dir.as_ref().filter(|dir| !dir.value.exists()) {
-        create_registry(&dir.value)?;
+    let dir = config.registry_dir.map(|dir| dir.value);
+    let new_registry = dir.filter(|dir| !dir.join("tools.json").exists());
+    if let Some(dir) = &new_registry {
+        create_registry(dir)?;
     }
-    load_usable(global, files)
+    let (config, options) = load_usable(global, files)?;
+    Ok(Served { config, options, new_registry })
+}
+
+/// The configuration of a service.
+pub(super) struct Served {
+    pub(super) config: Config,
+    pub(super) options: LoadOptions<'static>,
+    /// The folder of the registry, if it was created.
+    pub(super) new_registry: Option<PathBuf>,
 }
 
 /// Creates a registry without tools and servers.
 fn create_registry(dir: &Path) -> anyhow::Result<()> {
     let write = || {
         std::fs::create_dir_all(dir)?;
-        std::fs::write(dir.join("tools.json"), "{\"tools\": []}\n")?;
-        std::fs::write(dir.join("mcp.json"), "{\"mcp_servers\": {}}\n")
+        for (name, text) in
+            [("tools.json", "{\"tools\": []}\n"), ("mcp.json", "{\"mcp_servers\": {}}\n")]
+        {
+            // Private, because what is registered later may hold secrets.
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(dir.join(name))?;
+            file.write_all(text.as_bytes())?;
+        }
+        Ok(())
     };
-    write().map_err(|error| {
+    write().map_err(|error: io::Error| {
         let problem =
             format!("the registry's folder `{}` cannot be created: {error}", dir.display());
         Failure::new(EXIT_CONFIG, problem, "create it, or set `registry.dir` to a folder of yours")
     })?;
-    tracing::info!("created the registry's folder `{}`", dir.display());
     Ok(())
 }
 
@@ -197,8 +213,8 @@ pub(super) fn files(global: &Global) -> anyhow::Result<Vec<PathBuf>> {
         Failure::new(
             EXIT_CONFIG,
             "there is no configuration: no haft.yaml in this folder and no `-c`",
-            "name one with `-c PATH`; any MCP client's file works too, such as `-c .vscode/mcp.json`. For the built-in \
-             tools alone an empty haft.yaml is enough",
+            "write one with `haft init`, or name one with `-c PATH`; any MCP client's file works too, such as \
+             `-c .vscode/mcp.json`",
         )
         .into()
     })

@@ -26,6 +26,7 @@ mod log_output;
 mod login;
 mod man;
 mod mcp;
+mod policy;
 mod profile;
 mod prompts;
 mod ps;
@@ -44,6 +45,7 @@ mod tools_cost;
 mod tools_new;
 mod trust;
 mod user_file;
+mod why;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -221,6 +223,11 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
     Audit(audit::AuditArgs),
+    /// Explain which rule decided on a call, and by which values
+    Why(why::WhyArgs),
+    /// Try rules before they count
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// Show the execution log
     Log(log::LogArgs),
     /// Print a completion script for a shell
@@ -258,6 +265,8 @@ impl Command {
             | Self::Config(_)
             | Self::Keys(_)
             | Self::Audit(_)
+            | Self::Why(_)
+            | Self::Policy(_)
             | Self::Serve(_)
             | Self::Console(_)
             | Self::Sessions(_)
@@ -335,6 +344,8 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
         Command::Audit(args) => audit::run(global, args),
+        Command::Why(args) => why::run(global, &args),
+        Command::Policy(command) => policy::run(global, &command),
         Command::Log(args) => log::run(global, args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

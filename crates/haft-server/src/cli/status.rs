@@ -34,7 +34,7 @@ fn running(global: &Global, status: &ServiceStatus) -> anyhow::Result<ExitCode> 
     }
     let paint = Paint::stdout(global.color);
     let ServiceStatus { version, pid, started, url, files, state_dir, log_dir, .. } = status;
-    let lines = [
+    let mut lines = vec![
         (
             "service",
             format!("{} Haft {version}, process {pid}, since {started}", paint.good("running:")),
@@ -54,6 +54,14 @@ fn running(global: &Global, status: &ServiceStatus) -> anyhow::Result<ExitCode> 
         ),
         ("questions", format!("{} waiting for a person", status.questions)),
     ];
+    let pending = &status.waiting_for_restart;
+    if !pending.is_empty() {
+        lines.insert(3, ("restart", format!("needed by the changes of {}", pending.join(", "))));
+    }
+    if let Some(problem) = &status.files_problem {
+        let text = format!("{} the state before is in use: {problem}", paint.bad("not loaded:"));
+        lines.insert(3, ("problem", text));
+    }
     print(paint, &lines);
     Ok(ExitCode::SUCCESS)
 }

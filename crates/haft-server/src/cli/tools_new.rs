@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::config_file::{ConfigFile, Written};
+use super::config_file::{Change, ConfigFile, Written};
 use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, block_on, load, print_json};
 use crate::terminal;
 
@@ -114,7 +114,7 @@ pub(super) fn run(global: &Global, args: &NewArgs) -> anyhow::Result<ExitCode> {
     }
     let written = added?;
     if global.json {
-        let Written { file, backup, .. } = &written;
+        let Written { file, backup } = &written;
         print_json(
             &json!({"tool": name, "script": script, "is_new": is_new, "file": file, "backup": backup}),
         )?;
@@ -123,9 +123,6 @@ pub(super) fn run(global: &Global, args: &NewArgs) -> anyhow::Result<ExitCode> {
     let verb = if is_new { "wrote" } else { "read" };
     terminal::line(&format!("{verb} {}", script.display()));
     terminal::line(&format!("added `{name}` to {}", written.file.display()));
-    if let Some(backup) = &written.backup {
-        terminal::line(&format!("what the file was is in {}", backup.display()));
-    }
     terminal::line(&format!("`haft tools show {name}` shows it, `haft call {name} ...` runs it"));
     Ok(ExitCode::SUCCESS)
 }
@@ -161,7 +158,7 @@ fn add(
     if description.is_empty() {
         entry["description"] = json!(format!("The tool {}.", args.name));
     }
-    file.change(global, |document| document.append(SECTION, std::slice::from_ref(&entry)))
+    file.change(global, Change::Adds, |it| it.append(SECTION, std::slice::from_ref(&entry)))
 }
 
 /// Loads the script in a process of its own and reads the hints of its function.

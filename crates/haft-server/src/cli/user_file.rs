@@ -71,13 +71,22 @@ impl UserFile {
     /// Puts `text` in the file's place and gives the copy of what it was. A file that has changed
     /// since it was read stays as it is.
     pub(super) fn replace(&self, text: &str) -> anyhow::Result<Option<PathBuf>> {
+        self.replaced(text, true)
+    }
+
+    /// The same without a copy, for content that keeps everything in the file.
+    pub(super) fn replace_without_copy(&self, text: &str) -> anyhow::Result<()> {
+        self.replaced(text, false).map(drop)
+    }
+
+    fn replaced(&self, text: &str, keeps_copy: bool) -> anyhow::Result<Option<PathBuf>> {
         let path = self.real.display();
         let current = Self::read(&self.real)?;
         if current.text != self.text {
             let message = format!("`{path}` was changed by another program at the same time");
             return Err(Failure::new(EXIT_RUNTIME, message, "try again").into());
         }
-        self.write(text).map_err(|error| {
+        self.write(text, keeps_copy).map_err(|error| {
             let message = format!("`{path}` cannot be written: {error}");
             Failure::new(
                 EXIT_RUNTIME,
@@ -88,10 +97,11 @@ impl UserFile {
         })
     }
 
-    fn write(&self, text: &str) -> io::Result<Option<PathBuf>> {
+    fn write(&self, text: &str, keeps_copy: bool) -> io::Result<Option<PathBuf>> {
         let folder = self.real.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder)?;
-        let backup = self.text.as_ref().map(|old| self.back_up(old)).transpose()?;
+        let backup = self.text.as_ref().filter(|_| keeps_copy);
+        let backup = backup.map(|old| self.back_up(old)).transpose()?;
         let name = self.real.file_name().unwrap_or_default().to_string_lossy();
         let draft = folder.join(format!(".{name}.haft-{}", std::process::id()));
         let written = self.draft(&draft, text).and_then(|()| fs::rename(&draft, &self.real));

@@ -12,6 +12,7 @@ use axum::http::header::{
     CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, VARY,
     X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use axum::routing::get;
@@ -25,6 +26,19 @@ use assets::Asset;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       media-src data:; font-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
+/// Pages of the console, as people type their addresses. `/tools` is a path of the API.
+const PAGES: [&str; 10] = [
+    "/servers",
+    "/servers/{name}",
+    "/log",
+    "/log/{id}",
+    "/inbox",
+    "/chat",
+    "/registry",
+    "/config",
+    "/access",
+    "/connect",
+];
 /// Names of files carry the hash of their content.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const ALWAYS_ASK: &str = "no-cache";
@@ -35,7 +49,10 @@ pub(crate) fn routes(sessions: Arc<Sessions>, sign_ins: Arc<SignIns>, is_tls: bo
         ready(start(&sessions, is_tls, &headers, query.as_deref()))
     };
     let came_back = move |RawQuery(query): RawQuery| ready(came_back(&sign_ins, query.as_deref()));
-    Router::new()
+    let pages = PAGES.iter().fold(Router::new(), |router, page| {
+        router.route(page, get(|uri: Uri, headers: HeaderMap| ready(to_page(&uri, &headers))))
+    });
+    pages
         .route("/", get(start))
         .route("/api/docs", get(|headers: HeaderMap| ready(docs(&headers))))
         .route(CALLBACK_PATH, get(came_back))
@@ -51,12 +68,30 @@ fn start(
     if let Some(token) = query.and_then(|query| query.strip_prefix("link=")) {
         return sign_in(sessions, is_tls, token);
     }
-    let accepts_html = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    if accepts_html.is_some_and(|accept| accept.contains("text/html")) {
+    if accepts_html(headers) {
         let page = assets::find("index.html").ok_or_else(Problem::internal)?;
         return Ok(page_response(page, headers));
     }
     Ok(([(VARY, "accept")], axum::Json(index())).into_response())
+}
+
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/html"))
+}
+
+/// Leads a browser to a page of the console, whose address is a fragment.
+fn to_page(uri: &Uri, headers: &HeaderMap) -> Result<Response, Problem> {
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let address = HeaderValue::from_str(&format!("/#{path}")).ok();
+    match address.filter(|_| accepts_html(headers)) {
+        Some(address) => {
+            let headers = [(LOCATION, address), (VARY, HeaderValue::from_static("accept"))];
+            Ok((StatusCode::SEE_OTHER, headers).into_response())
+        }
+        None => Err(Problem::not_found(format!("there is no path `{}`", uri.path()))
+            .remedy("`/api/docs` lists every path")),
+    }
 }
 
 /// The API document as a page.

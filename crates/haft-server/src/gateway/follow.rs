@@ -36,12 +36,14 @@ pub(super) async fn follow(
             },
         };
         let Some(gateway) = gateway.upgrade() else { return };
-        if let Some(notification) = told {
-            gateway.pass_on(notification);
-        } else {
-            let now = Seen::of(&gateway);
-            now.tell(&seen, &gateway);
-            seen = now;
+        match told {
+            // The lists of a server that connects may be those that an earlier run saw; its resources are new.
+            None | Some(ServerNotification::Connected) => {
+                let now = Seen::of(&gateway);
+                now.tell(&seen, &gateway);
+                seen = now;
+            }
+            Some(notification) => gateway.pass_on(notification),
         }
     }
 }
@@ -86,9 +88,12 @@ impl Gateway {
                 self.tell(Change::Resource(uri.into()));
             }
             ServerNotification::Failed { server, reason } if self.view.shows_server(&server) => {
-                self.tell(Change::Log(failure_message(&server, &reason)));
+                if !self.reported.lock().is_empty() {
+                    self.tell(Change::Log(failure_message(&server, &reason, None)));
+                }
             }
-            ServerNotification::Resources { .. }
+            ServerNotification::Connected
+            | ServerNotification::Resources { .. }
             | ServerNotification::Resource { .. }
             | ServerNotification::Failed { .. } => {}
         }

@@ -113,7 +113,9 @@ fn routed(reply: Reply) -> RoutedResponse {
 
 /// The caller as the MCP endpoint knows it. Its sessions and suspended requests end with its key.
 fn principal(caller: &Caller) -> Principal {
-    Principal::new(Arc::clone(&caller.owner)).until(Arc::clone(&caller.ended))
+    Principal::new(Arc::clone(&caller.owner))
+        .with_role(caller.scope.word())
+        .until(Arc::clone(&caller.ended))
 }
 
 fn respond(reply: Reply) -> Response {

@@ -36,6 +36,8 @@ pub struct Hub {
 /// A notification of a server.
 #[derive(Debug, Clone)]
 pub(super) enum ServerNotification {
+    /// A server is connected.
+    Connected,
     /// The list of its resources is another one.
     Resources { server: String },
     /// One of its resources is another one.
@@ -73,8 +75,12 @@ impl Hub {
         self
     }
 
-    /// Notifies clients of a server that failed. Give it every change of a server's health.
+    /// Notifies clients of a server that is connected or failed. Give it every change of a server's health.
     pub fn note_health(&self, server: &str, health: &Health) {
+        if matches!(health.state, ServerState::Ready | ServerState::Degraded) {
+            // Without clients there is no receiver.
+            drop(self.notifications.send(ServerNotification::Connected));
+        }
         let is_first_failure = match health.state {
             ServerState::Connecting => health.retries == 1,
             ServerState::Unavailable => health.retries == 0,

@@ -43,6 +43,7 @@ use tokio_util::task::TaskTracker;
 
 pub use http::Mount;
 pub use hub::Hub;
+use status::ReportedSessions;
 pub(crate) use tools::LATE_WAIT_MAX;
 pub use view::View;
 
@@ -65,6 +66,7 @@ pub struct Gateway {
     asked_again: Mutex<Option<Instant>>,
     /// The time of the first request for a list.
     first_list: OnceLock<Instant>,
+    reported: Mutex<ReportedSessions>,
     _following: DropGuard,
 }
 
@@ -81,6 +83,7 @@ impl Gateway {
             changes,
             asked_again: Mutex::default(),
             first_list: OnceLock::new(),
+            reported: Mutex::default(),
             _following: end.clone().drop_guard(),
         });
         let following = follow::follow(Arc::downgrade(&gateway), hub.listen());

@@ -9,6 +9,7 @@ use haft::{Era, Resources, RpcError};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::timeout;
 
 use super::caller_handle::GatewayClient;
 use super::page::{is_first, page};
@@ -38,6 +39,15 @@ impl Gateway {
         self.runtime.all_resources(|server| self.view.shows_server(server)).await
     }
 
+    /// Waits for servers as the first list of tools does, and for those that had resources in an earlier run: lists of
+    /// resources are not kept.
+    async fn wait_for_resources(&self) {
+        let is_shown = |server: &str| self.view.shows_server(server);
+        let with_resources = self.runtime.wait_for_servers_with("resources", is_shown);
+        let limit = self.first_list_wait();
+        let _ = tokio::join!(self.wait_for_late(), timeout(limit, with_resources));
+    }
+
     /// The servers this endpoint shows that have a capability.
     pub(super) fn servers_with(&self, capability: &str) -> Vec<String> {
         let mut servers = self.runtime.servers_with(capability);
@@ -51,7 +61,7 @@ impl Gateway {
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, RpcError> {
         if is_first(params) {
-            self.wait_for_late().await;
+            self.wait_for_resources().await;
         }
         let listed = self.resources().await;
         let mut taken = HashSet::new();
@@ -64,6 +74,9 @@ impl Gateway {
         &self,
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, RpcError> {
+        if is_first(params) {
+            self.wait_for_resources().await;
+        }
         let listed = self.resources().await;
         let mut taken = HashSet::new();
         let all = listed.iter().flat_map(|(_, server)| &server.templates);

@@ -1,9 +1,10 @@
 //! The state of the servers as clients see it: `haft_status`, a line of the instructions, and log messages.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use haft::mcp_server::{Level, LogMessage, Peer};
-use haft::{RpcError, ServerInfo, ServerState, ToolDescription};
+use haft::{Era, RpcError, ServerInfo, ServerState, ToolDescription};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -13,6 +14,8 @@ use super::{Gateway, result};
 pub(super) const STATUS: &str = "haft_status";
 /// Maximum size of one reason in the instructions.
 const REASON_BYTES_MAX: usize = 200;
+/// Maximum number of sessions that are remembered. A forgotten one receives the failures again.
+const REPORTED_MAX: usize = 1024;
 
 /// The tool as models read it.
 pub(super) fn tool() -> ToolDescription {
@@ -30,8 +33,11 @@ pub(super) fn tool() -> ToolDescription {
 }
 
 /// The log message about a server that failed.
-pub(super) fn failure_message(server: &str, reason: &str) -> LogMessage {
-    let text = format!("MCP server `{server}` does not work: {}", haft_text::printable(reason));
+pub(super) fn failure_message(server: &str, reason: &str, remedy: Option<&str>) -> LogMessage {
+    let mut text = format!("MCP server `{server}` does not work: {}", haft_text::printable(reason));
+    if let Some(remedy) = remedy {
+        let _ = write!(text, "; {}", haft_text::printable(remedy));
+    }
     LogMessage { level: Level::Warning, logger: "haft".to_owned(), text }
 }
 
@@ -78,11 +84,16 @@ impl Gateway {
             .then(|| format!("These tool servers do not work: {}.{hint}", failed.join(", ")))
     }
 
-    /// Sends a log message for each server that does not work.
+    /// Sends a log message for each server that does not work, once for a session. Later failures are announced to
+    /// all sessions.
     pub(super) fn report_failed(&self, peer: &Peer) {
+        if peer.era() == Era::Legacy && !self.reported.lock().insert(peer.client_id()) {
+            return;
+        }
         for server in self.shown_servers() {
             let Some(reason) = server.failure() else { continue };
-            let params = failure_message(&server.name, reason).params();
+            let remedy = server.remedy.as_ref().map(ToString::to_string);
+            let params = failure_message(&server.name, reason, remedy.as_deref()).params();
             if let Ok(params) = RawValue::from_string(params) {
                 peer.log(&params);
             }
@@ -142,5 +153,30 @@ fn state(server: &ServerInfo) -> String {
 
 fn brief(reason: &str) -> String {
     let line = reason.lines().next().unwrap_or_default();
-    haft_text::printable(&line[..line.floor_char_boundary(REASON_BYTES_MAX)]).into_owned()
+    let kept = &line[..line.floor_char_boundary(REASON_BYTES_MAX)];
+    let cut = if kept.len() < line.len() { "..." } else { "" };
+    format!("{}{cut}", haft_text::printable(kept))
+}
+
+/// The sessions that were sent the failures of servers, the latest ones.
+#[derive(Debug, Default)]
+pub(super) struct ReportedSessions(VecDeque<u64>);
+
+impl ReportedSessions {
+    /// Adds a session. Returns false if it is there.
+    fn insert(&mut self, id: u64) -> bool {
+        if self.0.contains(&id) {
+            return false;
+        }
+        if self.0.len() == REPORTED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(id);
+        true
+    }
+
+    /// True if no session has listed tools, so that each receives the failures with its first list.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }

@@ -18,6 +18,7 @@ use super::content::call_result;
 use super::page::{is_first, page};
 use super::status::{self, STATUS};
 use super::{Gateway, INVALID_PARAMS, result};
+use crate::keys::Scope;
 use crate::serve::name_of;
 
 /// Key of a tool's `_meta` with its registration.
@@ -84,13 +85,18 @@ impl Gateway {
     /// Waits for servers whose tools no run has seen, until each was tried once: for the first list at most
     /// `gateway.first_list_timeout`, because some clients list only once. Lists that are too old are read again.
     pub(super) async fn wait_for_late(&self) {
-        let limit = self.runtime.config().gateway.first_list_timeout.value;
-        let first = self.first_list.get_or_init(Instant::now);
-        let limit = limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX));
+        let limit = self.first_list_wait();
         let _ = tokio::join!(
             timeout(limit, self.runtime.wait_for_lists()),
             timeout(LATE_WAIT_MAX, self.runtime.refresh_stale_lists())
         );
+    }
+
+    /// The time that a list waits for servers.
+    pub(super) fn first_list_wait(&self) -> Duration {
+        let limit = self.runtime.config().gateway.first_list_timeout.value;
+        let first = self.first_list.get_or_init(Instant::now);
+        limit.saturating_sub(first.elapsed()).max(limit.min(LATE_WAIT_MAX))
     }
 
     pub(super) async fn list_tools(
@@ -136,6 +142,12 @@ impl Gateway {
             .owner(peer.principal())
             .output_limit(self.output_bytes_max(), peer.principal())
             .on_behalf_of(Arc::new(GatewayClient(peer.clone())));
+        if let Some(scope) = peer.role().and_then(Scope::from_word) {
+            call = call.scope(scope.into());
+        }
+        if let Some(profile) = self.view.profile() {
+            call = call.profile(profile);
+        }
         if callers == Callers::Models {
             call = call.by_model();
         }

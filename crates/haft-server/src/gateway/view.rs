@@ -45,6 +45,11 @@ impl View {
         self.profile.is_none() && self.lists.is_whole()
     }
 
+    /// The profile, if it is one.
+    pub(super) fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
+    }
+
     /// Returns true if a tool is shown; `server` is none for a local one.
     pub(super) fn shows_tool(&self, server: Option<&str>, name: &str) -> bool {
         self.shows(|profile| profile.shows_tool(server, name) || self.reads_on(server, name))

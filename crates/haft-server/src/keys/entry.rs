@@ -167,7 +167,10 @@ fn check_parts(
         Scope::Metrics if profile.is_some() || !lists.is_whole() || !limits.is_empty() => {
             Err("a metrics key calls nothing and has no profile, list, rate or quota".into())
         }
-        Scope::Admin | Scope::Call | Scope::Metrics => Ok(()),
+        Scope::Approve if profile.is_some() => {
+            Err("an approve key cannot be bound to a profile".into())
+        }
+        Scope::Admin | Scope::Approve | Scope::Call | Scope::Metrics => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use haft::config::rules::KeyScope;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +21,8 @@ const SHORT_CHARS: usize = 16;
 pub enum Scope {
     /// Everything: registering tools, changing the configuration, and everything a call key may do
     Admin,
+    /// Reading and calling tools, and approving calls
+    Approve,
     /// Reading and calling tools
     Call,
     /// Reading `/metrics` and the health of the service, nothing else
@@ -31,8 +34,26 @@ impl Scope {
     pub fn word(self) -> &'static str {
         match self {
             Self::Admin => "admin",
+            Self::Approve => "approve",
             Self::Call => "call",
             Self::Metrics => "metrics",
+        }
+    }
+
+    /// The scope of a name.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Admin, Self::Approve, Self::Call, Self::Metrics];
+        all.into_iter().find(|scope| scope.word() == word)
+    }
+}
+
+impl From<Scope> for KeyScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Admin => Self::Admin,
+            Scope::Approve => Self::Approve,
+            // A metrics key calls nothing, so no rule meets it.
+            Scope::Call | Scope::Metrics => Self::Call,
         }
     }
 }
@@ -80,7 +101,7 @@ impl KeyDigest {
     /// The hash of a presented key. `None`: it does not have the form of a key, so that a short or guessable string
     /// is refused even if its hash got into the file.
     pub(super) fn of_presented(text: &str) -> Option<Self> {
-        let prefixes = ["haft_admin_", "haft_call_", "haft_metrics_"];
+        let prefixes = ["haft_admin_", "haft_approve_", "haft_call_", "haft_metrics_"];
         let random = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
         let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let is_key = random.len() == RANDOM_CHARS && random.bytes().all(is_base64url);

@@ -2,6 +2,7 @@
 
 mod entry;
 mod file;
+mod held;
 mod key;
 mod ring;
 mod used;
@@ -9,7 +10,9 @@ mod used;
 pub use entry::{KeyEntry, NewKey, PreviousSecret};
 pub(crate) use entry::{patterns, texts};
 pub use file::{KEYS_MAX, KeyError, KeyFile};
+pub use held::Holder;
+pub(crate) use held::OWNER_MARK;
 pub use key::{Key, KeyDigest, Scope};
+pub use ring::Keyring;
+pub(crate) use ring::PresentedKey;
 pub(crate) use ring::chain;
-pub use ring::{Holder, Keyring};
-pub(crate) use ring::{OWNER_MARK, PresentedKey};

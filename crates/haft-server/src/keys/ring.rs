@@ -1,29 +1,25 @@
 //! The keys of a running server: verified without a lock, read again when the file changes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use haft::{AccessLists, CallerAccess, CallerDirectory, CallerStatus};
+use haft::{CallerDirectory, CallerStatus};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::entry::{KeyEntry, PreviousSecret};
+use super::entry::KeyEntry;
 use super::file::{KeyError, KeyFile};
-use super::key::{KeyDigest, Scope};
+use super::held::{Held, HeldKeys, Holder, KEY_MARK, is_over};
+use super::key::KeyDigest;
 use super::used::{self, Notes};
 
 /// Largest age of the server's copy of the file when a request comes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Separates the name of a key from its id. No name contains it.
-pub(crate) const OWNER_MARK: &str = "#";
-/// Begins the name of each caller with a key.
-const KEY_MARK: &str = "key:";
 /// Interval between writes of the last use of keys.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
 
@@ -40,36 +36,6 @@ pub struct Keyring {
     looked: Mutex<Looked>,
     /// Counts how often the keys were replaced.
     replaced: AtomicU64,
-}
-
-/// The keys of one reading of the file.
-#[derive(Debug, Default)]
-struct HeldKeys {
-    /// The secrets; a key that was rotated has two for a while.
-    secrets: Vec<Held>,
-    /// The limits of each key, by its owner.
-    limits: HashMap<Arc<str>, KeyLimits>,
-}
-
-#[derive(Debug)]
-struct KeyLimits {
-    access: Arc<CallerAccess>,
-    expires: Option<Timestamp>,
-}
-
-/// A secret of a key, and what belongs to it for as long as it is in the file.
-#[derive(Debug, Clone)]
-struct Held {
-    digest: KeyDigest,
-    key: Arc<KeyEntry>,
-    holder: Arc<Holder>,
-}
-
-/// When a key was last used, in microseconds after 1970, and the use that was written down last.
-#[derive(Debug, Default)]
-struct LastUse {
-    at: AtomicI64,
-    written: AtomicI64,
 }
 
 /// The key that a connection has presented, so that its next requests need no hash. Holds for as long as the keys
@@ -98,30 +64,6 @@ enum Found {
     Nothing,
     Bytes(Vec<u8>),
     Unreadable(String),
-}
-
-/// The holder of a key.
-#[derive(Debug)]
-pub struct Holder {
-    /// The key's name after `key:`.
-    pub name: Arc<str>,
-    /// The name plus a part that distinguishes the key from every other, also from an earlier or later one of its
-    /// name. Not a secret.
-    pub owner: Arc<str>,
-    /// Its permissions.
-    pub scope: Scope,
-    /// The profile it is bound to.
-    pub profile: Option<Arc<str>>,
-    /// When it was made.
-    pub created: Timestamp,
-    /// The tools and servers that it sees.
-    pub lists: Arc<AccessLists>,
-    /// From then on the secret is refused.
-    pub expires: Option<Timestamp>,
-    /// Cancelled when the key is revoked, expires or permits something else. Shared, because each clone of a token
-    /// takes a lock.
-    pub ended: Arc<CancellationToken>,
-    last_use: Arc<LastUse>,
 }
 
 impl Keyring {
@@ -379,79 +321,6 @@ impl CallerDirectory for Keyring {
             }
             Some(_) | None => CallerStatus::Ended,
         }
-    }
-}
-
-impl HeldKeys {
-    /// The keys of a file. What a key holds open goes on if it still permits the same.
-    fn new(keys: Vec<KeyEntry>, before: &Self) -> Self {
-        let mut held = Self::default();
-        for key in keys {
-            let key = Arc::new(key);
-            let current = Held::new(&key, key.digest, key.expires, before);
-            let access = Arc::new(key.access());
-            let limits = KeyLimits { access, expires: key.expires };
-            held.limits.insert(Arc::clone(&current.holder.owner), limits);
-            held.secrets.push(current);
-            if let Some(PreviousSecret { digest, until }) = key.previous {
-                let until = key.expires.map_or(until, |expires| expires.min(until));
-                held.secrets.push(Held::new(&key, digest, Some(until), before));
-            }
-        }
-        held
-    }
-}
-
-impl Held {
-    fn new(
-        key: &Arc<KeyEntry>,
-        digest: KeyDigest,
-        expires: Option<Timestamp>,
-        before: &HeldKeys,
-    ) -> Self {
-        let before = before.secrets.iter().find(|it| it.digest == digest);
-        let before = before.filter(|it| it.key.permits_same(key) && !it.holder.is_expired());
-        let name = [KEY_MARK, &key.name].concat();
-        let holder = Arc::new(Holder {
-            owner: [&name, OWNER_MARK, &key.id].concat().into(),
-            name: name.into(),
-            scope: key.scope,
-            profile: key.profile.as_deref().map(Into::into),
-            created: key.created,
-            lists: Arc::new(key.lists.clone()),
-            expires,
-            ended: before.map(|it| Arc::clone(&it.holder.ended)).unwrap_or_default(),
-            last_use: before.map(|it| Arc::clone(&it.holder.last_use)).unwrap_or_default(),
-        });
-        Self { digest, key: Arc::clone(key), holder }
-    }
-}
-
-impl Holder {
-    /// The holder, unless its time is over. Notes the use.
-    fn live(self: &Arc<Self>) -> Option<Arc<Self>> {
-        if self.is_expired() {
-            return None;
-        }
-        self.last_use.at.store(Timestamp::now().as_microsecond(), Ordering::Relaxed);
-        Some(Arc::clone(self))
-    }
-
-    /// Returns true if the time of the secret is over.
-    pub fn is_expired(&self) -> bool {
-        is_over(self.expires)
-    }
-}
-
-fn is_over(expires: Option<Timestamp>) -> bool {
-    expires.is_some_and(|expires| expires <= Timestamp::now())
-}
-
-impl LastUse {
-    /// The last use, unless it is written down.
-    fn unwritten(&self) -> Option<i64> {
-        let at = self.at.load(Ordering::Relaxed);
-        (at != self.written.load(Ordering::Relaxed)).then_some(at)
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) use run::RunEvent;
 pub use run::{Run, RunSummary};
 
 use crate::gateway::LATE_WAIT_MAX;
+use crate::keys::Scope;
 use crate::quota::{PerKeyQuota, Permit, QuotaExceeded};
 
 /// Largest number of active runs.
@@ -62,6 +63,8 @@ pub struct RunParams {
     pub until: Arc<CancellationToken>,
     /// True if the caller may continue conversations of others.
     pub is_admin: bool,
+    /// The scope of the caller's key.
+    pub scope: Scope,
     /// The conversation to continue.
     pub session: Option<String>,
     /// The system prompt, instead of the configured one.
@@ -171,6 +174,7 @@ impl Runs {
         params.caller.as_ref().clone_into(&mut settings.caller);
         settings.owner = Some(params.owner.to_string());
         settings.approves_all = params.approved;
+        settings.scope = Some(params.scope.into());
         settings.system = params.system.clone().or(settings.system);
         settings.max_steps = params.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
@@ -370,6 +374,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             until: Arc::default(),
             is_admin: false,
+            scope: Scope::Call,
             session: None,
             system: None,
             max_steps: None,

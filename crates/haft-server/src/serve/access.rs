@@ -11,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
 use haft::AccessLists;
 use haft::config::choices::Approvals;
+use haft::human_input::{InboxItem, ItemKind};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -27,16 +28,8 @@ const OPEN_PATHS: [&str; 5] =
 /// The files of the web console.
 const OPEN_FOLDER: &str = "/assets/";
 /// Answers without a key as well, with more details for a caller that has one.
-const READINESS_PATH: &str = "/readyz";
+pub(super) const READINESS_PATH: &str = "/readyz";
 
-/// Paths that a key which is bound to a profile may use beside the gateway. Each shows that profile only.
-const PROFILE_PATHS: [&str; 3] = ["/api/v1/session", "/api/v1/session/link", "/api/v1/profiles"];
-/// Paths that a key with a list of tools or servers may use beside the gateway, with everything below them. Each shows
-/// what the lists permit.
-const LIST_PATHS: [&str; 5] =
-    ["/api/v1/session", "/api/v1/tools", "/api/v1/calls", "/api/v1/prompts", "/api/v1/resources"];
-/// Paths of a metrics key.
-const METRICS_PATHS: [&str; 2] = ["/metrics", READINESS_PATH];
 /// The execution log.
 const LOG_PATH: &str = "/api/v1/log";
 
@@ -116,7 +109,7 @@ impl Caller {
     pub fn is_admin(&self) -> bool {
         match self.scope {
             Scope::Admin => true,
-            Scope::Call | Scope::Metrics => false,
+            Scope::Approve | Scope::Call | Scope::Metrics => false,
         }
     }
 
@@ -126,49 +119,26 @@ impl Caller {
         let is_own = |owner: &str| *owner == *self.owner || *owner == *self.name;
         match self.scope {
             Scope::Admin => true,
-            Scope::Call => self.is_local() || owner.is_some_and(is_own),
+            Scope::Approve | Scope::Call => self.is_local() || owner.is_some_and(is_own),
             Scope::Metrics => false,
         }
     }
 
     /// Returns true if the caller may approve calls of tools with `approval: ask`, according to `policy.approvals`.
-    /// Without that setting a caller approves its own calls only while there are no keys.
+    /// The approver is not the caller: without that setting only a key that is made for it approves, so a service
+    /// without keys has no approver over HTTP.
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
-            (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
-            (Scope::Call, Some(Approvals::People)) => false,
-            (Scope::Call, None) => self.is_local(),
-            (Scope::Metrics, _) => false,
+            (Scope::Admin | Scope::Approve, _) | (Scope::Call, Some(Approvals::Caller)) => true,
+            (Scope::Call, Some(Approvals::People) | None) | (Scope::Metrics, _) => false,
         }
     }
 
-    /// Checks that the caller may use this path: a key that is bound to a profile is for the gateway, which checks
-    /// the profile itself, and for the console's view of that profile. A key with lists is for what shows them.
-    pub(super) fn require_path(&self, path: &str) -> Result<(), Problem> {
-        let is_gateway = path == "/mcp" || path.starts_with("/mcp/");
-        if self.scope == Scope::Metrics && !METRICS_PATHS.contains(&path) {
-            let detail = format!("`{}` is a metrics key", self.name);
-            return Err(Problem::forbidden(detail)
-                .remedy("use `/metrics`, or a key that was created with another `--scope`"));
-        }
-        let is_listed = |allowed: &&str| {
-            path.strip_prefix(*allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let has_lists = !self.lists.is_whole() && self.profile.is_none();
-        if has_lists && !is_gateway && !LIST_PATHS.iter().any(|it| is_listed(&it)) {
-            let detail = format!("`{}` is limited to some tools or servers", self.name);
-            return Err(Problem::forbidden(detail).remedy(
-                "use `/api/v1/tools`, `/api/v1/calls` or `/mcp`, or a key without `--tools` and `--servers`",
-            ));
-        }
-        match &self.profile {
-            Some(profile) if !is_gateway && !PROFILE_PATHS.contains(&path) => {
-                let detail = format!("`{}` is bound to the profile `{profile}`", self.name);
-                Err(Problem::forbidden(detail)
-                    .remedy("use `/mcp`, or a key that was created without `--profile`"))
-            }
-            Some(_) | None => Ok(()),
-        }
+    /// Returns true if the caller may see a question to people: its own, and requests for approval if its key is made
+    /// to answer them.
+    pub fn may_see_question(&self, item: &InboxItem) -> bool {
+        let answers = self.scope == Scope::Approve && item.kind == ItemKind::Approval;
+        answers || self.may_see(item.caller.as_deref())
     }
 
     /// Checks that the caller may do `what`, which is for admins.
@@ -176,11 +146,11 @@ impl Caller {
         let what = what.phrase();
         match self.scope {
             Scope::Admin => Ok(()),
-            Scope::Call if self.is_local() => {
+            Scope::Approve | Scope::Call if self.is_local() => {
                 let detail = format!("{what} an admin key, and this server has no key yet");
                 Err(Problem::unauthorized(detail).remedy(HOW_TO_CREATE))
             }
-            scope @ (Scope::Call | Scope::Metrics) => {
+            scope @ (Scope::Approve | Scope::Call | Scope::Metrics) => {
                 let detail = format!("`{}` is a {scope} key, and {what} an admin key", self.name);
                 let challenge = "Bearer realm=\"haft\", error=\"insufficient_scope\"";
                 Err(Problem::forbidden(detail)

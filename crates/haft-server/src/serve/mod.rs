@@ -5,6 +5,7 @@ mod accept;
 mod access;
 mod activity;
 mod body;
+mod caller_paths;
 mod checked_service;
 mod connection;
 mod cors;

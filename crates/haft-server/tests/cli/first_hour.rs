@@ -85,6 +85,7 @@ fn servers_are_added_and_removed_by_a_command() {
     let added = run(&workspace, &url);
     assert_eq!(added.code, 0, "{added:?}");
     assert!(added.stderr.contains("`NO_TOKEN` is not set"), "{}", added.stderr);
+    assert_eq!(files(&workspace), ["haft.yaml"], "what only adds needs no copy");
     let text = workspace.read("haft.yaml").unwrap();
     for kept in ["# Mine.", "# short", "# The first.", "# The end.", "${NO_TOKEN}"] {
         assert!(text.contains(kept), "{kept}: {text}");
@@ -98,9 +99,18 @@ fn servers_are_added_and_removed_by_a_command() {
         let removed = haft(&workspace, &["servers", "remove", name]).env("NO_TOKEN", "x").run();
         assert_eq!(removed.code, 0, "{removed:?}");
     }
+    assert_eq!(workspace.read("haft.yaml.bak").as_deref(), Some(&*text));
+    words.insert(3, "--replace");
+    let again = run(&workspace, &words);
+    assert!(again.stdout.starts_with("replaced `two` in "), "{again:?}");
     let gone = run(&workspace, &["servers", "remove", "one"]);
     assert!(gone.code == 2 && gone.stderr.contains("no server is named `one`"), "{gone:?}");
     assert_eq!(listed(&workspace), ["echo"]);
+    // Variables of comments and of other entries do not concern the new one.
+    let workspace = Workspace::new();
+    assert_eq!(run(&workspace, &["init", "--yes"]).code, 0);
+    let added = run(&workspace, &["servers", "add", "one", "--", "cat"]);
+    assert_eq!((added.code, added.stderr.as_str()), (0, ""), "{added:?}");
     // Without a configuration the command makes one.
     let workspace = Workspace::new();
     assert_eq!(run(&workspace, &["servers", "add", "one", "--", "cat"]).code, 0);
@@ -266,6 +276,21 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     assert_eq!(files(&workspace), ["haft.json"], "looking writes nothing");
     let shown = run(&workspace, &["doctor", "--offline"]).stdout;
     assert!(shown.contains("chmod go-w") && !shown.contains("server `good`"), "{shown}");
+    // Neither does a file that is not trusted hide what else is wrong.
+    let found = haft(&workspace, &["doctor"]).env("HAFT_TRUST", "").run();
+    assert_eq!(found.code, 2, "{found:?}");
+    for expected in ["no-such-program: it is not on the path", "failed  trust: "] {
+        assert!(found.stdout.contains(expected), "{expected}: {}", found.stdout);
+    }
+    // A broken entry does not hide what else is wrong.
+    let unset =
+        json!({"a": {"command": "x", "env": {"T": "${NOT_SET_ANYWHERE}"}}, "bad": broken()});
+    workspace.write("haft.json", json!({"servers": unset}).to_string());
+    let found = run(&workspace, &["doctor"]);
+    assert_eq!(found.code, 2, "{found:?}");
+    for expected in ["NOT_SET_ANYWHERE", "state folder", "server `bad`: "] {
+        assert!(found.stdout.contains(expected), "{expected}: {}", found.stdout);
+    }
     workspace.write("haft.json", "{\"servers\": {\"a\": {}}, \"x\": 1}");
     let found = run(&workspace, &["doctor"]);
     assert!(found.code == 2 && found.stdout.contains("help:"), "{found:?}");

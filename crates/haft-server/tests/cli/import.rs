@@ -171,7 +171,7 @@ fn settings_of_cline_and_gemini_are_taken_over() {
         "alwaysAllow": ["look_up", "find"]}}}"#;
     let gemini = r#"{"theme": "dark", "mcpServers": {
         "near": {"command": "x", "timeout": 30000, "includeTools": ["a", "b", "c"], "excludeTools": ["b"]},
-        "web": {"httpUrl": "https://h/mcp", "excludeTools": ["delete"]}}}"#;
+        "web": {"httpUrl": "https://h/mcp", "excludeTools": ["delete"], "headers": {"Authorization": "Bearer $WEB_TOKEN"}}}}"#;
     let workspace = Workspace::with(&[
         ("cline_mcp_settings.json", cline),
         (".roo/mcp.json", roo),

@@ -30,8 +30,18 @@ fn told(workspace: &Workspace, args: &[&str]) -> String {
     format!("$ haft {}\n{text}\n", args.join(" "))
 }
 
-const CLIENTS: [&str; 9] =
-    ["claude", "claude-desktop", "vscode", "cursor", "codex", "goose", "gemini", "windsurf", "zed"];
+const CLIENTS: [&str; 10] = [
+    "claude",
+    "claude-desktop",
+    "vscode",
+    "cursor",
+    "codex",
+    "goose",
+    "gemini",
+    "cline",
+    "windsurf",
+    "zed",
+];
 
 /// The entry alone goes to stdout, in the client's own words, and nothing is written.
 #[test]

@@ -64,10 +64,8 @@ fn become_other(workspace: &Workspace, scenario: &Value) {
 /// The text of the lock file without the path of the fixture.
 fn lock_text(workspace: &Workspace) -> String {
     let text = workspace.read("haft.lock").unwrap();
-    let lines = text.lines().map(|line| match line.starts_with("command = ") {
-        true => "command = ...",
-        false => line,
-    });
+    let shorten = |line| if str::starts_with(line, "command = ") { "command = ..." } else { line };
+    let lines = text.lines().map(shorten);
     lines.collect::<Vec<_>>().join("\n")
 }
 

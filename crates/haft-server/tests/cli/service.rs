@@ -174,6 +174,14 @@ fn status_and_servers_show_the_service() {
     let pinged: Value = serde_json::from_str(&pinged.stdout).unwrap();
     assert_eq!(pinged[0]["ok"], true, "{pinged}");
     assert_eq!(starts(&workspace), 1);
+    let config = workspace.read("haft.json").unwrap();
+    workspace.write("haft.json", config.replacen('{', "{\"nonsense\": 1, ", 1));
+    let shown = eventually("the problem of the files is shown", || {
+        let shown = run(&workspace, &["status"]).stdout;
+        shown.contains("not loaded:").then_some(shown)
+    });
+    assert!(shown.contains("has no key `nonsense`"), "{shown}");
+    workspace.write("haft.json", config);
     drop(service);
     assert!(run(&workspace, &["status"]).stdout.contains("not running"));
 }

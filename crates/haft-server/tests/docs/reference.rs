@@ -78,6 +78,9 @@ fn kind(value: &Value) -> String {
             words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
         return words.join(", ");
     }
+    if let Some(choices) = value["anyOf"].as_array() {
+        return choices.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
     if value["items"].is_object() {
         return format!("list of {}", plural(&kind(&value["items"])));
     }

@@ -162,6 +162,8 @@ impl Seen<'_> {
         let text =
             text.replace(&self.folder.display().to_string(), FOLDER).replace(self.port, PORT);
         let changing = [
+            // Log lines have no time at a terminal, which is what pages show.
+            (r"(?m)^\d{4}-\d\d-\d\dT[0-9:.]+Z ", ""),
             (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
             (r"haft_[A-Za-z0-9_-]{20,}", "KEY"),
             (r"\b[0-9a-f]{64}\b", "HASH"),

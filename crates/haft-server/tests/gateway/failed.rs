@@ -63,6 +63,29 @@ fn servers_that_do_not_work_are_visible_in_the_client() {
     insta::assert_snapshot!(workspace.stable(&shown));
 }
 
+/// A client receives each failure once, however often it lists.
+#[test]
+fn a_failure_is_reported_once() {
+    let workspace = toolbox(&json!({}));
+    let mut client = Client::start_unchanged(&workspace);
+    initialize(&mut client);
+    let (_, messages) = listed(&mut client);
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages.iter().any(|it| it.contains("give a default: ${NOT_SET_ANYWHERE:-value}")));
+    let (_, messages) = listed(&mut client);
+    assert_eq!(messages, Vec::<String>::new());
+}
+
+/// A reason that is too long for the instructions is cut where a reader sees it.
+#[test]
+fn a_long_reason_is_cut_with_a_mark() {
+    let program = format!("/nowhere/{}", "x".repeat(300));
+    let servers = json!({"gone": {"command": program, "reconnect": {"attempts": 0}}});
+    let workspace = Workspace::with(&[("haft.json", &json!({"servers": servers}).to_string())]);
+    let instructions = initialize(&mut Client::start_unchanged(&workspace));
+    assert!(instructions.contains("xxx...). `haft_status` shows more."), "{instructions}");
+}
+
 /// The tool can be hidden, and a hidden tool is an unknown one.
 #[test]
 fn the_status_tool_can_be_hidden() {

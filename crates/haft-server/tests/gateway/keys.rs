@@ -109,7 +109,7 @@ fn keys_are_listed_with_their_profiles_and_slips_are_refused() {
         .write(".haft/keys.json", file.replacen("\"scope\": \"call\"", "\"scope\": \"admin\"", 1));
     let finished = haft(&workspace, &["keys", "list"]);
     assert!(
-        finished.stderr.contains("`bot` is an admin key and bound to a profile"),
+        finished.stderr.contains("`bot`: an admin key cannot be bound to a profile"),
         "{}",
         finished.stderr
     );

@@ -18,6 +18,7 @@ mod overrides;
 mod people;
 mod profile_reload;
 mod profiles;
+mod rules;
 mod search;
 #[path = "../serve/served.rs"]
 #[allow(dead_code, reason = "shared with the tests of the service, which need more of it")]

@@ -39,9 +39,10 @@ async fn a_call_key_does_not_approve_its_own_calls() {
         let denied = post(&served, &bot, path, body).await;
         let error = &denied.json()["error"];
         assert_eq!((denied.status, &error["code"]), (403, &json!("Denied")), "{}", denied.text);
-        let expected = "this key cannot approve its own calls: call the tool at `/mcp`, where the operator \
-                        answers in the inbox, send `\"approved\": true` with an admin key, let the operator set \
-                        `policy.approvals: caller`, or set `approval: auto` for the tool";
+        let expected = "this caller cannot approve its own calls: call the tool at `/mcp`, where an approver \
+                        answers in the inbox, send `\"approved\": true` with a key of the scope `approve` or \
+                        `admin`, let the operator set `policy.approvals: caller`, or set `approval: auto` for \
+                        the tool";
         assert_eq!(error["remedy"], expected);
     }
     let greet = json!({"tool": "greet", "arguments": {"name": "Ada"}, "approved": true});
@@ -102,17 +103,58 @@ async fn the_operator_can_leave_approvals_to_callers() {
     assert_eq!(over(&served, &run).await["text"], "Done.");
 }
 
-/// Without keys the caller approves, unless the operator sets `people`. The first key changes that at once.
+/// Without keys there is no approver over HTTP, unless the operator leaves approvals to callers: neither in the request
+/// nor in the inbox.
 #[tokio::test]
-async fn without_keys_the_caller_approves() {
+async fn without_keys_no_caller_approves_over_http() {
     let approved = json!({"approved": true}).to_string();
     let path = "/api/v1/tools/echo/call";
-    let mut served = Served::open(asking(""));
+    for policy in ["", "policy: {approvals: people}\n"] {
+        let served = Served::open(asking(policy));
+        let denied = served.post(path, &approved).await;
+        assert_eq!((denied.status, &denied.json()["error"]["code"]), (403, &json!("Denied")));
+    }
+    let served = Served::open(asking("policy: {approvals: caller}\n"));
     assert_eq!(served.post(path, &approved).await.status, 200);
-    let key = crate::served::create_key(&served.workspace, "bot", Scope::Call);
-    served.admin = Some(key);
-    assert_eq!(served.post(path, &approved).await.status, 403);
 
-    let served = Served::open(asking("policy: {approvals: people}\n"));
-    assert_eq!(served.post(path, &approved).await.status, 403);
+    let model = ModelServer::openai([Step::call("echo", json!({})), Step::text("Done.")]);
+    let served = Served::open(workspace(&model, "tools: [{name: echo, approval: ask}]\n"));
+    let refused = served.post(RUNS, r#"{"input": "Go.", "approved": true}"#).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    let run = served.post(RUNS, r#"{"input": "Go."}"#).await;
+    assert_eq!(run.status, 202, "{}", run.text);
+    let item = until("the question", async || {
+        served.get("/api/v1/inbox").await.json()["items"].get(0).cloned()
+    })
+    .await;
+    let path = format!("/api/v1/inbox/{}", item["id"].as_str().unwrap());
+    let refused = served.post(&path, r#"{"answer": "allow"}"#).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("Forbidden")));
+}
+
+/// A key with the scope `approve` calls tools, approves its own calls and those of others, and changes nothing.
+#[tokio::test]
+async fn an_approve_key_approves_and_changes_nothing() {
+    let model = ModelServer::openai([Step::call("echo", json!({})), Step::text("Done.")]);
+    let workspace = workspace(&model, "tools: [{name: echo, approval: ask}]\n");
+    let keys = [("boss", Scope::Admin), ("bot", Scope::Call), ("ada", Scope::Approve)];
+    let (served, keys) = Served::with_keys(workspace, &keys);
+    let (bot, ada) = (&keys[1], &keys[2]);
+    let called = post(&served, ada, "/api/v1/tools/echo/call", json!({"approved": true})).await;
+    assert_eq!(called.status, 200, "{}", called.text);
+    let run = post(&served, bot, RUNS, json!({"input": "Go."})).await.json();
+    let item = until("the question", async || {
+        let listed = answer(served.request_as(ada, Method::GET, "/api/v1/inbox")).await.json();
+        listed["items"].get(0).cloned()
+    })
+    .await;
+    assert_eq!((&item["kind"], &item["caller"]), (&json!("approval"), &json!("key:bot")));
+    let path = format!("/api/v1/inbox/{}", item["id"].as_str().unwrap());
+    assert_eq!(post(&served, ada, &path, json!({"answer": "allow"})).await.status, 200);
+    assert_eq!(over(&served, &run).await["text"], "Done.");
+    // Neither the log nor changes are for it.
+    for path in ["/api/v1/log", "/api/v1/keys"] {
+        let refused = answer(served.request_as(ada, Method::GET, path)).await;
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text);
+    }
 }

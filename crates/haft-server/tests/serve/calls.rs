@@ -67,7 +67,7 @@ async fn every_call_has_its_status_and_its_entry() {
         "tools: [{{name: echo, approval: ask}}, {{name: wait, timeout: 100ms}}]\n{}",
         fixture()
     );
-    let served = Served::open(toolbox_with(&yaml));
+    let served = Served::with_admin(toolbox_with(&yaml));
     let mut ids = Vec::new();
     for (tool, body, status, code) in [
         ("greet", r#"{"arguments": {"name": "you"}}"#, 200, None),
@@ -110,7 +110,7 @@ async fn every_call_has_its_status_and_its_entry() {
     logged.sort_by_key(by_text);
     ids.sort_by_key(by_text);
     assert_eq!(logged, ids);
-    assert!(log.iter().all(|entry| entry["caller"] == "local"), "{log:?}");
+    assert!(log.iter().all(|entry| entry["caller"] == "key:me"), "{log:?}");
     assert!(log.iter().any(|entry| entry["session"] == "s"), "{log:?}");
     let many = json!({"calls": vec![json!({"tool": "greet"}); 101]});
     assert_eq!(served.post("/api/v1/calls", &many.to_string()).await.status, 400);

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+use testkit::model::{ModelServer, Step};
 use testkit::peers;
 
 use crate::served::{Served, toolbox};
@@ -11,18 +13,24 @@ fn package() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/python"))
 }
 
-/// Sync and async calls, errors, registration, and both adapters, with the pinned frameworks.
+/// Sync and async calls, errors, registration, runs with a question, and both adapters, with the pinned frameworks.
 #[tokio::test]
 async fn the_python_client_works() {
+    let turn = || [Step::call("echo", json!({"city": "Oslo"})), Step::text("Sunny.")];
+    let model = ModelServer::openai([turn(), turn()].into_iter().flatten());
     let workspace = toolbox();
     workspace.write(
         "haft.yaml",
-        "registry: {dir: tools}\npolicy: {allowed_commands: [\"cat\"], allowed_scripts: upload}\n",
+        format!(
+            "registry: {{dir: tools}}\npolicy: {{allowed_commands: [\"cat\"], allowed_scripts: upload}}\n\
+             tools: [{{name: echo, approval: ask}}]\n{}",
+            model.config()
+        ),
     );
     let served = Served::with_admin(workspace);
     let mut command = Command::new(peers::client_python());
     command.arg(package().join("tests/check.py")).env("PYTHONPATH", package().join("src"));
-    command.env("HAFT_URL", &served.url).env("HAFT_API_KEY", served.admin.as_ref().unwrap());
+    command.env("HAFT_URL", &served.url).env("HAFT_KEY", served.admin.as_ref().unwrap());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("NO_PROXY", "127.0.0.1");
     let run = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,7 +1,7 @@
 //! The web console over HTTP: its page, its sessions, and the keys that it manages.
 
 use haft_server::keys::Scope;
-use reqwest::Method;
+use reqwest::{Method, redirect};
 use serde_json::{Value, json};
 
 use crate::faults::until;
@@ -27,6 +27,20 @@ async fn sign_in(served: &Served, key: &str) -> String {
     let header = opened.header("set-cookie");
     assert!(header.contains("HttpOnly") && header.contains("SameSite=Strict"), "{header}");
     cookie(&opened)
+}
+
+/// The address of a page that a person types leads to the page; programs receive a 404.
+#[tokio::test]
+async fn a_typed_address_leads_to_its_page() {
+    let served = Served::open(toolbox());
+    let browser = reqwest::Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    for path in ["/chat", "/servers/a%2Fb", "/log?status=error", "/inbox"] {
+        let address = format!("{}{path}", served.url);
+        let led = answer(browser.get(&address).header("accept", "text/html,*/*")).await;
+        assert_eq!((led.status, led.header("location")), (303, &*format!("/#{path}")));
+        let program = answer(browser.get(&address).header("accept", "application/json")).await;
+        assert_eq!((program.status, &program.json()["docs"]), (404, &json!("/api/docs")));
+    }
 }
 
 /// Browsers receive the page with a policy that allows its own files only; programs receive an index.

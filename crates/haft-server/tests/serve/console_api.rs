@@ -66,6 +66,9 @@ async fn pasted_files_become_entries() {
     for broken in ["{", "[]", "{}", "hello", r#"{"mcpServers": {"a": 1}}"#] {
         let refused = import(broken).await;
         assert_eq!(refused.status, 422, "{broken}: {}", refused.text);
+        assert!(!refused.text.contains("agent-yaml"), "no list of formats: {}", refused.text);
+        let remedy = &refused.json()["remedy"];
+        assert!(remedy.as_str().unwrap().starts_with("paste a whole file"), "{broken}: {remedy}");
     }
     assert_eq!(served.get("/api/v1/servers").await.json()["servers"], json!([]));
 }

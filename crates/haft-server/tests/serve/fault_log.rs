@@ -118,6 +118,18 @@ async fn a_log_that_hangs_with_degrade_lets_calls_run() {
     assert!((1..=calls).contains(&entries), "{entries} of {calls}: {text}");
 }
 
+/// Entries that could not be written before the end are lost, and the log lines report it.
+#[tokio::test]
+async fn entries_that_are_lost_at_the_end_are_reported() {
+    let workspace = workspace("degrade");
+    workspace.write("logs", "");
+    let mut served = Served::with_admin(workspace);
+    assert_eq!(timed_call(&served).await.1, Value::Null);
+    served.terminate();
+    let finished = served.ended();
+    assert!(finished.stderr.contains("entries of the execution log are lost: "), "{finished:?}");
+}
+
 /// Calls that run when the process receives SIGTERM end with it, whatever the log does.
 #[tokio::test]
 async fn a_log_that_hangs_during_the_shutdown_does_not_hold_it() {

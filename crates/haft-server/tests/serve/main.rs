@@ -55,6 +55,7 @@ mod remedies;
 mod request_ids;
 mod revoked;
 mod revoked_mcp;
+mod rules;
 mod run_access;
 mod run_docs;
 mod run_questions;

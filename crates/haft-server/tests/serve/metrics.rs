@@ -80,6 +80,10 @@ async fn each_call_counts_once_for_its_tool_and_its_outcome() {
             ("haft_calls_total{outcome=\"ValidationError\"}", 1.0),
             ("haft_calls_total{outcome=\"success\"}", 3.0),
             ("haft_queue_wait_seconds_count", 6.0),
+            ("haft_tool_call_duration_seconds_count{tool_name=\"fail\"}", 1.0),
+            ("haft_tool_call_duration_seconds_count{tool_name=\"quick\"}", 4.0),
+            ("haft_tool_queue_wait_seconds_count{tool_name=\"fail\"}", 1.0),
+            ("haft_tool_queue_wait_seconds_count{tool_name=\"quick\"}", 4.0),
             ("tool_usage_count{tool_name=\"fail\"}", 1.0),
             ("tool_usage_count{tool_name=\"quick\"}", 4.0),
         ]

@@ -1,6 +1,7 @@
 //! The service under an operator: readiness, the registry's folder, the address, the service manager.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
@@ -125,6 +126,12 @@ async fn eventually_status(served: &Served, part: &str) -> String {
 async fn a_missing_registry_is_created() {
     let served = Served::open(Workspace::with(&[("haft.yaml", "registry: {dir: new/tools}\n")]));
     assert_eq!(served.workspace.read("new/tools/tools.json").unwrap(), "{\"tools\": []}\n");
+    let file = fs::metadata(served.workspace.path().join("new/tools/mcp.json")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o777, 0o600, "it may hold secrets later");
+    // Also the first lines have their time.
+    let log = served.stderr();
+    assert!(log.contains("created the registry's folder"), "{log}");
+    assert!(log.lines().all(|line| line.starts_with("20")), "{log}");
     let entry =
         json!({"mcp_servers": {"far": {"url": "http://127.0.0.1:9/mcp", "disabled": true}}});
     served.workspace.write("new/tools/mcp.json", entry.to_string());
@@ -135,6 +142,14 @@ async fn a_missing_registry_is_created() {
     };
     tokio::time::timeout(DEADLINE, listed).await.expect("the registry is followed");
     drop(served);
+    // So is an empty one. A folder with other files may be a wrong path.
+    let workspace = Workspace::with(&[("haft.yaml", "registry: {dir: tools}\n")]);
+    std::fs::create_dir(workspace.path().join("tools")).unwrap();
+    let served = Served::open(workspace);
+    assert_eq!(served.workspace.read("tools/tools.json").unwrap(), "{\"tools\": []}\n");
+    drop(served);
+    let files = [("haft.yaml", "registry: {dir: tools}\n"), ("tools/a.txt", "")];
+    assert_eq!(haft(&Workspace::with(&files), &SERVE).run().code, 2);
     // Other commands create nothing, and an invalid configuration neither.
     let workspace =
         Workspace::with(&[("haft.yaml", "registry: {dir: tools}\napi: {listen: nowhere}\n")]);
@@ -168,6 +183,24 @@ fn the_banner_shows_the_real_address() {
     let line = |what: &str| lines.iter().find(|line| line.starts_with(what)).unwrap().clone();
     assert!(line("api").contains("http://127.0.0.1:"), "{lines:?}");
     assert!(line("listening").contains(" 0.0.0.0:"), "{lines:?}");
+}
+
+/// The example of the banner is a call that can succeed: made-up arguments are for one's own tools.
+#[test]
+fn the_banner_has_an_example_that_works() {
+    let needs =
+        json!({"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]});
+    let tools = json!([{"name": "needs", "inputSchema": needs}, {"name": "plain"}]);
+    let args = Fixture::stdio_args(&json!({"tools": tools}));
+    let server = json!({"command": Fixture::path(), "args": args, "required": true});
+    let config = json!({"servers": {"far": server}}).to_string();
+    let workspace = Workspace::with(&[("haft.json", &config)]);
+    let running = haft(&workspace, &["serve", "--listen", "127.0.0.1:0"]).start();
+    let mut line = running.line();
+    while !line.starts_with("try") {
+        line = running.line();
+    }
+    assert!(line.contains("/tools/plain/call"), "{line}");
 }
 
 /// The service manager learns that the service takes requests, and that it ends.
@@ -230,5 +263,6 @@ fn the_unit_restarts_is_notified_and_finds_programs() {
     };
     assert_eq!((value("Type").as_str(), value("Restart").as_str()), ("notify", "on-failure"));
     assert_eq!(value("RestartPreventExitStatus"), "2 4");
+    assert_eq!(value("StartLimitIntervalSec"), "0");
     assert!(value("Environment").contains("/var/lib/haft/.local/bin"), "{unit}");
 }

@@ -62,7 +62,7 @@ fn the_signature_is_the_schema() {
             "properties": {
                 "city": {"type": "string", "description": "The city to look up."},
                 "days": {"type": "integer", "description": "How many days.", "default": 3},
-                "units": {"enum": ["c", "f"], "default": "c"},
+                "units": {"type": "string", "enum": ["c", "f"], "default": "c"},
             },
             "additionalProperties": false,
             "required": ["city"],
@@ -217,6 +217,24 @@ async fn a_registration_brings_its_script_along() {
     assert_eq!((call("HEY").await, uploads(&served).len()), (json!("hey"), 1));
     assert_eq!(served.delete("/api/v1/tools/up").await.status, 204);
     assert_eq!(uploads(&served), [""; 0]);
+}
+
+/// An uploaded script needs no schema: its function has one. A script of the folder does, and the error says how.
+#[tokio::test]
+async fn an_uploaded_script_without_a_schema_has_that_of_its_signature() {
+    let files = [("tools/a.py", UMBRELLA)];
+    let served = Served::with_admin(workspace("{allowed_scripts: upload}", &Value::Null, &files));
+    let entry =
+        |config: Value| json!({"name": "up", "type": "local", "config": config}).to_string();
+    let source = "def run(word: str):\n    \"\"\"Shouts.\"\"\"\n    return word.upper()\n";
+    let created = served.post("/api/v1/tools", &entry(json!({ "source": source }))).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    assert_eq!(created.json()["tool"]["input_schema"]["required"], json!(["word"]));
+    assert_eq!(served.delete("/api/v1/tools/up").await.status, 204);
+    let refused = served.post("/api/v1/tools", &entry(json!({"script_path": "a.py"}))).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let remedy = refused.json()["remedy"].as_str().unwrap().to_owned();
+    assert!(remedy.starts_with("add \"input_schema\": \"signature\""), "{remedy}");
 }
 
 /// Without the operator's consent nothing is uploaded or installed, and no variable is set. A missing script is

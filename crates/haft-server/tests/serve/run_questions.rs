@@ -18,7 +18,7 @@ fn tells() -> Step {
 async fn a_person_approves_a_call_of_a_run() {
     let call = || Step::call("echo", json!({"to": "the moon"}));
     let model = ModelServer::openai([call(), tells(), call(), tells(), call(), tells()]);
-    let served = Served::open(workspace(&model, "tools: [{name: echo, approval: ask}]\n"));
+    let served = Served::with_admin(workspace(&model, "tools: [{name: echo, approval: ask}]\n"));
     for (answer, told) in [("allow", "the moon"), ("deny", "a person")] {
         let mut events = follow(&served, json!({"input": "Send it."})).await;
         let asked = events.up_to("question.asked").await.pop().unwrap().data["item"].clone();

@@ -1,5 +1,6 @@
 //! Cuts text that is too long for its reader, with a note on how to get the rest.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::content::{Content, ToolOutput};
@@ -69,9 +70,7 @@ impl Cut<'_> {
         if text.max(data) <= self.bytes_max && raw <= self.bytes_max.saturating_mul(2) {
             return;
         }
-        // A string is its text already.
-        let is_more = |data: &RawValue| data.get().len() > text && !data.get().starts_with('"');
-        if let Some(data) = output.data.take().filter(|data| is_more(data)) {
+        if let Some(data) = output.data.take().filter(|data| content_bytes(data) > text) {
             output.content.retain(|block| text_of(block).is_none());
             output.content.insert(0, Content::text(data.get()));
         }
@@ -93,11 +92,57 @@ impl Cut<'_> {
     }
 }
 
+/// The size of the strings and numbers in a value: what its text has to repeat. Keys and escapes do not count.
+fn content_bytes(data: &RawValue) -> usize {
+    fn sum(value: &Value) -> usize {
+        match value {
+            Value::Null | Value::Bool(_) => 0,
+            Value::Number(number) => number.to_string().len(),
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(sum).sum(),
+            Value::Object(fields) => fields.values().map(sum).sum(),
+        }
+    }
+    serde_json::from_str(data.get()).map_or(data.get().len(), |value| sum(&value))
+}
+
 fn text_of(block: &Content) -> Option<&str> {
     match block {
         Content::Text { text } | Content::Resource { text: Some(text), .. } => Some(text),
         Content::Image { .. } | Content::Audio { .. } | Content::Resource { text: None, .. } => {
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shown(data: &Value, text: &str) -> String {
+        let mut output = ToolOutput::from_text(text);
+        output.data = Some(to_raw_value(data).unwrap());
+        let cut = Cut { bytes_max: 100, execution_id: "1", reads_on: true };
+        cut.whole(&mut output);
+        assert!(output.data.is_none(), "{data}");
+        text_of(&output.content[0]).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn text_that_repeats_the_data_stays_and_is_not_escaped() {
+        let text = "line\n".repeat(100);
+        assert_eq!(shown(&json!({ "content": text }), &text), text);
+        assert_eq!(shown(&json!(text), &text), text);
+    }
+
+    #[test]
+    fn data_that_the_text_only_sums_up_becomes_the_text() {
+        let data = json!({"names": vec!["Ada"; 100]});
+        assert_eq!(shown(&data, "100 names"), data.to_string());
+        let numbers = json!(vec![1_000_000; 100]);
+        assert_eq!(shown(&numbers, "100 numbers"), numbers.to_string());
     }
 }

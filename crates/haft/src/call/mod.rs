@@ -1,12 +1,14 @@
 //! The path of one call, read from the top:
-//! `resolve -> authorize -> count -> validate input -> approve -> admit -> execute -> validate output -> record`.
+//! `resolve -> authorize -> count -> validate input -> rules -> approve -> admit -> execute -> validate output -> record`.
 
 mod batch;
 mod cut;
+mod flow;
 mod inline_tool;
 mod observe;
 mod record;
 mod request;
+mod rules;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -70,6 +72,7 @@ pub(crate) struct Calls {
     pub(crate) inbox: HumanInbox,
     outputs: OutputStore,
     sessions: Sessions,
+    flows: flow::Flows,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
     /// Rates and quotas.
@@ -113,6 +116,7 @@ impl Calls {
             inbox,
             outputs,
             sessions: Sessions::default(),
+            flows: flow::Flows::default(),
             clock,
             observer,
             limits,
@@ -170,18 +174,27 @@ impl Calls {
         let complete = complete.map_err(|violations| invalid_input(tool, violations))?;
         check_input(tool, &complete).await?;
         let context = record.context();
-        if permission == Permission::AskPeople {
+        let asking =
+            rules::apply(&toolbox, &self.flows, tool, call, (&arguments, &complete), record)?;
+        if permission == Permission::AskPeople || asking.is_some() {
             // Rare, and large: other calls need not carry it. Fixed arguments are the operator's own and
             // may be secrets, so people see the caller's.
-            let approving =
-                self.inbox.approve(&tool.registered, &arguments, &context, call.approval_hint);
+            let approving = self.inbox.approve(
+                &tool.registered,
+                &arguments,
+                &context,
+                asking,
+                call.approval_hint,
+            );
             Box::pin(approving).await?;
         }
         record.waiting();
         let admitted = toolbox.policy.admit(tool.limits(), &complete, &context).await?;
         record.admitted(admitted.waited());
         let deadline = Deadline::new(tool);
-        let output = invoke(tool, &admitted, deadline).await?;
+        let output = invoke(tool, &admitted, deadline).await;
+        self.flows.read(&toolbox.labels, tool, call);
+        let output = output?;
         let output = self.with_memory(call, output)?;
         let output = record.answered(output);
         let _parsed = self.memory_to_check(tool, call, output)?;

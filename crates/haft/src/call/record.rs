@@ -20,6 +20,7 @@ use crate::context::{CallContext, PrintedText};
 use crate::envelope::{Envelope, ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, mask, millis};
 use crate::outputs::OutputStore;
+use crate::policy::PolicyDecision;
 use crate::progress::told;
 use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, RecordSource};
 use crate::registry::{self, ActiveTool};
@@ -54,6 +55,8 @@ pub(crate) struct CallRecord<'a> {
     output: Option<ToolOutput>,
     /// The text that the tool printed.
     stdout: Option<String>,
+    /// The decision of a rule.
+    decision: Option<PolicyDecision>,
     is_closed: bool,
 }
 
@@ -93,6 +96,7 @@ impl<'a> CallRecord<'a> {
             is_started: false,
             output: None,
             stdout: None,
+            decision: None,
             is_closed: false,
         }
     }
@@ -114,6 +118,11 @@ impl<'a> CallRecord<'a> {
         if let registry::ToolSource::Mcp { mcp_name, .. } = &tool.registered.source {
             self.server = Some(mcp_name.clone());
         }
+    }
+
+    /// A rule decided on the call.
+    pub(crate) fn decided(&mut self, decision: PolicyDecision) {
+        self.decision = Some(decision);
     }
 
     /// The call waits for its slots from now on.
@@ -308,6 +317,7 @@ impl<'a> CallRecord<'a> {
             raw: output.filter(|output| output.is_partial).and_then(|it| it.raw.as_deref()),
             stdout: self.stdout.as_deref(),
             error,
+            policy: self.decision.as_ref(),
             status: status(error),
             outcome: outcomes(error, self.source, output.is_some()),
             queued_ms: millis(self.queued),

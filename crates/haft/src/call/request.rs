@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_config::config::rules::KeyScope;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,10 @@ pub struct ToolCall {
     pub(crate) caller: Option<String>,
     pub(crate) owner: Option<String>,
     pub(crate) session: Option<String>,
+    /// The scope of the caller's key.
+    pub(crate) scope: Option<KeyScope>,
+    /// The profile that the call is made through.
+    pub(crate) profile: Option<String>,
     pub(crate) user_request: Option<String>,
     pub(crate) approval: CallApproval,
     /// The remedy if approval is missing.
@@ -86,6 +91,8 @@ impl ToolCall {
             caller: None,
             owner: None,
             session: None,
+            scope: None,
+            profile: None,
             user_request: None,
             approval: CallApproval::default(),
             approval_hint: APPROVAL_HINT,
@@ -129,6 +136,20 @@ impl ToolCall {
     #[must_use]
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
+        self
+    }
+
+    /// Sets the scope of the caller's key, for `policy.rules`.
+    #[must_use]
+    pub fn scope(mut self, scope: KeyScope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Sets the profile that the call is made through, for `policy.rules`.
+    #[must_use]
+    pub fn profile(mut self, profile: impl Into<String>) -> Self {
+        self.profile = Some(profile.into());
         self
     }
 

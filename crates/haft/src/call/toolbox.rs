@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::flow::ToolLabels;
 use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::error::CallError;
@@ -17,6 +18,8 @@ pub(crate) struct Toolbox {
     tools: HashMap<String, Arc<ActiveTool>>,
     order: Vec<Arc<ActiveTool>>,
     pub(crate) policy: Policy,
+    /// The labels of the tools.
+    pub(super) labels: ToolLabels,
     /// None in a toolbox that is only inspected.
     pub(crate) log: Option<ExecutionLog>,
     pub(crate) config: Arc<Config>,
@@ -39,7 +42,8 @@ impl Toolbox {
         let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
         let nodes_max = config.limits.nodes_max();
-        Self { tools, order, policy, log, config, output_bytes_max, nodes_max }
+        let labels = ToolLabels::new(&config, order.iter().map(|tool| &**tool));
+        Self { tools, order, policy, labels, log, config, output_bytes_max, nodes_max }
     }
 
     /// Makes the limits of this toolbox those of the gates it shares with the one before.

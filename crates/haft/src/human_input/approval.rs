@@ -11,6 +11,7 @@ use super::{
 use crate::context::CallContext;
 use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
+use crate::policy::PolicyDecision;
 use crate::registry::RegisteredTool;
 use haft_text::printable;
 
@@ -38,18 +39,21 @@ pub(super) struct GrantKey {
     session: Option<String>,
     server: Option<String>,
     tool: String,
+    /// The rule that asked. An approval of the tool does not cover what a rule asks about.
+    rule: Option<String>,
     /// The hash of the tool's definition: an approval ends when the definition changes.
     definition: String,
 }
 
 impl HumanInbox {
-    /// Waits until a person approves a call of a tool with `approval: ask`. `hint` names the way to
+    /// Waits until a person approves a call of a tool with `approval: ask`, or one that a rule asks about (`cause`). `hint` names the way to
     /// approve it if the inbox is unattended.
     pub(crate) async fn approve(
         &self,
         tool: &RegisteredTool,
         arguments: &Arguments,
         context: &CallContext,
+        cause: Option<Box<PolicyDecision>>,
         hint: &'static str,
     ) -> Result<(), CallError> {
         let agreed = GrantKey {
@@ -57,6 +61,7 @@ impl HumanInbox {
             session: context.session.clone(),
             server: tool.source.server().map(ToOwned::to_owned),
             tool: tool.name.clone(),
+            rule: cause.as_ref().map(|cause| format!("{} {}", cause.rule, cause.place())),
             definition: haft_config::lock::hash(&json!(*tool.definition)),
         };
         if self.0.standing.holds(&agreed) {
@@ -67,7 +72,7 @@ impl HumanInbox {
                 .options([ALLOW, ALWAYS, DENY])
                 .tool(&tool.name)
                 .arguments(arguments.raw())
-                .rule(format!("approval: ask, set by {}", tool.effective.approval.origin))
+                .rule(asking_rule(tool, cause.as_deref()))
                 .context(context);
         ask.agreed = Some(agreed.clone());
         if let Some(server) = &agreed.server {
@@ -96,6 +101,15 @@ impl HumanInbox {
             }
         }
     }
+}
+
+/// The setting or the rule that asks, for the person who answers.
+fn asking_rule(tool: &RegisteredTool, cause: Option<&PolicyDecision>) -> String {
+    let Some(cause) = cause else {
+        return format!("approval: ask, set by {}", tool.effective.approval.origin);
+    };
+    let reason = cause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("rule `{}`, {}{reason}", cause.rule, cause.place())
 }
 
 /// Returns true if an answer grants a standing approval.

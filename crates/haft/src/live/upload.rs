@@ -21,6 +21,10 @@ const FOLDER: &str = "uploads";
 /// Maximum size of a script.
 const SCRIPT_BYTES_MAX: usize = 1024 * 1024;
 const HASH_CHARS: usize = 16;
+/// The keys of an entry that hold its input schema.
+const SCHEMA_KEYS: [&str; 3] = ["input_schema", "inputs", "parameters"];
+/// Lets Haft read the schema from the script's function.
+const SIGNATURE: &str = "signature";
 
 /// A script on its way into the registry's folder.
 #[derive(Debug, Clone)]
@@ -87,6 +91,9 @@ pub(super) fn split(
     }
     let path = format!("{FOLDER}/{tool}-{}.py", hash(&text, HASH_CHARS));
     config.insert("script_path".to_owned(), path.clone().into());
+    if !SCHEMA_KEYS.iter().any(|key| fields.contains_key(*key)) {
+        fields.insert("input_schema".to_owned(), SIGNATURE.into());
+    }
     let entry = to_raw_value(&fields).map_err(|_| unreadable())?;
     Ok((entry, Some(UploadedScript { tool: tool.to_owned(), path, text })))
 }

@@ -1,12 +1,15 @@
 //! Decides whether a call may run, and when. Every call needs an [`Admitted`] to reach a backend.
 
 mod gate;
+mod rules;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use gate::Gate;
 use gate::Slot;
+pub use rules::PolicyDecision;
+pub(crate) use rules::{RuleArguments, decide};
 
 use crate::config::choices::{Approval, OnLimit};
 use crate::config::model::Defaults;

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::content::Content;
 use crate::envelope::{ErrorBody, Status};
+use crate::policy::PolicyDecision;
 
 /// One call, on its way into the log. It borrows, because the line is built before
 /// [`append`](super::ExecutionLog::append) returns and nothing needs to be copied for it.
@@ -44,6 +45,8 @@ pub struct Entry<'a> {
     pub stdout: Option<&'a str>,
     /// The error, if the call failed. A rejected output is recorded beside it.
     pub error: Option<&'a ErrorBody>,
+    /// The decision of a rule on the call.
+    pub policy: Option<&'a PolicyDecision>,
     /// Success or error.
     pub status: Status,
     /// The outcome of each layer.
@@ -139,6 +142,9 @@ pub struct LoggedCall {
     /// The error, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
+    /// The decision of a rule on the call; its values are redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyDecision>,
     /// Success or error.
     pub status: Status,
     /// The outcome of each layer.

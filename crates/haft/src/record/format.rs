@@ -48,6 +48,10 @@ pub(super) fn push_entry(
         line.push_str(r#","error":"#);
         line.push_str(&serde_json::to_string(error)?);
     }
+    if let Some(policy) = entry.policy {
+        line.push_str(r#","policy":"#);
+        line.push_str(&serde_json::to_string(policy)?);
+    }
     let end = line.len();
     push_outcome(line, entry);
     Ok(start..end)

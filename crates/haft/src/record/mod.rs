@@ -43,6 +43,7 @@ mod number;
 mod open_file;
 mod query;
 mod queue;
+mod replay;
 mod room;
 mod shorten;
 mod sink;
@@ -64,6 +65,7 @@ pub use haft_config::redact::Redactor;
 pub use health::{LogHealth, LowSpace};
 pub use line::rfc3339;
 pub use query::{CallIter, Filter, read};
+pub use replay::{Fact, Replay, ReplayFacts, replay};
 pub use space::KeepFree;
 use space::MAX_BYTES_DEFAULT;
 

@@ -27,6 +27,14 @@ pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_jso
             error.details = Value::String(beginning);
         }
     }
+    if let Some(policy) = &mut call.policy {
+        policy.reason.iter_mut().for_each(|text| cut_text(text, kept_bytes));
+        policy.values.values_mut().for_each(|value| {
+            if let Some(beginning) = beginning(&value.to_string(), kept_bytes) {
+                *value = Value::String(beginning);
+            }
+        });
+    }
     serde_json::to_string(&call)
 }
 

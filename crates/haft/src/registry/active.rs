@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use haft_config::config::rules::hints;
+use haft_config::expression::Annotations;
+
 use super::RegisteredTool;
 use crate::call_limit::Limiter;
 use crate::policy::{Gate, ToolLimits};
@@ -18,6 +21,8 @@ pub(crate) struct ActiveTool {
     pub(crate) param_headers: haft_mcp::server::ParamHeaders,
     /// The rates and quotas of its server and its own.
     pub(crate) call_limits: Vec<Arc<Limiter>>,
+    /// The hints that rules match.
+    pub(crate) hints: Annotations,
 }
 
 impl ActiveTool {
@@ -29,7 +34,8 @@ impl ActiveTool {
     ) -> Self {
         let param_headers =
             haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
-        Self { registered, backend, gate, kind, param_headers, call_limits: Vec::new() }
+        let hints = hints(registered.definition.annotations.as_ref());
+        Self { registered, backend, gate, kind, param_headers, call_limits: Vec::new(), hints }
     }
 
     /// The name under which it is offered.

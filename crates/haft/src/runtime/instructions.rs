@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Runtime;
-use crate::backend::mcp::Lists;
+use crate::backend::mcp::{Connection, Lists};
 use haft_text::is_deceptive;
 
 /// Maximum size of one server's instructions.
@@ -52,9 +52,22 @@ impl Runtime {
     /// Waits until each eager server was tried once, so that its instructions are known. Those of a server with known
     /// lists are known already.
     pub async fn wait_for_servers(&self) {
+        self.wait_for_attempts(|connection| connection.lists().is_none()).await;
+    }
+
+    /// Waits until each eager server that declared a capability in an earlier run, such as `resources`, was tried once.
+    pub async fn wait_for_servers_with(&self, capability: &str, is_wanted: impl Fn(&str) -> bool) {
+        let declared = |lists: &Lists| lists.capabilities.iter().any(|it| it == capability);
+        let is_awaited = |connection: &Connection| {
+            is_wanted(connection.name()) && connection.lists().is_some_and(|it| declared(&it))
+        };
+        self.wait_for_attempts(is_awaited).await;
+    }
+
+    async fn wait_for_attempts(&self, is_awaited: impl Fn(&Connection) -> bool) {
         let snapshot = self.inner.snapshot.load_full();
-        let unknown = snapshot.server_pool.all().iter().filter(|it| it.lists().is_none());
-        let names: Vec<&str> = unknown.map(|connection| connection.name()).collect();
+        let awaited = snapshot.server_pool.all().iter().filter(|it| is_awaited(it));
+        let names: Vec<&str> = awaited.map(|connection| connection.name()).collect();
         // All servers are connecting already, so waiting for them in sequence takes as long as the
         // slowest.
         for name in names {

@@ -79,11 +79,11 @@ impl ServerPool {
     pub(super) fn offered_lists<'a>(
         &'a self,
         connection: &Connection,
-        lists: &'a Option<Arc<Lists>>,
+        lists: Option<&'a Arc<Lists>>,
     ) -> Option<&'a Arc<Lists>> {
         match self.gate(connection.name()) {
             Some(LockGate::Locked(approved)) => approved.as_ref().map(|it| &it.lists),
-            Some(LockGate::Open) | None => lists.as_ref(),
+            Some(LockGate::Open) | None => lists,
         }
     }
 }

@@ -158,7 +158,7 @@ impl ServerPool {
         let offering = self.offers().filter(|(it, _)| it.config().load_tools.value);
         offering
             .filter_map(|(connection, lists)| {
-                let lists = self.offered_lists(connection, lists)?;
+                let lists = self.offered_lists(connection, lists.as_ref())?;
                 let tools = lists.tools.iter().cloned().map(tool_definition).collect();
                 Some((connection.name().to_owned(), tools))
             })
@@ -182,7 +182,7 @@ impl ServerPool {
     /// The tools that only user interfaces call, by server and the tool's own name.
     pub(super) fn app_only(&self) -> HashSet<(&str, &str)> {
         let offers = self.offers().filter_map(|(connection, lists)| {
-            Some((connection, self.offered_lists(connection, lists)?))
+            Some((connection, self.offered_lists(connection, lists.as_ref())?))
         });
         let tools = offers.flat_map(|(connection, lists)| {
             let hidden = lists.tools.iter().filter(|tool| is_app_only(&tool.rest));

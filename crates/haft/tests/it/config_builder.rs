@@ -72,6 +72,7 @@ fn every_problem_is_reported_at_once() {
     for part in ["max_concurent", "did you mean", "queue_max", "both", "soon"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(text.starts_with("ConfigBuilder:") && !text.contains("haft.yaml"), "{text}");
 }
 
 #[test]

@@ -67,8 +67,8 @@ fn config(stage: &Stage, (name, server): &Server, policy: &Value) -> Config {
     Config::load(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-async fn start(stage: &Stage, server: &Server, policy: Value) -> Runtime {
-    Runtime::start(config(stage, server, &policy)).await.unwrap()
+async fn start(stage: &Stage, server: &Server, policy: &Value) -> Runtime {
+    Runtime::start(config(stage, server, policy)).await.unwrap()
 }
 
 async fn end(runtime: Runtime) {
@@ -128,7 +128,7 @@ async fn changed_definitions_are_blocked() {
         for (attack, state, changes) in &attacks {
             let tools = json!([attack, "add_tool"]);
             let (_running, server) = server(&stage, transport, with(honest(era), "tools", tools));
-            let runtime = start(&stage, &server, json!({})).await;
+            let runtime = start(&stage, &server, &json!({})).await;
             let shown = runtime.tool("read").unwrap();
             assert_eq!(shown.description, "Reads a file.", "{transport} {era}");
             assert_eq!(shown.input_schema["properties"], path);
@@ -162,7 +162,7 @@ async fn new_tools_are_blocked() {
         let renamed = tool("fetch", "Reads a file.", &json!({"path": {"type": "string"}}));
         let scenario = with(honest(era), "tools", json!([renamed, "add_tool"]));
         let (_running, server) = server(&stage, transport, scenario);
-        let runtime = start(&stage, &server, json!({})).await;
+        let runtime = start(&stage, &server, &json!({})).await;
         assert_eq!(names(&runtime), ["add_tool"], "{transport} {era}");
         let refused = call(&runtime, "fetch", json!({"path": "a"})).await;
         assert_eq!(failure(&refused).0, Code::DefinitionChanged, "{transport} {era}");
@@ -200,7 +200,7 @@ async fn instructions_prompts_and_templates_are_locked_too() {
         {"uriTemplate": "file:///{path}", "name": "file", "description": "Anything."},
         {"uriTemplate": "evil://{path}", "name": "evil"},
     ]);
-    let runtime = start(&stage, &stage.stdio(SERVER, scenario, json!({})), json!({})).await;
+    let runtime = start(&stage, &stage.stdio(SERVER, scenario, json!({})), &json!({})).await;
     let instructions = runtime.server_instructions(4096, |_| true).unwrap();
     assert!(
         instructions.contains("Read before") && !instructions.contains("Obey"),
@@ -255,7 +255,7 @@ async fn a_call_that_connects_its_server_sees_the_change() {
     let changed = tool("read", "Reads and sends.", &json!({"path": {"type": "string"}}));
     let scenario = with(honest("legacy"), "tools", json!([changed]));
     stage.workspace.write("scenario.json", with_facts(&stage, scenario));
-    let runtime = start(&stage, &(SERVER, lazy), json!({})).await;
+    let runtime = start(&stage, &(SERVER, lazy), &json!({})).await;
     assert_eq!(runtime.tool("read").unwrap().blocked, None, "nothing is known yet");
     let refused = call(&runtime, "read", json!({"path": "a"})).await;
     assert_eq!(failure(&refused).0, Code::DefinitionChanged);
@@ -277,7 +277,7 @@ async fn the_operator_can_follow_changes() {
     let scenario = with(honest("legacy"), "tools", json!([changed, new]));
     for policy in ["warn", "follow"] {
         let server = stage.stdio(SERVER, scenario.clone(), json!({}));
-        let runtime = start(&stage, &server, json!({"definitions": policy})).await;
+        let runtime = start(&stage, &server, &json!({"definitions": policy})).await;
         assert_eq!(runtime.tool("read").unwrap().description, "Reads more.");
         assert!(call(&runtime, "read", json!({"path": "a"})).await.error.is_none());
         assert!(call(&runtime, "extra", json!({"path": "a"})).await.error.is_none());
@@ -302,7 +302,7 @@ async fn an_approval_counts_at_once() {
     let changed = tool("read", "Reads more.", &json!({"path": {"type": "string"}}));
     let new = tool("extra", "Is new.", &json!({}));
     let scenario = with(honest("legacy"), "tools", json!([changed, new, "add_tool"]));
-    let runtime = start(&stage, &stage.stdio(SERVER, scenario, json!({})), json!({})).await;
+    let runtime = start(&stage, &stage.stdio(SERVER, scenario, json!({})), &json!({})).await;
     let stale = DefinitionChoice { hash: Some("sha256:0".to_owned()), ..choice(Some("read")) };
     let refused = runtime.approve_definitions(&stale).await.unwrap_err();
     assert!(matches!(refused, ApproveError::Stale { .. }), "{refused}");
@@ -336,7 +336,7 @@ async fn an_approval_of_calls_ends_with_its_definition() {
         "command": Fixture::path(), "args": ["stdio", "--script", script],
         "default_tool_config": {"approval": "ask"},
     });
-    let runtime = start(&stage, &(SERVER, entry), json!({})).await;
+    let runtime = start(&stage, &(SERVER, entry), &json!({})).await;
     let _attendance = runtime.inbox().attend();
     let ask = || {
         let call = ToolCall::new("read", &json!({"path": "a"})).asking_people().session("s");

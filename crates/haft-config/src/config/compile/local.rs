@@ -21,6 +21,10 @@ use crate::config::secret::{Masked, Secret};
 use crate::definition::ToolDefinition;
 use crate::schema::Schema;
 
+const NO_SCHEMA: &str = "add \"input_schema\": {\"type\": \"object\", \"properties\": {}}, with a property for each argument";
+const NO_SCHEMA_OF_PYTHON: &str = "add \"input_schema\": \"signature\" to read it from the function, or a JSON Schema with a property for each \
+     argument";
+
 pub(super) fn compile(
     source: LocalSource,
     sandbox: &Setting<SandboxConfig>,
@@ -53,10 +57,11 @@ pub(super) fn compile(
     }
     let is_missing = raw.input_schema.is_none() && schema == SchemaSource::Entry;
     if is_missing && !raw.broken.contains(&"input_schema") {
+        let is_python = raw.config.as_ref().is_some_and(|at| is_python(&at.value));
         problems.error(
             &place.below("input_schema"),
             format!("tool `{shown}` has no `input_schema`"),
-            "add \"input_schema\": {\"type\": \"object\", \"properties\": {}}, with a property for each argument",
+            if is_python { NO_SCHEMA_OF_PYTHON } else { NO_SCHEMA },
         );
     }
     let metadata =
@@ -105,6 +110,10 @@ pub(super) fn compile(
 
 /// Takes `input_schema: signature` out of the entry. In the native format a Python tool without a schema
 /// means the same; `tools.json` requires a schema.
+fn is_python(config: &RawLocalConfig) -> bool {
+    matches!(runtime(config), LocalRuntime::Python)
+}
+
 fn schema_source(
     name: &str,
     raw: &mut RawLocalTool,
@@ -112,8 +121,7 @@ fn schema_source(
     problems: &mut Problems,
 ) -> SchemaSource {
     let is_signature = |at: &At<RawSchema>| at.value.0 == SIGNATURE;
-    let is_python =
-        raw.config.as_ref().is_some_and(|at| matches!(runtime(&at.value), LocalRuntime::Python));
+    let is_python = raw.config.as_ref().is_some_and(|at| is_python(&at.value));
     if let Some(at) = raw.output_schema.take_if(|at| is_signature(at)) {
         problems.error(
             &at.place,

@@ -8,6 +8,7 @@ mod limits;
 mod local;
 mod merge;
 mod metadata;
+mod rules;
 mod sandbox;
 mod select;
 mod server;
@@ -80,6 +81,11 @@ pub(super) fn compile(
         .map(|dir| explicit(dir, |dir| base.join(dir.text)));
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &names, problems);
+    let known = rules::Known {
+        servers: &names,
+        profiles: profiles.iter().map(|profile| profile.name.as_str()).collect(),
+    };
+    let policy = service::policy(config.policy.map(|at| at.value), &known, problems);
     let limits = limits::limits(config.limits.map(|at| at.value), problems);
     let builtin = agent::builtin(config.builtin, has_builtin, sandbox, base, problems);
     let config = Config {
@@ -91,7 +97,7 @@ pub(super) fn compile(
         registry_dir,
         log: log(config.log.map(|at| at.value), base, problems),
         api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
-        policy: service::policy(config.policy.map(|at| at.value), problems),
+        policy,
         select: select::select(config.select.map(|at| at.value), problems),
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
         gateway: gateway::gateway(config.gateway.map(|at| at.value), problems),

@@ -101,6 +101,7 @@ pub(super) fn compile(
         sandbox,
         limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
         config: raw.config.map(|at| Opaque::new(at.value)),
+        labels: raw.labels.map(|labels| labels.value),
         disabled: pick(raw.disabled, false),
     })
 }

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
+use super::rules::Known;
 use super::{explicit, pick, span};
 use crate::config::choices::{AllowedScripts, Definitions};
 use crate::config::model::{Origin, Setting};
@@ -88,13 +89,18 @@ fn is_origin(text: &str) -> bool {
     parsed.is_some_and(|url| url.origin().ascii_serialization() == text.to_ascii_lowercase())
 }
 
-pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyConfig {
+pub(super) fn policy(
+    raw: Option<RawPolicy>,
+    known: &Known<'_>,
+    problems: &mut Problems,
+) -> PolicyConfig {
     let RawPolicy {
         allowed_commands,
         allowed_variables,
         allowed_env,
         allowed_scripts,
         approvals,
+        rules,
         definitions,
         ..
     } = raw.unwrap_or_else(|| RawPolicy::empty(Place::whole("")));
@@ -107,6 +113,7 @@ pub(super) fn policy(raw: Option<RawPolicy>, problems: &mut Problems) -> PolicyC
         allowed_env: pick(allowed_env.map(|at| env_patterns(at, problems)), Vec::new()),
         allowed_scripts: pick(allowed_scripts, AllowedScripts::Existing),
         approvals: approvals.map(|at| explicit(at, |value| value)),
+        rules: super::rules::rules(rules, known, problems),
         definitions: pick(definitions, Definitions::Block),
     }
 }

@@ -59,6 +59,7 @@ fn entry(raw: RawTool, servers: &[&str], problems: &mut Problems) -> Option<Tool
         },
         metadata: metadata::compile(raw.title, raw.annotations, raw.icons, problems),
         overrides,
+        labels: raw.labels.map(|labels| labels.value),
         place: raw.place,
     })
 }

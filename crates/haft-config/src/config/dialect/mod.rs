@@ -4,6 +4,7 @@ mod agent_yaml;
 mod client_json;
 mod codex;
 mod detect;
+pub mod gemini;
 mod goose;
 mod langchain;
 mod mcp_servers;

@@ -25,6 +25,7 @@ pub(super) fn routes() -> Routes {
     let admin = OpenApiRouter::new()
         .routes(routes!(query::list))
         .routes(routes!(query::show))
+        .routes(routes!(query::why))
         .routes(routes!(tail::tail));
     Routes { admin, ..Routes::default() }
 }

@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::{Service, Which, dir, unreadable};
+use crate::explanation::Explanation;
 use crate::serve::{Path, Problem, Query};
 
 /// Calls that may be read ahead of a slow client.
@@ -106,12 +107,33 @@ pub(super) async fn show(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
 ) -> Result<axum::Json<LoggedCall>, Problem> {
-    let dir = dir(&service);
+    find(&service, id).await.map(axum::Json)
+}
+
+/// The rule that decided on a call, with its file and line and the values it looked at.
+#[utoipa::path(
+    get, path = "/api/v1/log/{execution_id}/why", operation_id = "explain_log_entry", tag = "log",
+    params(("execution_id" = String, Path, description = "The id the call was answered with.")),
+    responses(
+        (status = 200, description = "The decision on the call.", body = Explanation),
+        (status = 404, description = "There is no such call."),
+        (status = 503, description = "The log cannot be read."),
+    )
+)]
+pub(super) async fn why(
+    State(service): State<Arc<Service>>,
+    Path(id): Path<String>,
+) -> Result<axum::Json<Explanation>, Problem> {
+    find(&service, id).await.map(|call| axum::Json(Explanation::of(&call)))
+}
+
+async fn find(service: &Service, id: String) -> Result<LoggedCall, Problem> {
+    let dir = dir(service);
     let filter = Filter { execution_id: Some(id.clone()), limit: Some(1), ..Filter::default() };
     let found = spawn_blocking(move || read(&dir, &filter).map(|mut calls| calls.next())).await;
     let found = found.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
     match found {
-        Some(call) => Ok(axum::Json(call.map_err(|error| unreadable(&error))?)),
+        Some(call) => call.map_err(|error| unreadable(&error)),
         None => Err(Problem::not_found(format!("no call has the id `{id}`"))
             .remedy("`GET /api/v1/log` shows the newest calls with their ids")),
     }

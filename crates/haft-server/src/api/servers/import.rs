@@ -5,16 +5,19 @@ use std::sync::Arc;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::config::{ConfigError, Imported, LoadOptions, import_text};
+use haft::Remedy;
+use haft::config::{
+    ConfigError, Imported, LoadOptions, Problem as ConfigProblem, Severity, import_text,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::Service;
-use crate::api::edit_problem::errors;
+use crate::api::edit_problem::field;
 use crate::api::remedy::endpoint;
-use crate::serve::{Json, Problem};
+use crate::serve::{FieldProblem, Json, Problem};
 
 /// The text of a client's file.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -62,11 +65,12 @@ pub(super) async fn import(
     let imported =
         read.await.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
     if imported.servers.is_empty() {
-        return Err(invalid("the text has no servers")
-            .remedy("paste a whole file, or an object such as `{\"mcpServers\": {...}}`"));
+        return Err(invalid("the text has no servers").remedy(EXAMPLE));
     }
     Ok(JsonAnswer(ImportedServers::from(imported)))
 }
+
+const EXAMPLE: &str = "paste a whole file, or an object such as `{\"mcpServers\": {...}}`";
 
 fn invalid(detail: &str) -> Problem {
     let title = "The text is not valid";
@@ -74,8 +78,19 @@ fn invalid(detail: &str) -> Problem {
 }
 
 fn unreadable(error: &ConfigError) -> Problem {
-    let problem = invalid("the servers of the text cannot be read; nothing was added");
-    errors(error).fold(problem, Problem::error)
+    let problem =
+        invalid("the servers of the text cannot be read; nothing was added").remedy(EXAMPLE);
+    let errors = error.problems.iter().filter(|each| each.severity == Severity::Error);
+    errors.map(without_format).fold(problem, Problem::error)
+}
+
+/// A request cannot name the format of a pasted text, so the remedy of the whole stands for that one.
+fn without_format(problem: &ConfigProblem) -> FieldProblem {
+    let named = field(problem);
+    match problem.remedy {
+        Remedy::NameFormat { .. } => FieldProblem { remedy: None, ..named },
+        _ => named,
+    }
 }
 
 /// A file name for content without one: the ending selects the parser.

@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
+use haft::config::Problem;
 use haft::registry::{Level, Record};
 use haft::{Config, ServerInfo, ServerState};
 use haft_text::printable;
 use serde_json::{Value, json};
 
+use super::rules;
 use crate::cli::toolbox::{self, Purpose, Toolbox};
 use crate::cli::trust::Trusted;
-use crate::cli::{EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
+use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, EXIT_STRICT, Global, block_on, count};
 use crate::terminal::{self, Paint};
 
 /// The result of connecting and registering.
@@ -17,6 +19,8 @@ struct Report {
     servers: Vec<ServerInfo>,
     /// Errors and warnings of the registration.
     problems: Vec<Record>,
+    /// Problems of the rules with the tools.
+    rules: Vec<Problem>,
 }
 
 pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
@@ -28,6 +32,7 @@ pub(super) fn run(global: &Global, config: Config) -> anyhow::Result<ExitCode> {
     for problem in &report.problems {
         problem.emit();
     }
+    rules::print(Paint::stderr(global.color), &report.rules);
     Ok(report.exit_code())
 }
 
@@ -47,6 +52,7 @@ pub(super) fn run_as_json(
     };
     let record = |record: &Record| json!({"level": word(record.level), "text": record.text});
     checked["connections"] = report.servers.iter().map(server).collect();
+    super::add_rules(checked, &report.rules);
     checked["registration"] = report.problems.iter().map(record).collect();
     Ok(report.exit_code())
 }
@@ -61,7 +67,8 @@ fn connect(global: &Global, config: Config) -> anyhow::Result<Report> {
                 Level::Debug | Level::Info => false,
             };
             let problems = runtime.registration().into_iter().filter(is_problem).collect();
-            Ok(Report { servers: runtime.servers(), problems })
+            let rules = rules::of_tools(&runtime.config(), &runtime.tools());
+            Ok(Report { servers: runtime.servers(), problems, rules })
         };
         toolbox.work(look).await
     })
@@ -71,6 +78,9 @@ impl Report {
     fn exit_code(&self) -> ExitCode {
         if self.servers.iter().any(toolbox::failed) {
             return ExitCode::from(EXIT_CONNECT);
+        }
+        if rules::has_errors(&self.rules) {
+            return ExitCode::from(EXIT_CONFIG);
         }
         let is_refused = self.problems.iter().any(|problem| problem.level == Level::Error);
         if is_refused { ExitCode::from(EXIT_STRICT) } else { ExitCode::SUCCESS }

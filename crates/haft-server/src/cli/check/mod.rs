@@ -2,6 +2,7 @@
 
 mod connect;
 mod notes;
+mod rules;
 
 use std::process::ExitCode;
 
@@ -29,8 +30,16 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
     let loaded = load::load(global).map(with_model).and_then(with_sandboxes);
     if !global.json {
         let config = loaded?;
+        if args.connect {
+            summarize(global, &config);
+            return connect::run(global, config);
+        }
+        let is_wrong = rules::print(Paint::stderr(global.color), &rules::of_files(&config));
+        if is_wrong {
+            return Ok(ExitCode::from(EXIT_CONFIG));
+        }
         summarize(global, &config);
-        return if args.connect { connect::run(global, config) } else { Ok(ExitCode::SUCCESS) };
+        return Ok(ExitCode::SUCCESS);
     }
     match loaded {
         Ok(config) => {
@@ -38,7 +47,7 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
             let code = if args.connect {
                 connect::run_as_json(global, config, &mut report)?
             } else {
-                ExitCode::SUCCESS
+                add_rules(&mut report, &rules::of_files(&config))
             };
             print_json(&report)?;
             Ok(code)
@@ -51,6 +60,18 @@ pub(super) fn run(global: &Global, args: &CheckArgs) -> anyhow::Result<ExitCode>
             Ok(ExitCode::from(EXIT_CONFIG))
         }
     }
+}
+
+/// Adds problems of rules to a report. Returns the exit code.
+fn add_rules(report: &mut Value, problems: &[Problem]) -> ExitCode {
+    if let Value::Array(all) = &mut report["problems"] {
+        all.extend(problems.iter().map(|problem| json!(problem)));
+    }
+    if !rules::has_errors(problems) {
+        return ExitCode::SUCCESS;
+    }
+    report["valid"] = json!(false);
+    ExitCode::from(EXIT_CONFIG)
 }
 
 /// A model that could not be asked is worth a warning: everything else works without.

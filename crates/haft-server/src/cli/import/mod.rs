@@ -86,13 +86,13 @@ pub(super) fn run(global: &Global, args: &ImportArgs) -> anyhow::Result<ExitCode
     let servers = count(imported.servers.len(), "server");
     terminal::line(&format!("added {servers} to {}", args.into.display()));
     if let Some(backup) = backup {
-        terminal::line(&format!("what the file was is in {}", backup.display()));
+        terminal::line(&format!("the previous content is in {}", backup.display()));
     }
     if args.moves {
         terminal::line(&format!("took them out of {}", file.display()));
     }
     if let Some(original) = original {
-        terminal::line(&format!("what that file was is in {}", original.display()));
+        terminal::line(&format!("its previous content is in {}", original.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

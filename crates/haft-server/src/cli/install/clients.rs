@@ -7,6 +7,10 @@ use haft::config::Dialect;
 use haft_config::edit::Syntax;
 use serde::Serialize;
 
+/// Cline's file in the settings of programs with windows.
+const CLINE_FILE: &str =
+    "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+
 /// A program that uses MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -25,6 +29,8 @@ pub(in crate::cli) enum Client {
     Goose,
     /// Gemini CLI
     Gemini,
+    /// Cline in VS Code
+    Cline,
     /// Windsurf
     Windsurf,
     /// Zed
@@ -69,7 +75,7 @@ impl Folders {
 }
 
 impl Client {
-    pub(in crate::cli) const ALL: [Self; 9] = [
+    pub(in crate::cli) const ALL: [Self; 10] = [
         Self::Claude,
         Self::ClaudeDesktop,
         Self::Vscode,
@@ -77,6 +83,7 @@ impl Client {
         Self::Codex,
         Self::Goose,
         Self::Gemini,
+        Self::Cline,
         Self::Windsurf,
         Self::Zed,
     ];
@@ -96,6 +103,7 @@ impl Client {
             Self::Codex => "Codex",
             Self::Goose => "goose",
             Self::Gemini => "Gemini CLI",
+            Self::Cline => "Cline",
             Self::Windsurf => "Windsurf",
             Self::Zed => "Zed",
         }
@@ -106,7 +114,7 @@ impl Client {
         match self {
             Self::Claude | Self::Vscode | Self::Cursor => &[Scope::Project, Scope::User],
             Self::Codex | Self::Gemini | Self::Zed => &[Scope::User, Scope::Project],
-            Self::ClaudeDesktop | Self::Goose | Self::Windsurf => &[Scope::User],
+            Self::ClaudeDesktop | Self::Goose | Self::Cline | Self::Windsurf => &[Scope::User],
         }
     }
 
@@ -137,19 +145,25 @@ impl Client {
             (Self::Goose, Scope::User) => in_config("goose/config.yaml"),
             (Self::Gemini, Scope::User) => in_home(".gemini/settings.json"),
             (Self::Gemini, Scope::Project) => Some(project.join(".gemini/settings.json")),
+            (Self::Cline, Scope::User) => in_app_data(CLINE_FILE),
             (Self::Windsurf, Scope::User) => in_home(".codeium/windsurf/mcp_config.json"),
             (Self::Zed, Scope::User) => in_config("zed/settings.json"),
             (Self::Zed, Scope::Project) => Some(project.join(".zed/settings.json")),
-            (Self::ClaudeDesktop | Self::Goose | Self::Windsurf, Scope::Project) => None,
+            (Self::ClaudeDesktop | Self::Goose | Self::Cline | Self::Windsurf, Scope::Project) => {
+                None
+            }
         }
     }
 
     /// The key of its file that holds the servers.
     pub(in crate::cli) fn section(self) -> &'static str {
         match self {
-            Self::Claude | Self::ClaudeDesktop | Self::Cursor | Self::Gemini | Self::Windsurf => {
-                "mcpServers"
-            }
+            Self::Claude
+            | Self::ClaudeDesktop
+            | Self::Cursor
+            | Self::Gemini
+            | Self::Cline
+            | Self::Windsurf => "mcpServers",
             Self::Vscode => "servers",
             Self::Codex => "mcp_servers",
             Self::Goose => "extensions",
@@ -167,6 +181,7 @@ impl Client {
             | Self::Vscode
             | Self::Cursor
             | Self::Gemini
+            | Self::Cline
             | Self::Windsurf
             | Self::Zed => Syntax::Json,
         }
@@ -175,7 +190,9 @@ impl Client {
     /// The format that Haft reads its file in; one of them it does not read.
     pub(in crate::cli) fn dialect(self) -> Option<Dialect> {
         match self {
-            Self::Claude | Self::ClaudeDesktop | Self::Gemini => Some(Dialect::Claude),
+            Self::Claude | Self::ClaudeDesktop | Self::Gemini | Self::Cline => {
+                Some(Dialect::Claude)
+            }
             Self::Vscode => Some(Dialect::Vscode),
             // An address needs no type in either.
             Self::Cursor | Self::Windsurf => Some(Dialect::Cursor),
@@ -198,6 +215,7 @@ impl Client {
             (Self::Vscode, _) => "`MCP: List Servers` in VS Code starts and shows it",
             (Self::Cursor, _) => "Cursor's settings show it among the MCP servers",
             (Self::Codex | Self::Goose, _) => "the next session has it",
+            (Self::Cline, _) => "Cline shows it among its MCP servers",
             (Self::Windsurf, _) => "refresh the MCP servers in Windsurf's Cascade",
             (Self::Zed, _) => "Zed's settings show it among the MCP servers",
         }

@@ -39,7 +39,12 @@ fn started(client: Client, name: &str, program: &str, args: &[String]) -> Value 
         Client::Claude | Client::Vscode | Client::Cursor => {
             json!({"type": "stdio", "command": program, "args": args})
         }
-        Client::ClaudeDesktop | Client::Codex | Client::Gemini | Client::Windsurf | Client::Zed => {
+        Client::ClaudeDesktop
+        | Client::Codex
+        | Client::Gemini
+        | Client::Cline
+        | Client::Windsurf
+        | Client::Zed => {
             json!({"command": program, "args": args})
         }
         Client::Goose => json!({
@@ -55,6 +60,7 @@ fn remote(client: Client, name: &str, url: &str, key: Option<&str>) -> anyhow::R
         Client::Claude | Client::Vscode => json!({"type": "http", "url": url}),
         Client::Cursor | Client::Codex | Client::Zed => json!({"url": url}),
         Client::Gemini => json!({"httpUrl": url}),
+        Client::Cline => json!({"type": "streamableHttp", "url": url}),
         Client::Windsurf => json!({"serverUrl": url}),
         Client::Goose => json!({
             "enabled": true, "type": "streamable_http", "name": name,
@@ -78,7 +84,7 @@ fn remote(client: Client, name: &str, url: &str, key: Option<&str>) -> anyhow::R
             entry["bearer_token_env_var"] = json!(key);
             return Ok(entry);
         }
-        Client::Goose | Client::Zed | Client::ClaudeDesktop => {
+        Client::Goose | Client::Zed | Client::Cline | Client::ClaudeDesktop => {
             let message = format!("{} has no variables in its headers", client.title());
             let remedy =
                 "leave `--key-env` out, and write the header `Authorization: Bearer KEY` by hand";

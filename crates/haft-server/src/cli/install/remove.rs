@@ -58,7 +58,7 @@ pub(in crate::cli) fn uninstall(global: &Global, args: &UninstallArgs) -> anyhow
     }
     terminal::line(&format!("removed `{name}` from {}", path.display()));
     if let Some(backup) = backup {
-        terminal::line(&format!("what the file was is in {}", backup.display()));
+        terminal::line(&format!("the previous content is in {}", backup.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -55,7 +55,7 @@ impl Placed<'_> {
         }
         terminal::line(&format!("wrote `{}` into {}", self.name, self.path.display()));
         if let Some(backup) = backup {
-            terminal::line(&format!("what the file was is in {}", backup.display()));
+            terminal::line(&format!("the previous content is in {}", backup.display()));
         }
         say!("{}", self.client.afterwards(self.scope));
         self.name_variables();

@@ -62,8 +62,12 @@ pub(super) fn prepare() -> anyhow::Result<First> {
         create(&folder.join("tools.json"), TOOLS, PRIVATE)?;
     }
     create(Path::new(CONFIG), YAML, SHARED)?;
-    tracing::info!("there was no configuration: wrote `{CONFIG}`, with its tools in `{REGISTRY}`");
     Ok(First { files: vec![CONFIG.into()], is_own: is_new })
+}
+
+/// Logs that the files were written, once the log has its format.
+pub(super) fn report() {
+    tracing::info!("there was no configuration: wrote `{CONFIG}`, with its tools in `{REGISTRY}`");
 }
 
 /// The mode of a new file that others may read, as far as the user's mask lets them.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
+use haft::record::RecordSource;
 use haft::{ServerInfo, ServerState, ToolInfo};
 use serde_json::{Value, json};
 
@@ -26,12 +27,6 @@ pub(super) fn print(global: &Global, service: &Service, address: SocketAddr) -> 
     let paint = Paint::stdout(global.color);
     for (what, text) in lines(service, &config, &url, address) {
         terminal::line(&format!("{} {text}", paint.dim(&format!("{what:<10}"))));
-    }
-    let errors = Paint::stderr(global.color);
-    let servers = service.live.runtime().servers();
-    for server in servers.iter().filter(|server| toolbox::failed(server) && !is_coming(server)) {
-        let message = format!("`{}` is not there: {}", server.name, toolbox::reason(server));
-        terminal::warning(errors, &message, &toolbox::remedy(server));
     }
     Ok(())
 }
@@ -67,6 +62,11 @@ fn lines(
     if !coming.is_empty() {
         has.push(format!("connecting: {}", coming.join(", ")));
     }
+    let failed = servers.iter().filter(|it| toolbox::failed(it) && !is_coming(it));
+    let failed: Vec<&str> = failed.map(|server| server.name.as_str()).collect();
+    if !failed.is_empty() {
+        has.push(format!("failed: {}", failed.join(", ")));
+    }
     let files: Vec<&str> = config.files.iter().map(|file| &*file.name).collect();
     let mut lines = vec![
         ("haft", format!("{version}, {}", has.join(", "))),
@@ -93,9 +93,7 @@ fn lines(
     } else {
         ("keys", config.api.keys_file.value.display().to_string())
     });
-    // A built-in tool would be a poor example for this toolbox.
-    let own = |tool: &&ToolInfo| tool.kind != haft::record::RecordSource::Builtin;
-    if let Some(tool) = runtime.tools().iter().find(own) {
+    if let Some(tool) = runtime.tools().iter().find(is_example) {
         let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
         let header = "-H 'content-type: application/json'";
@@ -104,6 +102,20 @@ fn lines(
         lines.push(("try", format!("curl {call} {header}{key} -d '{body}'")));
     }
     lines
+}
+
+/// Returns true if a call with made-up arguments succeeds in all likelihood. A server has a use for few of them.
+fn is_example(tool: &&ToolInfo) -> bool {
+    match tool.kind {
+        RecordSource::Builtin | RecordSource::Unknown => false,
+        RecordSource::Mcp => tool.input_schema["required"].as_array().is_none_or(Vec::is_empty),
+        RecordSource::Local | RecordSource::Function => true,
+    }
+}
+
+/// Returns true if a server may still answer without a change.
+fn is_coming(server: &ServerInfo) -> bool {
+    matches!(server.state, ServerState::Configured | ServerState::Connecting)
 }
 
 /// Arguments for the required properties of a schema.
@@ -118,14 +130,28 @@ fn example(schema: &Value) -> Value {
             Some("boolean") => json!(true),
             Some("array") => json!([]),
             Some("object") => json!({}),
-            _ => json!("you"),
+            _ if name == "name" => json!("you"),
+            _ => json!("text"),
         };
         (name.to_owned(), given.unwrap_or(made))
     });
     Value::Object(filled.collect())
 }
 
-/// Returns true if a server may still turn up by itself.
-fn is_coming(server: &ServerInfo) -> bool {
-    matches!(server.state, ServerState::Configured | ServerState::Connecting)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn required_arguments_have_values_of_their_type() {
+        let schema = json!({
+            "properties": {
+                "name": {"type": "string"}, "path": {"type": "string"}, "count": {"type": "integer"},
+                "unit": {"enum": ["c", "f"]}, "other": {"type": "string"},
+            },
+            "required": ["name", "path", "count", "unit"],
+        });
+        let expected = json!({"name": "you", "path": "text", "count": 1, "unit": "c"});
+        assert_eq!(example(&schema), expected);
+    }
 }

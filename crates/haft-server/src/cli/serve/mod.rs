@@ -15,11 +15,13 @@ use std::time::Duration;
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::Live;
+use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::load::Served;
 use super::service::{ServiceContext, ServiceSocket, socket_name};
 use super::trust;
 use super::{
@@ -61,17 +63,24 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) fn run(global: &Global, args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    let First { files, is_own } = if load::is_named(global) {
+    let is_named = load::is_named(global);
+    let First { files, is_own } = if is_named {
         First { files: load::files(global)?, is_own: false }
     } else {
         first_start::prepare()?
     };
     let socket = socket_name(global, &files);
-    let (config, options) = load::load_served(global, files)?;
+    let Served { config, options, new_registry } = load::load_served(global, files)?;
     if is_own {
         trust::trust_own(global, &config);
     }
     log_times(global, &config);
+    if !is_named {
+        first_start::report();
+    }
+    if let Some(dir) = new_registry {
+        tracing::info!("created the registry's folder `{}`", dir.display());
+    }
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
@@ -179,6 +188,9 @@ async fn serve(
     };
     tokio::select! {
         () = ending => {
+            if let Some(LogHealth::Failing { entries_kept: 1.., problem, .. }) = live.runtime().log_health() {
+                tracing::error!("entries of the execution log are lost: {}", problem.problem());
+            }
             tracing::info!("ended");
             Ok(ExitCode::SUCCESS)
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use crate::cli::config_file::{ConfigFile, Written, place_of};
+use crate::cli::config_file::{Change, ConfigFile, Written, place_of, unset_variables};
 use crate::cli::{EXIT_CONFIG, Failure, Global, load, print_json};
 use crate::terminal::{self, Paint};
 
@@ -61,17 +61,21 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
 
 pub(super) fn add(global: &Global, args: &AddArgs) -> anyhow::Result<ExitCode> {
     let file = ConfigFile::open(global)?;
-    if !args.replace && file.has(SECTION, &args.name)? {
+    let is_known = file.has(SECTION, &args.name)?;
+    if !args.replace && is_known {
         let problem = format!("`{}` has a server `{}`", file.shown().display(), args.name);
         return Err(
             Failure::new(EXIT_CONFIG, problem, "choose another name, or add `--replace`").into()
         );
     }
     let entry = entry(args);
-    let written = file.change(global, |it| it.put(SECTION, &args.name, &entry))?;
-    let text = format!("added `{}` to {}", args.name, written.file.display());
+    let kind = if is_known { Change::Removes } else { Change::Adds };
+    let written = file.change(global, kind, |it| it.put(SECTION, &args.name, &entry))?;
+    let unset = unset_variables(&entry.to_string());
+    let (verb, place) = if is_known { ("replaced", "in") } else { ("added", "to") };
+    let text = format!("{verb} `{}` {place} {}", args.name, written.file.display());
     let next = format!("`haft servers show {}` connects it", args.name);
-    report(global, &args.name, &written, &text, Some(&next))
+    report(global, &args.name, &written, &unset, &[text, next])
 }
 
 pub(super) fn remove(global: &Global, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
@@ -90,9 +94,9 @@ pub(super) fn remove(global: &Global, args: &RemoveArgs) -> anyhow::Result<ExitC
         };
         return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
     }
-    let written = file.change(global, |it| it.remove(SECTION, &args.name))?;
+    let written = file.change(global, Change::Removes, |it| it.remove(SECTION, &args.name))?;
     let text = format!("removed `{}` from {}", args.name, written.file.display());
-    report(global, &args.name, &written, &text, None)
+    report(global, &args.name, &written, &[], &[text])
 }
 
 fn entry(args: &AddArgs) -> Value {
@@ -125,25 +129,23 @@ fn report(
     global: &Global,
     name: &str,
     written: &Written,
-    text: &str,
-    next: Option<&str>,
+    unset: &[String],
+    lines: &[String],
 ) -> anyhow::Result<ExitCode> {
-    for variable in &written.unset {
+    for variable in unset {
         let message = format!("the variable `{variable}` is not set");
         let remedy = format!("set {variable} where Haft runs");
         terminal::warning(Paint::stderr(global.color), &message, &remedy);
     }
     if global.json {
-        let Written { file, backup, unset } = written;
+        let Written { file, backup } = written;
         print_json(&json!({"server": name, "file": file, "backup": backup, "unset": unset}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    terminal::line(text);
-    if let Some(backup) = &written.backup {
-        terminal::line(&format!("what the file was is in {}", backup.display()));
-    }
-    if let Some(next) = next {
-        terminal::line(next);
+    let backup = written.backup.as_ref();
+    let backup = backup.map(|it| format!("the previous content is in {}", it.display()));
+    for line in lines.iter().chain(&backup) {
+        terminal::line(line);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -239,6 +239,11 @@ pub(in crate::cli) struct ServiceStatus {
     pub(in crate::cli) max_concurrent: u32,
     /// Number of questions that wait for a person.
     pub(in crate::cli) questions: usize,
+    /// The reason why the files as they are now are not in use.
+    pub(in crate::cli) files_problem: Option<String>,
+    /// Changed settings that take effect at the next start only.
+    #[serde(default)]
+    pub(in crate::cli) waiting_for_restart: Vec<String>,
     /// The problem of the execution log.
     pub(in crate::cli) log_problem: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use haft::live::Live;
+use haft::live::{Live, LiveStatus};
 use haft::record::LogHealth;
 use haft::{LoadStats, Runtime, ServerInfo, ToolInfo};
 use jiff::Timestamp;
@@ -151,10 +151,11 @@ fn status(context: &ServiceContext) -> ServiceStatus {
     let runtime = context.runtime();
     let config = runtime.config();
     let LoadStats { in_flight, waiting, max_concurrent, .. } = runtime.load_stats();
+    let LiveStatus { problem, waiting_for_restart, .. } = context.live.status();
     ServiceStatus {
         version: VERSION.to_owned(),
         pid: std::process::id(),
-        started: context.started.to_string(),
+        started: format!("{:.0}", context.started),
         url: context.url.clone(),
         files: config.files.iter().map(|file| file.name.to_string()).collect(),
         state_dir: config.state_dir.value.display().to_string(),
@@ -165,6 +166,8 @@ fn status(context: &ServiceContext) -> ServiceStatus {
         calls_waiting: waiting,
         max_concurrent,
         questions: runtime.inbox().open().len(),
+        files_problem: problem.map(|problem| problem.text),
+        waiting_for_restart,
         log_problem: match runtime.log_health() {
             Some(LogHealth::Failing { problem, .. }) => Some(problem.problem()),
             Some(LogHealth::Working { low_space, .. }) => low_space.map(|it| it.to_string()),

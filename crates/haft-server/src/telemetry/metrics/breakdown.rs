@@ -34,6 +34,9 @@ struct Series {
     waits: Histogram,
 }
 
+/// One of a series' histograms.
+type Times = fn(&Series) -> &Histogram;
+
 impl Breakdown {
     /// Counts a call. Names that a caller invents are not counted.
     pub(super) fn count(&self, call: &CallSummary<'_>) {
@@ -103,7 +106,6 @@ impl Family {
         for (value, series) in &all {
             page.sample(&name, &[(label, value)], series.outcomes.of(Code::RateLimited));
         }
-        type Times = fn(&Series) -> &Histogram;
         let families: [(&str, &str, Times); 2] = [
             ("call_duration", "How long calls took, without the wait for their turn", |it| {
                 &it.durations

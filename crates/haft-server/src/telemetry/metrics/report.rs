@@ -26,15 +26,20 @@ impl Metrics {
             log_state(&log, &mut page);
         }
         let has_problem = live.status().problem.is_some();
-        let help = "Whether the files as they are now cannot be used; the state before is in use.";
+        let help = "1 if the files as they are now cannot be used and the state before is in use.";
         page.one("haft_reload_problem", Kind::Gauge, help, u8::from(has_problem));
         if let Some(counts) = traces {
             spans(counts, &mut page);
         }
-        page.family("haft_build_info", Kind::Gauge, "What runs.");
+        page.family("haft_build_info", Kind::Gauge, "The running version.");
         page.sample("haft_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
         let since = self.since.as_duration().as_secs_f64();
-        page.one("process_start_time_seconds", Kind::Gauge, "Since when, in Unix time.", since);
+        page.one(
+            "process_start_time_seconds",
+            Kind::Gauge,
+            "Start time of the process, in Unix time.",
+            since,
+        );
         page.into_text()
     }
 
@@ -65,9 +70,9 @@ impl Metrics {
             let labels = [("tool_name", &*tool), ("server", &*server), ("outcome", outcome)];
             page.sample(name, &labels, count);
         }
-        let help = "How long calls took, without the wait for their turn.";
+        let help = "Execution time of calls, without the wait for a slot.";
         histogram("haft_call_duration_seconds", help, &self.durations, page);
-        let help = "How long calls waited for their turn.";
+        let help = "Wait of calls for a slot.";
         histogram("haft_queue_wait_seconds", help, &self.waits, page);
         self.breakdown.report(page);
     }
@@ -107,12 +112,12 @@ type Figure = fn(&ToolLoadStats) -> u32;
 fn busy(load_stats: &LoadStats, page: &mut Page) {
     page.one("haft_calls_in_flight", Kind::Gauge, "Calls that run.", load_stats.in_flight);
     page.one("haft_calls_waiting", Kind::Gauge, "Calls that wait.", load_stats.waiting);
-    let help = "How many calls may run at once.";
+    let help = "Maximum number of calls that run at once.";
     page.one("haft_calls_max_concurrent", Kind::Gauge, help, load_stats.max_concurrent);
     let families: [(&str, &str, Figure); 3] = [
         ("haft_tool_in_flight", "Slots of each tool that are taken.", |tool| tool.in_flight),
         ("haft_tool_waiting", "Calls that wait for a slot of the tool.", |tool| tool.waiting),
-        ("haft_tool_max_instances", "How many slots each tool has.", |tool| tool.max_instances),
+        ("haft_tool_max_instances", "Slots of each tool.", |tool| tool.max_instances),
     ];
     for (name, help, of) in families {
         page.family(name, Kind::Gauge, help);
@@ -125,7 +130,7 @@ fn busy(load_stats: &LoadStats, page: &mut Page) {
 fn memory(MemoryStats { in_flight, max, refused }: MemoryStats, page: &mut Page) {
     let help = "Memory that requests, arguments, answers and the log's queue take.";
     page.one("haft_in_flight_bytes", Kind::Gauge, help, in_flight);
-    let help = "How much memory they may take.";
+    let help = "Maximum of this memory.";
     page.one("haft_in_flight_bytes_max", Kind::Gauge, help, max);
     let help = "Requests, calls and answers that there was no memory for.";
     page.one("haft_in_flight_refused_total", Kind::Counter, help, refused);
@@ -133,7 +138,7 @@ fn memory(MemoryStats { in_flight, max, refused }: MemoryStats, page: &mut Page)
 
 fn servers(runtime: &Runtime, page: &mut Page) {
     let servers: Vec<(String, &str, bool)> = runtime.servers().into_iter().map(state_of).collect();
-    page.family("haft_server_up", Kind::Gauge, "Whether each MCP server answers.");
+    page.family("haft_server_up", Kind::Gauge, "1 if the MCP server is connected.");
     for (server, _, is_up) in &servers {
         page.sample("haft_server_up", &[("server", server.as_str())], u8::from(*is_up));
     }
@@ -182,10 +187,10 @@ fn log_state(log: &LogHealth, page: &mut Page) {
             (false, lag, *entries_kept, *entries_lost)
         }
     };
-    let help = "Whether the execution log can be written.";
+    let help = "1 if the execution log can be written.";
     page.one("haft_log_up", Kind::Gauge, help, u8::from(is_working));
     let is_low = matches!(log, LogHealth::Working { low_space: Some(_), .. });
-    let help = "Whether the disk of the execution log is nearly full.";
+    let help = "1 if the disk of the execution log is nearly full.";
     page.one("haft_log_disk_low", Kind::Gauge, help, u8::from(is_low));
     let help = "For how long the execution log could not be written.";
     page.one("haft_log_lag_seconds", Kind::Gauge, help, lag_secs);

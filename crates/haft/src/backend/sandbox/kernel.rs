@@ -24,6 +24,8 @@ mod linux {
         RulesetStatus, Scope,
     };
 
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
     use super::Features;
     use crate::backend::sandbox::grants::{Access, Grant};
     use crate::backend::sandbox::spec::{LandlockSpec, NetworkSpec};
@@ -56,12 +58,21 @@ mod linux {
     /// it.
     pub(in super::super) fn restrict(spec: &LandlockSpec) -> Result<(), String> {
         match restricted(spec) {
-            Ok(RulesetStatus::FullyEnforced) => Ok(()),
+            Ok(RulesetStatus::FullyEnforced) => drop_capabilities(),
             Ok(RulesetStatus::PartiallyEnforced | RulesetStatus::NotEnforced) => {
                 Err("the kernel does not enforce all rules of Landlock".to_owned())
             }
             Err(error) => Err(format!("the kernel refuses the rules of Landlock: {error}")),
         }
+    }
+
+    /// Capabilities of root bypass rules: they read the memory of processes outside, for example. The program does
+    /// not get them back, because Landlock forbids new privileges.
+    fn drop_capabilities() -> Result<(), String> {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        set_capabilities(None, sets)
+            .map_err(|error| format!("the capabilities cannot be dropped: {error}"))
     }
 
     fn restricted(spec: &LandlockSpec) -> Result<RulesetStatus, RulesetError> {

@@ -1,4 +1,4 @@
-//! What this machine offers for sandboxes, and which configured ones it cannot enforce.
+//! The sandboxes of this machine, and the configured ones that it cannot enforce.
 
 use std::fmt::Write as _;
 

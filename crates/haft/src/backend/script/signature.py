@@ -147,13 +147,20 @@ def generic(node, what):
         texts = [text for text in texts if isinstance(text, str)]
         return {**schema, "description": texts[0]} if texts else schema
     if name == "Literal":
-        return {"enum": [ast.literal_eval(item) for item in items]}
+        return enumeration([ast.literal_eval(item) for item in items])
     if name in LISTS:
         items = [it for it in items if not (isinstance(it, ast.Constant) and it.value is ...)]
         return {"type": "array", "items": schema_of(items[0], what)}
     if name in MAPS:
         return {"type": "object", "additionalProperties": schema_of(items[-1], what)}
     return schema_of(node.value, what)
+
+
+def enumeration(values):
+    # Providers of models want a type beside the values.
+    types = {type(value).__name__ for value in values}
+    named = PLAIN.get(types.pop()) if len(types) == 1 else None
+    return {"type": named, "enum": values} if named else {"enum": values}
 
 
 def either(nodes, what):

@@ -163,6 +163,7 @@ proptest! {
             error: is_error.then_some(&error),
             status: if is_error { Status::Error } else { Status::Success },
             outcome: Outcomes { transport, rpc, tool: tool_layer, schema },
+            policy: None,
             queued_ms,
             duration_ms,
         };

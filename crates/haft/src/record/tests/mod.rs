@@ -62,6 +62,7 @@ fn entry<'a>(execution_id: &'a str, input: &'a RawValue) -> Entry<'a> {
         data: None,
         content: &[],
         raw: None,
+        policy: None,
         stdout: None,
         error: None,
         status: Status::Success,

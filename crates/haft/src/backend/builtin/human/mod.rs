@@ -27,7 +27,7 @@ pub const NAME: &str = "request_human_input";
 
 const DESCRIPTION: &str = "Asks a person a question and waits for the answer. Use it when a person has to \
     confirm, approve, choose or decide, or when only a person knows what is missing, such as a preference. It asks \
-    and does nothing else. Do not use it for what another tool can find out, or to report progress. HumanQuestion one clear \
+    and does nothing else. Do not use it for what another tool can find out, or to report progress. Ask one clear \
     question; give `options` when the answer is one of a few, or `schema` when it must \
     have a certain form. The person may refuse or not answer in time; then go on without the answer or say what \
     is missing.";

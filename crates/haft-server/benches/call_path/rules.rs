@@ -1,0 +1,44 @@
+//! The cost of rules: a call past 0, 10 and 100 of them, and past one whose condition is evaluated.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::function::{CALLS, Failure, one_by_one, start_with};
+use super::stats::us;
+
+/// Rules for other tools, so that each is tried and none matches.
+fn others(count: usize) -> Vec<Value> {
+    let rule = |at: usize| {
+        let when = "args.path.startsWith('/etc/')";
+        json!({"name": format!("rule {at}"), "match": {"tool": format!("tool_{at}_*"), "when": when}, "effect": "deny"})
+    };
+    (0..count).map(rule).collect()
+}
+
+pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
+    println!("\n# Rules");
+    let evaluated =
+        json!({"match": {"when": "args.city == 'Paris' && args.days > 5"}, "effect": "deny"});
+    let rows = [
+        ("0 rules", others(0)),
+        ("10 rules that do not match", others(10)),
+        ("100 rules that do not match", others(100)),
+        ("1 rule whose condition is evaluated", vec![evaluated]),
+    ];
+    let mut without = Duration::ZERO;
+    for (row, (name, rules)) in rows.into_iter().enumerate() {
+        let policy = format!("policy: {}, ", json!({"rules": rules}));
+        let runtime = start_with(folder, "os", &policy).await?;
+        one_by_one(&runtime, CALLS / 10).await?;
+        let p50 = one_by_one(&runtime, CALLS).await?.percentile(50);
+        if row == 0 {
+            without = p50;
+        }
+        let more = us(p50.saturating_sub(without));
+        println!("{name}: p50 {}, {more} more (target: at most 1 us more with 10 rules)", us(p50));
+        runtime.shutdown(Duration::from_secs(1)).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `haft why`: the rule that decided on a call, with its place and the values it looked at.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use haft::record::{Filter, LoggedCall, read};
+
+use super::log::unreadable;
+use super::service::{self, Reply, Request};
+use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
+use crate::explanation::Explanation;
+use crate::terminal;
+
+#[derive(Debug, Args)]
+pub(super) struct WhyArgs {
+    /// The execution id of the call, as `haft log` shows it
+    id: String,
+    /// The folder of the log, instead of the configuration's
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+}
+
+pub(super) fn run(global: &Global, args: &WhyArgs) -> anyhow::Result<ExitCode> {
+    let call = find(&log_dir(global, args.dir.as_ref())?, &args.id)?;
+    let explanation = Explanation::of(&call);
+    if global.json {
+        print_json(&explanation)?;
+    } else {
+        explanation.lines().iter().for_each(|line| terminal::line(line));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of the log: the given one, that of the running service, or the configuration's.
+pub(super) fn log_dir(global: &Global, dir: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    match dir {
+        Some(dir) if !dir.is_dir() => {
+            let message = format!("there is no folder `{}`", dir.display());
+            Err(Failure::new(EXIT_RUNTIME, message, "fix `--dir`").into())
+        }
+        Some(dir) => Ok(dir.clone()),
+        None => match service::ask(global, &Request::Status)? {
+            Some(Reply::Status(status)) => Ok(PathBuf::from(status.log_dir)),
+            Some(_) | None => Ok(configuration(global)?.log.dir.value),
+        },
+    }
+}
+
+fn find(dir: &std::path::Path, id: &str) -> anyhow::Result<LoggedCall> {
+    let filter = Filter { execution_id: Some(id.to_owned()), limit: Some(1), ..Filter::default() };
+    let found = read(dir, &filter).map_err(unreadable)?.next().transpose().map_err(unreadable)?;
+    found.ok_or_else(|| {
+        let remedy = "`haft log` shows the newest calls with their ids";
+        Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into()
+    })
+}
