@@ -183,6 +183,19 @@ impl From<&str> for Remedy {
     }
 }
 
+// Errors hold a boxed remedy, because most calls have none.
+impl From<String> for Box<Remedy> {
+    fn from(text: String) -> Self {
+        Self::new(Remedy::Text(text))
+    }
+}
+
+impl From<&str> for Box<Remedy> {
+    fn from(text: &str) -> Self {
+        Self::new(text.into())
+    }
+}
+
 impl Serialize for Remedy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

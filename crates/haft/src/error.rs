@@ -334,7 +334,7 @@ pub struct Diagnosis {
     /// The reason.
     pub problem: String,
     /// The remedy.
-    pub remedy: Remedy,
+    pub remedy: Box<Remedy>,
 }
 
 /// The end of a sentence about a definition that is not the approved one.
@@ -362,7 +362,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Path, exit code, traceback, tail of stderr.
         details: Value,
     },
@@ -372,7 +372,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// The server.
         server: String,
         /// Its error.
@@ -384,7 +384,7 @@ pub enum ToolFailure {
         /// The missing response, and the time it was waited for.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// The server.
         server: String,
         /// The time that it had.
@@ -396,7 +396,7 @@ pub enum ToolFailure {
         /// The failure, the item it concerns, and the cause.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -406,7 +406,7 @@ pub enum ToolFailure {
         /// The invalid message and the violation.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -416,7 +416,7 @@ pub enum ToolFailure {
         /// The refusal and its reason.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Facts for a program: the reason.
         details: Value,
     },
@@ -426,7 +426,7 @@ pub enum ToolFailure {
         /// The missing answer and the timeout.
         message: String,
         /// The remedy.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Facts for a program: the timeout.
         details: Value,
     },
@@ -448,7 +448,7 @@ pub enum ToolFailure {
         /// The lost call.
         message: String,
         /// The remedy, beyond checking if the call took effect.
-        remedy: Option<Remedy>,
+        remedy: Option<Box<Remedy>>,
         /// Facts for a program: the server, the tail of its stderr.
         details: Value,
     },
@@ -495,10 +495,12 @@ impl ToolFailure {
             | Self::Unavailable { remedy, .. }
             | Self::Refused { remedy, .. }
             | Self::Expired { remedy, .. }
-            | Self::Protocol { remedy, .. } => remedy.clone(),
-            Self::OutcomeUnknown { remedy, .. } => Some(remedy.clone().unwrap_or_else(|| {
-                "check whether the tool took effect before you call it again".into()
-            })),
+            | Self::Protocol { remedy, .. } => remedy.as_deref().cloned(),
+            Self::OutcomeUnknown { remedy, .. } => {
+                Some(remedy.as_deref().cloned().unwrap_or_else(|| {
+                    "check whether the tool took effect before you call it again".into()
+                }))
+            }
             Self::DefinitionChanged { server, tool, .. } => Some(approval_remedy(server, tool)),
         }
     }
@@ -621,7 +623,7 @@ impl CallError {
             Self::QuotaUnknown { .. } => {
                 "fix the file, or delete it to count the calls of today from zero".into()
             }
-            Self::Timeout { diagnosis: Some(diagnosis), .. } => diagnosis.remedy.clone(),
+            Self::Timeout { diagnosis: Some(diagnosis), .. } => Remedy::clone(&diagnosis.remedy),
             Self::Timeout { tool, server, diagnosis: None, .. } => {
                 Remedy::RaiseTimeout { tool: tool.clone(), server: server.clone() }
             }

@@ -175,7 +175,6 @@ fn definition(
 
 /// The server of a resource: the one that lists it, otherwise one with a matching template,
 /// otherwise the only one.
-#[expect(clippy::result_large_err, reason = "the type that tools return")]
 pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<String, ToolFailure> {
     if let Some((server, _)) = listed.iter().find(|(_, resources)| lists(resources, uri)) {
         return Ok(server.clone());
@@ -187,7 +186,7 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
         [(only, _)] => Ok(only.clone()),
         _ => Err(ToolFailure::Execution {
             message: format!("no server lists the resource `{uri}`"),
-            remedy: Some(Remedy::FindResource),
+            remedy: Some(Remedy::FindResource.into()),
             details: Value::Null,
         }),
     }
@@ -209,7 +208,6 @@ fn has_template(resources: &Resources, uri: &str) -> bool {
     })
 }
 
-#[expect(clippy::result_large_err, reason = "the type that tools return")]
 fn read<T: for<'de> Deserialize<'de>>(call: &Admitted<'_>) -> Result<T, ToolFailure> {
     serde_json::from_str(call.arguments().raw().get())
         .map_err(|error| ToolFailure::execution(describe(&error)))

@@ -426,10 +426,10 @@ fn report_problems(paint: Paint, error: &ConfigError) {
     for problem in &error.problems {
         match problem.severity {
             Severity::Error => {
-                terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()))
+                terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()));
             }
             Severity::Warning => {
-                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string())
+                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
             }
         }
     }

@@ -95,7 +95,7 @@ impl HumanInbox {
                 | HumanInputError::Schema { .. },
             ) => Err(CallError::ApprovalNeeded { tool: name(), how: hint }),
             Err(full @ HumanInputError::Full { .. }) => {
-                let (message, remedy) = (full.to_string(), Some(full.remedy()));
+                let (message, remedy) = (full.to_string(), Some(Box::new(full.remedy())));
                 let failure = ToolFailure::Unavailable { message, remedy, details: Value::Null };
                 Err(CallError::Failed { tool: name(), failure: Box::new(failure) })
             }

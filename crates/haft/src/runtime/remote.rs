@@ -113,7 +113,7 @@ impl Runtime {
         let snapshot = self.inner.snapshot.load();
         snapshot.server_pool.find(server).cloned().ok_or_else(|| ToolFailure::Unavailable {
             message: format!("no server is named `{server}`, or it is disabled"),
-            remedy: Some(Remedy::FindServer { nearest: None }),
+            remedy: Some(Remedy::FindServer { nearest: None }.into()),
             details: serde_json::Value::Null,
         })
     }

@@ -30,7 +30,7 @@ pub(super) fn of_call(connection: &Connection, tool: &str, error: &RequestError)
                     printable(&rpc.message),
                     rpc.code
                 ),
-                remedy: Some(Remedy::ReadInputSchema { tool: tool.to_owned() }),
+                remedy: Some(Remedy::ReadInputSchema { tool: tool.to_owned() }.into()),
                 server: server.to_owned(),
                 error: Box::new(RpcFailure { code: rpc.code, message: rpc.message.clone(), data }),
             }
@@ -63,7 +63,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
             message: format!(
                 "{MCP_ERROR}auth_required: server `{server}` wants credentials: {why}"
             ),
-            remedy: Some(login_remedy(connection)),
+            remedy: Some(login_remedy(connection).into()),
             details: details(connection),
         },
         (Failure::Status(429 | 503), Sent::No) => ToolFailure::Unavailable {
@@ -73,7 +73,7 @@ fn of_transport(connection: &Connection, tool: &str, error: &TransportError) -> 
         },
         (_, Sent::No) => ToolFailure::Unavailable {
             message: format!("{MCP_ERROR}server `{server}` is no longer available: {why}"),
-            remedy: Some(Remedy::InspectServer { server: server.to_owned() }),
+            remedy: Some(Remedy::InspectServer { server: server.to_owned() }.into()),
             details: details(connection),
         },
         (kind, Sent::Maybe) => ToolFailure::OutcomeUnknown {
@@ -123,7 +123,7 @@ fn protocol(connection: &Connection, why: &str, fault: Fault) -> ToolFailure {
     });
     ToolFailure::Protocol {
         message: format!("{MCP_ERROR}server `{server}`: {}", printable(why)),
-        remedy: Some(remedy),
+        remedy: Some(remedy.into()),
         details: details(connection),
     }
 }
@@ -136,12 +136,12 @@ pub(super) fn unavailable(connection: &Connection, reason: &Reason) -> ToolFailu
             "{MCP_ERROR}server `{server}` is no longer available: {}",
             printable(&reason.cause)
         ),
-        remedy: Some(
+        remedy: Some(Box::new(
             reason
                 .remedy
                 .clone()
                 .unwrap_or_else(|| Remedy::InspectServer { server: server.to_owned() }),
-        ),
+        )),
         details: details(connection),
     }
 }

@@ -157,7 +157,7 @@ impl Tool for HumanInput {
 }
 
 fn failure(no_answer: HumanInputError) -> ToolFailure {
-    let (message, remedy) = (no_answer.to_string(), Some(no_answer.remedy()));
+    let (message, remedy) = (no_answer.to_string(), Some(Box::new(no_answer.remedy())));
     match no_answer {
         HumanInputError::Expired { after } => {
             let details = json!({ "timeout_ms": millis(after) });
