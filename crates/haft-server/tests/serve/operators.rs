@@ -180,7 +180,8 @@ fn the_banner_shows_the_real_address() {
 /// The example of the banner is a call that can succeed: made-up arguments are for one's own tools.
 #[test]
 fn the_banner_has_an_example_that_works() {
-    let needs = json!({"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]});
+    let needs =
+        json!({"type": "object", "properties": {"zone": {"type": "string"}}, "required": ["zone"]});
     let tools = json!([{"name": "needs", "inputSchema": needs}, {"name": "plain"}]);
     let args = Fixture::stdio_args(&json!({"tools": tools}));
     let server = json!({"command": Fixture::path(), "args": args, "required": true});
