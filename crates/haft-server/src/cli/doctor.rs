@@ -19,7 +19,9 @@ use tokio::time::timeout;
 use super::service::{self, Reply, Request};
 use super::toolbox::{self, Purpose, Toolbox};
 use super::trust::Trusted;
-use super::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, count, load, print_json};
+use super::{
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, count, load, print_json,
+};
 use crate::terminal::{self, Paint};
 
 /// Time for a program to print its version.
@@ -287,7 +289,12 @@ fn check_servers(
                 // The other findings stay.
                 Err(error) => {
                     let Failure { code, message, remedy } = error.downcast::<Failure>()?;
-                    findings.push(Finding::failed(code, "trust", message, remedy.unwrap_or_default()));
+                    findings.push(Finding::failed(
+                        code,
+                        "trust",
+                        message,
+                        remedy.unwrap_or_default(),
+                    ));
                     return Ok(());
                 }
             };
