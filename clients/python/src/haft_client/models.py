@@ -414,7 +414,7 @@ class KeyList(TypedDict):
     keys: list[KeySummary]
 
 
-KeyScope = Literal['admin', 'call', 'metrics']
+KeyScope = Literal['admin', 'approve', 'call', 'metrics']
 
 
 class KeySummary(TypedDict):
