@@ -1,5 +1,6 @@
 //! Records what admins do: around each request that changes something.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -156,13 +157,20 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
         (Subject::Configuration, _) => {
             let config = service.live.runtime().config();
             let files = config.files.iter().map(|file| {
-                let digest: String = file.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                json!({"file": &*file.name, "sha256": digest})
+                json!({"file": &*file.name, "sha256": hex(&file.digest)})
             });
             Some(files.collect())
         }
         (Subject::Session | Subject::Other, _) | (_, None) => None,
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 async fn entry(service: &Service, document: RegistryDocument, name: &str) -> Option<Value> {
