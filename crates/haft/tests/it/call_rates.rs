@@ -132,7 +132,7 @@ async fn a_rate_of_a_tool_refuses_with_the_time_to_wait_and_is_logged() {
     let error = refusal(&answers[2]);
     assert_eq!(error.code, Code::RateLimited);
     insta::assert_snapshot!(
-        format!("{}\n{}", error.message, error.remedy.as_deref().unwrap()),
+        format!("{}\n{}", error.message, error.remedy.as_ref().unwrap()),
         @r"
     `read_file` was not called: the tool `read_file` has reached its rate of 30/min
     try again in 2s, or let the operator raise the `rate` of the tool
@@ -283,7 +283,7 @@ async fn a_caller_sees_and_calls_only_the_tools_of_its_lists() {
     let hidden = call("write_file", "key:reader#1").await;
     let missing = call("write_fil", "key:reader#1").await;
     assert_eq!(refusal(&hidden).code, Code::UnknownTool);
-    let remedy = refusal(&missing).remedy.clone().unwrap();
+    let remedy = refusal(&missing).remedy.as_ref().unwrap().to_string();
     assert!(!remedy.contains("write_file"), "a hidden tool is no hint: {remedy}");
     let ended = call("read_file", "key:revoked#1").await;
     assert_eq!(refusal(&ended).code, Code::UnknownTool, "an ended key calls nothing");
