@@ -156,9 +156,10 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
         }
         (Subject::Configuration, _) => {
             let config = service.live.runtime().config();
-            let files = config.files.iter().map(|file| {
-                json!({"file": &*file.name, "sha256": hex(&file.digest)})
-            });
+            let files = config
+                .files
+                .iter()
+                .map(|file| json!({"file": &*file.name, "sha256": hex(&file.digest)}));
             Some(files.collect())
         }
         (Subject::Session | Subject::Other, _) | (_, None) => None,
