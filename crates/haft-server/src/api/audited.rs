@@ -111,9 +111,7 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
     let is_delete = *method == Method::DELETE;
     let (action, subject, target) = match parts {
         // Calls, runs and prompts have the execution log.
-        ["tools", _, "call"] | ["calls", ..] | ["runs", ..] | ["prompts", ..] | ["mcp", ..] => {
-            return None;
-        }
+        ["tools", _, "call"] | ["calls" | "runs" | "prompts" | "mcp", ..] => return None,
         ["conversations", id] if is_delete => ("conversation.delete", Subject::Other, Some(*id)),
         ["tools"] | ["tools", "local"] if is_post => ("tool.create", Subject::Tool, None),
         ["tools", "mcp"] if is_post => ("server.create", Subject::Server, None),

@@ -128,9 +128,8 @@ impl Caller {
     pub fn may_approve(&self, approvals: Option<Approvals>) -> bool {
         match (self.scope, approvals) {
             (Scope::Admin, _) | (Scope::Call, Some(Approvals::Caller)) => true,
-            (Scope::Call, Some(Approvals::People)) => false,
+            (Scope::Call, Some(Approvals::People)) | (Scope::Metrics, _) => false,
             (Scope::Call, None) => self.is_local(),
-            (Scope::Metrics, _) => false,
         }
     }
 
