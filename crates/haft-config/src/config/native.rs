@@ -98,12 +98,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         let differs = meant != Dialect::Native.request_timeout_secs();
         differs.then(|| Span(Duration::from_secs(meant)))
     });
-    // A command or an address implies its transport.
-    let transport = transport.filter(|at| match at.value {
-        Transport::Stdio => command.is_none(),
-        Transport::Http => url.is_none(),
-        Transport::Sse | Transport::Websocket => true,
-    });
+    let transport = transport.filter(|at| !is_implied(at.value, command.as_ref(), url.as_ref()));
     let mut fields = Fields(Map::new());
     fields.add("transport", word(transport));
     fields.add("description", plain(description));
@@ -143,6 +138,15 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
+}
+
+/// A command or an address implies its transport.
+fn is_implied(transport: Transport, command: Option<&At<Text>>, url: Option<&At<Text>>) -> bool {
+    match transport {
+        Transport::Stdio => command.is_some(),
+        Transport::Http => url.is_some(),
+        Transport::Sse | Transport::Websocket => false,
+    }
 }
 
 /// A tool as an entry of `tools`.
