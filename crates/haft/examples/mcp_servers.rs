@@ -29,7 +29,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let call = ToolCall::new("get_current_time", &json!({"timezone": "Asia/Seoul"}));
     match runtime.call(call).await.into_result() {
         Ok(envelope) => println!("{}", envelope.model_text()),
-        Err(error) => println!("{error}; {}", error.remedy.as_deref().unwrap_or_default()),
+        Err(error) => match &error.remedy {
+            Some(remedy) => println!("{error}; {remedy}"),
+            None => println!("{error}"),
+        },
     }
     runtime.shutdown(Duration::from_secs(2)).await;
     Ok(())
