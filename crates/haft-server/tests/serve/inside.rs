@@ -40,7 +40,8 @@ impl Inside {
         let telemetry = Telemetry::start(&config.telemetry).unwrap();
         let observer = Arc::clone(&telemetry);
         let builder = Runtime::builder(config).observe(move |call| observer.observe(call));
-        let live = Live::follow(tools(builder).start().await.unwrap(), options);
+        let runtime = Box::pin(tools(builder).start()).await.unwrap();
+        let live = Live::follow(runtime, options);
         let keys = KeyFile::new(workspace.path().join("keys.json"));
         let keys = Arc::new(Keyring::open(keys).unwrap());
         let settings = ListenerSettings::new("127.0.0.1:0".parse().unwrap());
