@@ -36,7 +36,6 @@ impl Fields {
 
 /// A server as an entry of `servers` in a native file of the folder `target`. What its own format
 /// means and the native one does not is written out.
-#[expect(clippy::too_many_lines, reason = "one line for each key")]
 pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     let ServerSource { name: _, raw, dialect, folder, runs_in_folder } = source;
     let paths = Paths { folder: &folder, target };

@@ -130,8 +130,8 @@ fn summarize(global: &Global, config: &Config) {
     for file in &config.files {
         terminal::line(&format!("{} ({})", file.name, file.dialect));
     }
-    for Note { place, note, remedy } in notes::unpinned_packages(config) {
-        terminal::line(&format!("{} {place}: {}", paint.dim("note:"), printable(&note)));
+    for Note { place, text, remedy } in notes::unpinned_packages(config) {
+        terminal::line(&format!("{} {place}: {}", paint.dim("note:"), printable(&text)));
         terminal::line(&format!("  {} {}", paint.good("help:"), printable(&remedy)));
     }
     let parts = [
