@@ -21,6 +21,44 @@ class AnswerRequest(TypedDict):
     refuse: NotRequired[bool]
 
 
+class ApproveRequest(TypedDict):
+    """What to approve."""
+
+    hash: NotRequired[Union[str, None]]
+    kind: NotRequired[Union[LockedKind, None]]
+    name: NotRequired[Union[str, None]]
+    server: str
+
+
+class Approved(TypedDict):
+    """What was approved."""
+
+    approved: list[Drift]
+
+
+AuditEntry = TypedDict(
+    "AuditEntry",
+    {
+        "action": "str",
+        "after": "NotRequired[dict[str, Any]]",
+        "at": "str",
+        "before": "NotRequired[dict[str, Any]]",
+        "from": "str",
+        "id": "str",
+        "outcome": "str",
+        "status": "NotRequired[int]",
+        "target": "NotRequired[str]",
+        "who": "str",
+    },
+)
+
+
+class AuditList(TypedDict):
+    """Actions of admins."""
+
+    actions: list[AuditEntry]
+
+
 class BatchAnswer(TypedDict):
     """The answers, in the order of the calls."""
 
@@ -41,6 +79,13 @@ class BatchRequest(TypedDict):
     """Several calls."""
 
     calls: list[BatchCall]
+
+
+class BlockedDefinition(TypedDict):
+    """The definition of a tool that is not the approved one."""
+
+    approved: NotRequired[Union[str, None]]
+    current: str
 
 
 class Busy(TypedDict):
@@ -71,7 +116,7 @@ class CallError(TypedDict):
     remedy: NotRequired[Union[str, None]]
 
 
-CallErrorCode = Literal['UnknownTool', 'Denied', 'ValidationError', 'OutputValidationError', 'Busy', 'Timeout', 'Cancelled', 'ToolExecutionError', 'ServiceUnavailable', 'ProtocolError', 'OutcomeUnknown', 'Stopping']
+CallErrorCode = Literal['UnknownTool', 'Denied', 'ValidationError', 'OutputValidationError', 'Busy', 'Timeout', 'Cancelled', 'ToolExecutionError', 'ServiceUnavailable', 'ProtocolError', 'OutcomeUnknown', 'DefinitionChanged', 'Stopping']
 
 
 class CallRequest(TypedDict):
@@ -156,6 +201,29 @@ class CreatedKey(TypedDict):
     name: str
     profile: NotRequired[Union[str, None]]
     scope: str
+
+
+class DefinitionChange(TypedDict):
+    """One change of a definition."""
+
+    after: NotRequired[Any]
+    at: str
+    before: NotRequired[Any]
+    kind: str
+    words: NotRequired[list[WordEdit]]
+
+
+class Drift(TypedDict):
+    """An item that differs from the lock file."""
+
+    approved: NotRequired[Union[str, None]]
+    changes: list[DefinitionChange]
+    current: NotRequired[Union[str, None]]
+    kind: LockedKind
+    name: str
+    renamed_from: NotRequired[Union[str, None]]
+    server: str
+    state: str
 
 
 Effective = TypedDict(
@@ -302,7 +370,7 @@ class InboxItem(TypedDict):
     tool: NotRequired[Union[str, None]]
 
 
-InboxKind = Literal['question', 'approval', 'sampling', 'elicitation']
+InboxKind = Literal['question', 'approval', 'sampling', 'elicitation', 'definition']
 
 
 class Index(TypedDict):
@@ -316,13 +384,25 @@ class Index(TypedDict):
     version: str
 
 
+class KeyLimits(TypedDict):
+    """The limits of a key."""
+
+    burst: NotRequired[Union[int, None]]
+    expires: NotRequired[Union[str, None]]
+    previous_until: NotRequired[Union[str, None]]
+    quota: NotRequired[Union[str, None]]
+    rate: NotRequired[Union[str, None]]
+    servers: NotRequired[Union[list[str], None]]
+    tools: NotRequired[Union[list[str], None]]
+
+
 class KeyList(TypedDict):
     """The keys of the service, without their secrets."""
 
     keys: list[KeySummary]
 
 
-KeyScope = Literal['admin', 'call']
+KeyScope = Literal['admin', 'call', 'metrics']
 
 
 class KeySummary(TypedDict):
@@ -333,6 +413,21 @@ class KeySummary(TypedDict):
     name: str
     profile: NotRequired[Union[str, None]]
     scope: str
+
+
+class LockStatus(TypedDict):
+    """The lock file and what differs from it."""
+
+    definitions: str
+    drift: list[Drift]
+    exists: bool
+    file: str
+    gone: list[str]
+    unlisted: list[str]
+    unlocked: list[str]
+
+
+LockedKind = Literal['server', 'instructions', 'tool', 'prompt', 'resource_template']
 
 
 class LogState(TypedDict):
@@ -365,9 +460,15 @@ class MissingParameter(TypedDict):
 class NewKey(TypedDict):
     """A key to create."""
 
+    burst: NotRequired[Union[int, None]]
+    expires: NotRequired[Union[str, None]]
     name: str
     profile: NotRequired[Union[str, None]]
+    quota: NotRequired[Union[str, None]]
+    rate: NotRequired[Union[str, None]]
     scope: NotRequired[KeyScope]
+    servers: NotRequired[list[str]]
+    tools: NotRequired[list[str]]
 
 
 class NotInUse(TypedDict):
@@ -479,6 +580,13 @@ class Resources(TypedDict):
 
     resources: list[dict[str, Any]]
     unavailable: list[Unavailable]
+
+
+class Rotation(TypedDict):
+    """How to rotate a key."""
+
+    expires: NotRequired[Union[str, None]]
+    overlap: NotRequired[Union[str, None]]
 
 
 class RunList(TypedDict):
@@ -715,6 +823,7 @@ class ToolInfo(TypedDict):
     """A tool, its settings and where each of them came from."""
 
     annotations: NotRequired[Union[dict[str, Any], None]]
+    blocked: NotRequired[Union[BlockedDefinition, None]]
     cached: NotRequired[bool]
     config: list[EffectiveValue]
     config_origin: str
@@ -767,12 +876,24 @@ class Why(TypedDict):
     words: list[str]
 
 
+class WordEdit(TypedDict):
+    """A run of words of a changed text."""
+
+    op: str
+    text: str
+
+
 __all__ = [
     "Alive",
     "AnswerRequest",
+    "ApproveRequest",
+    "Approved",
+    "AuditEntry",
+    "AuditList",
     "BatchAnswer",
     "BatchCall",
     "BatchRequest",
+    "BlockedDefinition",
     "Busy",
     "BusyTool",
     "CallError",
@@ -790,6 +911,8 @@ __all__ = [
     "ConversationResult",
     "ConversationSummary",
     "CreatedKey",
+    "DefinitionChange",
+    "Drift",
     "Effective",
     "EffectiveValue",
     "Envelope",
@@ -807,9 +930,12 @@ __all__ = [
     "InboxItem",
     "InboxKind",
     "Index",
+    "KeyLimits",
     "KeyList",
     "KeyScope",
     "KeySummary",
+    "LockStatus",
+    "LockedKind",
     "LogState",
     "LoggedCalls",
     "MissingParameter",
@@ -829,6 +955,7 @@ __all__ = [
     "Reason",
     "Resolved",
     "Resources",
+    "Rotation",
     "RunList",
     "RunRequest",
     "RunStatus",
@@ -860,4 +987,5 @@ __all__ = [
     "ToolSource",
     "Unavailable",
     "Why",
+    "WordEdit",
 ]
