@@ -1,8 +1,8 @@
 //! Remarks about a valid configuration, which need no action.
 
 use haft::Config;
-use haft::config::{Masked, Place};
 use haft::config::model::Endpoint;
+use haft::config::{Masked, Place};
 use haft::lock::Package;
 use serde::Serialize;
 
