@@ -15,7 +15,7 @@ pub struct Effort {
     pub copied: usize,
 }
 
-/// Counts a text that is about to be parsed.
+/// Counts a string that is about to be parsed.
 #[inline]
 pub fn parsing(text: &[u8]) {
     if cfg!(debug_assertions) {
@@ -23,7 +23,7 @@ pub fn parsing(text: &[u8]) {
     }
 }
 
-/// Counts a text that is about to be copied.
+/// Counts a string that is about to be copied.
 #[inline]
 pub fn copying(text: &str) {
     if cfg!(debug_assertions) {

@@ -1,4 +1,4 @@
-//! What a caller may call, and how often. The embedding program provides it, by the owner of a call.
+//! The tools and the limits of a caller. The embedding program provides them, by the owner of a call.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use haft_config::config::gateway::LOCAL;
 /// The limits of one caller.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallerAccess {
-    /// How often it may call.
+    /// The limits of its calls.
     pub limits: CallLimits,
     /// The only tools and servers that it sees and calls.
     pub lists: AccessLists,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What a limit belongs to.
+/// The kind of subject that a limit belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitSubject {
     /// The caller's key.
@@ -49,7 +49,7 @@ impl LimitKind {
 /// A limit that a call met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitReached {
-    /// What it belongs to.
+    /// The kind of its subject.
     pub subject: LimitSubject,
     /// The name of that key, server or tool.
     pub name: String,

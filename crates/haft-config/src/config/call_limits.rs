@@ -1,4 +1,4 @@
-//! How often tools may be called: a rate, its burst, and a daily quota.
+//! Limits on calls of tools: a rate, its burst, and a daily quota.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -145,7 +145,7 @@ fn unreadable(text: &str, what: &str, remedy: &str) -> String {
     format!("`{text}` is not a {what}; {remedy}")
 }
 
-/// How often something may be called.
+/// The limits on calls of one subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct CallLimits {
     /// The rate.
@@ -157,7 +157,7 @@ pub struct CallLimits {
 }
 
 impl CallLimits {
-    /// Limits from the texts of a key, such as `60/min`, `10` and `10000/day`. A burst without a rate is refused.
+    /// Limits from the strings of a key, such as `60/min`, `10` and `10000/day`. A burst without a rate is refused.
     pub fn parse(
         rate: Option<&str>,
         burst: Option<u32>,

@@ -297,7 +297,7 @@ pub struct ServerConfig {
     pub protocol: Setting<Protocol>,
     /// The sandbox of its process. A remote server has none.
     pub sandbox: Setting<SandboxConfig>,
-    /// How often its tools may be called together.
+    /// The limits on calls of all its tools together.
     pub limits: LimitSettings,
     /// Settings handed to the server.
     pub config: Option<Opaque>,
@@ -472,7 +472,7 @@ pub struct ToolSettings {
     pub approval: Option<Setting<Approval>>,
     /// The reaction of a call to a reached limit.
     pub on_limit: Option<Setting<OnLimit>>,
-    /// How often it may be called.
+    /// The limits of its calls.
     pub limits: LimitSettings,
     /// Requests the tool is meant for.
     pub examples: Option<Setting<Vec<String>>>,

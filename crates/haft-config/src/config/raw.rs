@@ -165,11 +165,11 @@ record! {
         tool_prefix("tool_prefix"): ToolPrefix,
         /// The protocol era to use: `auto` (the default), `legacy`, `modern`.
         protocol("protocol"): Protocol,
-        /// How often its tools may be called together, such as `60/min`, `5/s` or `1000/h`.
+        /// The highest rate of calls of all its tools together, such as `60/min`, `5/s` or `1000/h`.
         rate("rate"): Rate,
         /// Calls that may come at once under `rate`; by default the calls of one second.
         burst("burst"): Burst,
-        /// How often its tools may be called together on one UTC day, such as `10000/day`.
+        /// The most calls of all its tools together on one UTC day, such as `10000/day`.
         quota("quota"): Quota,
         /// The role of its tools' data in a session: `untrusted`, `private`, `outbound`. After results of untrusted and of
         /// private tools, outbound ones ask first.
@@ -230,11 +230,11 @@ record! {
         mode("mode"): Mode,
         /// The reaction of a call to a reached limit: `wait` or `reject`.
         on_limit("on_limit"): OnLimit,
-        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        /// The highest rate of its calls, such as `60/min`, `5/s` or `1000/h`.
         rate("rate"): Rate,
         /// Calls that may come at once under `rate`; by default the calls of one second.
         burst("burst"): Burst,
-        /// How often it may be called on one UTC day, such as `10000/day`.
+        /// The most calls of it on one UTC day, such as `10000/day`.
         quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,

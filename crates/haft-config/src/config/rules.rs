@@ -110,7 +110,7 @@ impl RuleMatch {
             && names(session.as_deref(), call.session)
     }
 
-    /// Returns true if the rule is for a tool, whoever calls it.
+    /// Returns true if the rule is for a tool, by any caller.
     pub fn fits_tool(&self, server: &str, tool: &str, annotations: Annotations) -> bool {
         let Self { server: servers, tool: tools, .. } = self;
         names(servers.as_deref(), Some(server))

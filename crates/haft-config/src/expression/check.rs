@@ -178,7 +178,7 @@ impl<'e> Checker<'e> {
             return self.index(expr, args, function == operators::INDEX);
         }
         if function == operators::OPT_SELECT {
-            // The value may be missing, and the expression says what then.
+            // The value may be missing, and the expression handles that.
             if let [operand, field] = args.as_slice()
                 && let Some(field) = string_literal(field)
             {
@@ -334,7 +334,7 @@ impl<'e> Checker<'e> {
     }
 }
 
-/// How an expression uses a field.
+/// The use of a field by an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     /// It fails if the field is missing.

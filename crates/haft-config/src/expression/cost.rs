@@ -1,4 +1,4 @@
-//! How the cost of an expression grows with the arguments: as a power of their size, found before it runs.
+//! The growth of an expression's cost with the arguments: a power of their size, found before it runs.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, operators};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use cel::{Env, ExecutionError};
 use parking_lot::RwLock;
 use regex::{Regex, RegexBuilder};
 
-/// Global functions, by the names that people write. Operators have names that nobody can write.
+/// Global functions, by the names in expressions. The names of operators cannot be written there.
 pub(super) const FUNCTIONS: [&str; 10] =
     ["size", "string", "int", "uint", "double", "bytes", "bool", "type", "dyn", "matches"];
 /// Functions that are called on a value.

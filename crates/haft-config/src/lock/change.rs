@@ -9,7 +9,7 @@ use super::word_diff::{WordEdit, WordOp, word_diff};
 /// One change of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What changed.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The parameter or field.
     pub at: String,

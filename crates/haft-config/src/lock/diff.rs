@@ -67,7 +67,7 @@ impl Drift {
     }
 }
 
-/// How an item differs from the lock file.
+/// The difference of an item from the lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriftState {

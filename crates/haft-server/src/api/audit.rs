@@ -60,7 +60,7 @@ struct AuditEntrySchema {
     who: String,
     /// The address it came from, or `terminal`.
     from: String,
-    /// What was done, such as `key.create`.
+    /// The action, such as `key.create`.
     action: String,
     /// The name of the changed item.
     #[schema(required = false)]

@@ -25,7 +25,7 @@ pub(super) struct CreatedName(pub(super) String);
 #[derive(Debug, Clone)]
 pub(super) struct StateAfter(pub(super) Value);
 
-/// What a request does.
+/// The action of a request.
 struct Audited {
     action: &'static str,
     subject: Subject,

@@ -58,11 +58,11 @@ struct KeySummary {
 struct KeyLimits {
     /// The time from which on it is refused, RFC 3339.
     expires: Option<String>,
-    /// How often it may call tools, such as `60/min`.
+    /// The highest rate of its calls, such as `60/min`.
     rate: Option<String>,
     /// Calls that may come at once.
     burst: Option<u32>,
-    /// How often it may call tools on one UTC day, such as `10000/day`.
+    /// The most calls on one UTC day, such as `10000/day`.
     quota: Option<String>,
     /// The only tools that it sees and calls.
     tools: Option<Vec<String>>,
@@ -114,14 +114,14 @@ struct NewKey {
     /// An entry of `profiles` to bind a call key to: it may use the MCP endpoint of that one, and nothing else.
     #[serde(default)]
     profile: Option<String>,
-    /// How often it may call tools, such as `60/min`, `5/s` or `1000/h`.
+    /// The highest rate of its calls, such as `60/min`, `5/s` or `1000/h`.
     #[serde(default)]
     rate: Option<String>,
     /// Calls that may come at once under `rate`; by default the calls of one second.
     #[serde(default)]
     #[schema(minimum = 1)]
     burst: Option<u32>,
-    /// How often it may call tools on one UTC day, such as `10000/day`.
+    /// The most calls on one UTC day, such as `10000/day`.
     #[serde(default)]
     quota: Option<String>,
     /// The time after which it is refused, such as `30d`.
@@ -137,7 +137,7 @@ struct NewKey {
     servers: Vec<String>,
 }
 
-/// How to rotate a key.
+/// The options of a rotation.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schema(example = json!({"overlap": "1h"}))]

@@ -32,7 +32,7 @@ struct LockStatusSchema {
     exists: bool,
     /// Handling of definitions that differ (`policy.definitions`): `block`, `warn` or `follow`.
     definitions: String,
-    /// What differs, by server.
+    /// The differences, by server.
     drift: Vec<DriftSchema>,
     /// Servers that are not in the lock file.
     unlocked: Vec<String>,
@@ -71,7 +71,7 @@ struct DriftSchema {
 #[derive(Serialize, ToSchema)]
 #[schema(as = DefinitionChange)]
 struct DefinitionChangeSchema {
-    /// What changed, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`.
+    /// The kind of change, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`.
     kind: String,
     /// The parameter or field.
     at: String,
@@ -125,7 +125,7 @@ impl From<LockedKindSchema> for LockedKind {
     }
 }
 
-/// What to approve.
+/// The definitions to approve.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"server": "files", "kind": "tool", "name": "read_file"}))]
@@ -146,7 +146,7 @@ struct ApproveRequest {
     hash: Option<String>,
 }
 
-/// What was approved.
+/// The approved definitions.
 #[derive(Debug, Serialize, ToSchema)]
 struct Approved {
     /// The differences that were written to the lock file.

@@ -77,7 +77,7 @@ pub struct Service {
     pub sessions: Arc<Sessions>,
     /// Sign-ins at remote servers that wait for a browser.
     pub sign_ins: Arc<SignIns>,
-    /// What admins did.
+    /// The log of admin actions.
     pub audit: Arc<AuditLog>,
     /// Since when it serves.
     pub started: Timestamp,

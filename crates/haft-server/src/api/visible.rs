@@ -1,4 +1,4 @@
-//! What a key with a list of tools or servers sees over REST.
+//! The view that a key with a list of tools or servers has over REST.
 
 use haft::record::RecordSource;
 use haft::{READ_OUTPUT, ServerInfo, ToolInfo};

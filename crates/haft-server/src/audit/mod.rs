@@ -32,7 +32,7 @@ pub(crate) struct AuditAction {
     pub(crate) who: String,
     /// The address it came from, or `terminal`.
     pub(crate) from: String,
-    /// What is done, such as `key.create`.
+    /// The action, such as `key.create`.
     pub(crate) action: String,
     /// The name of the changed item, if it is known before.
     pub(crate) target: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct AuditResult {
     pub(crate) status: Option<u16>,
 }
 
-/// How an action ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditOutcome {
@@ -78,7 +78,7 @@ pub struct AuditEntry {
     /// The address it came from.
     #[serde(default)]
     pub from: String,
-    /// What was done.
+    /// The action.
     #[serde(default)]
     pub action: String,
     /// The name of the changed item.
@@ -90,7 +90,7 @@ pub struct AuditEntry {
     /// The item after, secrets masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: AuditOutcome,
     /// The HTTP status of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -72,13 +72,13 @@ pub(super) struct CreateArgs {
     /// Name of the key, shown in lists and in the log
     #[arg(long)]
     name: String,
-    /// How often it may call tools, such as `60/min`, `5/s` or `1000/h`
+    /// The highest rate of its calls, such as `60/min`, `5/s` or `1000/h`
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
     /// Calls that may come at once under `--rate`; by default the calls of one second
     #[arg(long, value_name = "CALLS")]
     burst: Option<u32>,
-    /// How often it may call tools on one UTC day, such as `10000/day`
+    /// The most calls on one UTC day, such as `10000/day`
     #[arg(long, value_name = "QUOTA")]
     quota: Option<String>,
     /// Time after which it is refused, such as `30d`

@@ -17,7 +17,7 @@ const BUILTINS: [&str; 3] = ["code_execution", "web_search", "request_human_inpu
 pub struct View {
     runtime: Runtime,
     profile: Option<String>,
-    /// What the key of the endpoint's only caller permits.
+    /// The tools and servers that the key of the endpoint's only caller permits.
     lists: Arc<AccessLists>,
     surface: Option<Surface>,
 }

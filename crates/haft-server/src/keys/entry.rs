@@ -33,7 +33,7 @@ pub struct KeyEntry {
     pub id: String,
     /// From then on it is refused.
     pub expires: Option<Timestamp>,
-    /// How often it may call.
+    /// The limits of its calls.
     pub limits: CallLimits,
     /// The tools and servers that it sees.
     pub lists: AccessLists,
@@ -61,7 +61,7 @@ pub struct NewKey {
     pub profile: Option<String>,
     /// The time after which it is refused.
     pub expires: Option<Duration>,
-    /// How often it may call.
+    /// The limits of its calls.
     pub limits: CallLimits,
     /// The tools and servers that it sees.
     pub lists: AccessLists,
@@ -109,7 +109,7 @@ impl KeyEntry {
         shown
     }
 
-    /// What the library limits.
+    /// The part of the key that the library enforces.
     pub(super) fn access(&self) -> CallerAccess {
         CallerAccess { limits: self.limits, lists: self.lists.clone() }
     }
@@ -133,7 +133,7 @@ pub(crate) fn patterns(what: &str, texts: &[String]) -> Result<Option<Vec<NamePa
     patterns.map(|patterns| (!patterns.is_empty()).then_some(patterns))
 }
 
-/// The texts of a list of patterns.
+/// A list of patterns as strings.
 pub(crate) fn texts(patterns: Option<&Vec<NamePattern>>) -> Option<Vec<String>> {
     patterns.map(|patterns| patterns.iter().map(ToString::to_string).collect())
 }

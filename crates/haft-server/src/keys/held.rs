@@ -71,7 +71,7 @@ pub(super) struct LastUse {
 }
 
 impl HeldKeys {
-    /// The keys of a file. What a key holds open goes on if it still permits the same.
+    /// The keys of a file. Streams and sessions of a key stay open if it still permits the same.
     pub(super) fn new(keys: Vec<KeyEntry>, before: &Self) -> Self {
         let mut held = Self::default();
         for key in keys {

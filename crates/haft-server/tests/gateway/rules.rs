@@ -45,7 +45,7 @@ fn a_rule_limits_a_profile_to_tools_that_only_read() {
     assert!(!call("/mcp", "write_file").contains("denied"));
 }
 
-/// Over stdio no person can be asked, so a rule that asks denies, and says how a person can be asked.
+/// Over stdio no person can be asked, so a rule that asks denies, and names the way to ask one.
 #[test]
 fn a_rule_that_asks_denies_over_stdio() {
     let rules = json!([

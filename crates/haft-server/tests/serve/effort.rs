@@ -40,7 +40,7 @@ async fn posted(
     (answer.json(), times)
 }
 
-/// A call reads its arguments to find their end and once more to check them. The text that the tool receives is that
+/// A call reads its arguments to find their end and again to check them. The text that the tool receives is that
 /// of the request.
 #[tokio::test]
 async fn arguments_are_parsed_and_copied_twice() {

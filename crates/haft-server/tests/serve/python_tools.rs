@@ -219,7 +219,7 @@ async fn a_registration_brings_its_script_along() {
     assert_eq!(uploads(&served), [""; 0]);
 }
 
-/// An uploaded script needs no schema: its function has one. A script of the folder does, and the error says how.
+/// An uploaded script needs no schema: its function has one. A script of the folder does, and the error names the way.
 #[tokio::test]
 async fn an_uploaded_script_without_a_schema_has_that_of_its_signature() {
     let files = [("tools/a.py", UMBRELLA)];

@@ -20,7 +20,7 @@ const SESSIONS_MAX: usize = 100_000;
 const RULE: &str = "labels";
 const REASON: &str =
     "the session has read untrusted and private data, and this tool sends data out";
-/// What is recorded where there are too many sessions to remember.
+/// The name in the log of sessions beyond the limit.
 const FORGOTTEN: &str = "(too many sessions to remember)";
 
 /// The labels of the tools in a toolbox. Empty if the configuration has none.

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::call_limit::{LimitTable, Refusal as LimitRefusal};
+use crate::call_limit::{LimitRefusal, LimitTable};
 use crate::content::ToolOutput;
 use crate::envelope::Envelope;
 use crate::error::{CallError, ToolFailure, Violation};

@@ -46,7 +46,7 @@ pub(crate) struct Limiter {
 
 /// The reason why a call may not run now.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum LimitRefusal {
     Reached(LimitReached),
     Unknown(UnknownQuota),
 }
@@ -121,7 +121,7 @@ impl LimitTable {
         owner: Option<&str>,
         caller: &CallerStatus,
         tool: &[Arc<Limiter>],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), LimitRefusal> {
         let caller = match (owner, caller) {
             (Some(owner), CallerStatus::Limited(access)) if !access.limits.is_empty() => {
                 Some(self.caller(owner, access.limits))
@@ -144,19 +144,19 @@ impl LimitTable {
         Ok(())
     }
 
-    fn take_quota(&self, limiter: &Limiter) -> Result<(), Refusal> {
+    fn take_quota(&self, limiter: &Limiter) -> Result<(), LimitRefusal> {
         let Some(quota) = limiter.limits.quota else { return Ok(()) };
         match self.quotas.take(limiter.subject.id(), quota.calls()) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let wait = self.quotas.until_next_day();
-                Err(Refusal::Reached(limiter.subject.reached(
+                Err(LimitRefusal::Reached(limiter.subject.reached(
                     LimitKind::Quota,
                     quota.to_string(),
                     wait,
                 )))
             }
-            Err(unknown) => Err(Refusal::Unknown(unknown)),
+            Err(unknown) => Err(LimitRefusal::Unknown(unknown)),
         }
     }
 
@@ -190,11 +190,11 @@ impl Limiter {
         Self { subject, limits, rate }
     }
 
-    fn check_rate(&self) -> Result<(), Refusal> {
+    fn check_rate(&self) -> Result<(), LimitRefusal> {
         let (Some(limiter), Some(rate)) = (&self.rate, self.limits.rate) else { return Ok(()) };
         let checked = limiter.check();
         checked.map_err(|wait| {
-            Refusal::Reached(self.subject.reached(LimitKind::Rate, rate.to_string(), wait))
+            LimitRefusal::Reached(self.subject.reached(LimitKind::Rate, rate.to_string(), wait))
         })
     }
 }

@@ -1,11 +1,11 @@
-//! What is limited.
+//! The subjects of limits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limit_reached::{LimitKind, LimitReached, LimitSubject};
 
-/// What is counted: its kind, and the name that its count has in the file.
+/// The subject of a limit: its kind, and the name of its count in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     kind: LimitSubject,

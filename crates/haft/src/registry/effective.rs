@@ -25,7 +25,7 @@ pub struct Effective {
     pub approval: Setting<Approval>,
     /// The reaction of a call to a reached limit.
     pub on_limit: Setting<OnLimit>,
-    /// How often it may be called.
+    /// The limits of its calls.
     pub limits: LimitSettings,
     /// Requests the tool is meant for.
     pub examples: Vec<String>,

@@ -177,7 +177,7 @@ impl Runtime {
     }
 }
 
-/// What the lock file approves of a server whose definitions are enforced.
+/// The approved definitions of a server whose definitions are enforced.
 fn locked<'s>(snapshot: &'s Snapshot, server: &str) -> Option<&'s LockedServer> {
     let config = snapshot.config();
     let lock = config.lock.lock().filter(|_| snapshot.server_pool.is_locked(server));

@@ -30,7 +30,7 @@ pub(crate) struct ServerPool {
     pub(super) connections: Vec<Arc<Connection>>,
     /// The lists of each server as of construction, so that tools and their backends agree.
     pub(super) offered: Vec<Option<Arc<Lists>>>,
-    /// What the lock file approves of each.
+    /// The approved definitions of each.
     pub(super) gates: Vec<LockGate>,
 }
 

@@ -54,11 +54,11 @@ record! {
         on_limit("on_limit"): OnLimit,
         /// The approval that each call needs.
         approval("approval"): Approval,
-        /// How often it may be called, such as `60/min`, `5/s` or `1000/h`.
+        /// The highest rate of its calls, such as `60/min`, `5/s` or `1000/h`.
         rate("rate"): Rate,
         /// Calls that may come at once under `rate`; by default the calls of one second.
         burst("burst"): Burst,
-        /// How often it may be called on one UTC day, such as `10000/day`.
+        /// The most calls of it on one UTC day, such as `10000/day`.
         quota("quota"): Quota,
         /// Requests the tool is meant for, as people write them; they help to choose it.
         examples("examples"): Vec<String>,

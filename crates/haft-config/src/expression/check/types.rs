@@ -27,7 +27,7 @@ impl Types {
         Self(self.0 | other.0)
     }
 
-    /// What both have; any type if they have nothing in common, which was reported already.
+    /// The types that both have; any type if they have none in common, which was reported already.
     pub(super) fn and(self, other: Self) -> Self {
         if self.meets(other) { Self(self.0 & other.0) } else { Self::ANY }
     }
@@ -156,7 +156,7 @@ fn value_types(value: &Value) -> Types {
     }
 }
 
-/// Follows references inside the document; `None` if the schema cannot be told from here.
+/// Follows references inside the document; `None` if the schema is not known here.
 fn resolved<'e>(root: Option<&'e Value>, schema: &'e Value) -> Option<&'e Value> {
     let mut schema = schema;
     for _ in 0..REFERENCES_MAX {

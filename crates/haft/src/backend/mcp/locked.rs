@@ -1,4 +1,4 @@
-//! What a server offers, compared with what the lock file approves of it.
+//! The offer of a server, compared with the definitions that the lock file approves.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const META_KEYS: [&str; 2] = ["ui", "ui/resourceUri"];
 pub(crate) struct ApprovedLists {
     /// The lists as the server sent them.
     sent: Arc<Lists>,
-    /// What is offered: approved definitions only.
+    /// The offer: approved definitions only.
     pub(crate) lists: Arc<Lists>,
     /// The hashes of approved and current definition of the tools that changed, by name.
     changed: HashMap<String, (String, String)>,
@@ -215,7 +215,7 @@ impl Connection {
     }
 }
 
-/// How a server is started or reached, without secrets.
+/// The command or address of a server, without secrets.
 fn endpoint_facts(endpoint: &Endpoint, redactor: &Redactor) -> ServerFacts {
     let shown = Some(redactor.text(&endpoint.to_string()).into_owned());
     match endpoint {
