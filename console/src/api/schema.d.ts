@@ -476,7 +476,8 @@ export interface paths {
         /**
          * Answers or refuses a question.
          * @description The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
-         *     question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`.
+         *     question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`. Those of
+         *     the kind `definition` always need one; the answer `approve` changes the lock file.
          */
         post: operations["answer_question"];
         delete?: never;
@@ -636,6 +637,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what admins did, newest first. */
+        get: operations["list_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/config": {
         parameters: {
             query?: never;
@@ -683,6 +701,66 @@ export interface paths {
         post?: never;
         /** Revokes a key. The service refuses it within a second, and what it holds open ends. */
         delete: operations["revoke_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{name}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Gives a key a new secret. The answer is the only place that shows it.
+         * @description The old secret ends at once, or after `overlap`. Name, limits and everything that belongs to the key stay.
+         */
+        post: operations["rotate_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compares the servers with the lock file.
+         * @description Servers are compared as they were last listed. Without a lock file nothing differs.
+         */
+        get: operations["get_lock"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lock/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approves definitions that differ.
+         * @description The current definitions are written to the lock file and used from now on. Comments and order of the file stay.
+         */
+        post: operations["approve_definitions"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -961,6 +1039,13 @@ export interface components {
              * @example ok
              */
             status: string;
+        };
+        /** @description The definition of a tool that is not the approved one. */
+        BlockedDefinition: {
+            /** @description The hash of the approved definition; none if the tool is new. */
+            approved?: string | null;
+            /** @description The hash of the current definition. */
+            current: string;
         };
         /** @description The load of the toolbox. Calls start and end while it is read, so the numbers need not add up. */
         Busy: {
@@ -1372,6 +1457,7 @@ export interface components {
         ToolInfo: {
             /** @description Hints about its behaviour. Those of a server are its own claims, unless the configuration sets them. */
             annotations?: Record<string, never> | null;
+            blocked?: components["schemas"]["BlockedDefinition"] | null;
             /** @description True if an earlier run saw the tool, and its server is not connected yet. */
             cached?: boolean;
             /** @description The settings it runs with. */
@@ -1537,7 +1623,7 @@ export interface components {
          * @description Why a call failed, in one word.
          * @enum {string}
          */
-        CallErrorCode: "UnknownTool" | "Denied" | "ValidationError" | "OutputValidationError" | "Busy" | "Timeout" | "Cancelled" | "ToolExecutionError" | "ServiceUnavailable" | "ProtocolError" | "OutcomeUnknown" | "Stopping";
+        CallErrorCode: "UnknownTool" | "Denied" | "ValidationError" | "OutputValidationError" | "Busy" | "Timeout" | "Cancelled" | "ToolExecutionError" | "ServiceUnavailable" | "ProtocolError" | "OutcomeUnknown" | "DefinitionChanged" | "Stopping";
         /**
          * @description Arguments and options of a call.
          * @example {
@@ -1724,7 +1810,7 @@ export interface components {
         };
         /** @description A question that waits for a person. */
         InboxItem: {
-            /** @description The arguments of the pending call. */
+            /** @description The arguments of the pending call, or the difference to approve. */
             arguments: unknown;
             /** @description Since when it waits, RFC 3339. */
             asked: string;
@@ -1757,7 +1843,7 @@ export interface components {
          * @description The reason for a question.
          * @enum {string}
          */
-        InboxKind: "question" | "approval" | "sampling" | "elicitation";
+        InboxKind: "question" | "approval" | "sampling" | "elicitation" | "definition";
         /** @description The open questions. */
         OpenItems: {
             /** @description The oldest first. */
@@ -1880,6 +1966,59 @@ export interface components {
             /** @description The model it began with. */
             model: string;
         };
+        /**
+         * @description What to approve.
+         * @example {
+         *       "server": "files",
+         *       "kind": "tool",
+         *       "name": "read_file"
+         *     }
+         */
+        ApproveRequest: {
+            /** @description `current` of the difference that was reviewed. A definition that has changed since is not approved. */
+            hash?: string | null;
+            kind?: components["schemas"]["LockedKind"] | null;
+            /** @description The name of the item. Without one, everything of the server is approved. */
+            name?: string | null;
+            /** @description The server. */
+            server: string;
+        };
+        /** @description What was approved. */
+        Approved: {
+            /** @description The differences that were written to the lock file. */
+            approved: components["schemas"]["Drift"][];
+        };
+        /** @description One action. */
+        AuditEntry: {
+            /** @description What was done, such as `key.create`. */
+            action: string;
+            /** @description The item after, secrets masked. */
+            after?: Record<string, never>;
+            /** @description The time of its beginning, RFC 3339. */
+            at: string;
+            /** @description The item before, secrets masked. */
+            before?: Record<string, never>;
+            /** @description The address it came from, or `terminal`. */
+            from: string;
+            /** @description Identifies it. */
+            id: string;
+            /** @description `done`, `failed`, or `started` if its end is not recorded. */
+            outcome: string;
+            /**
+             * Format: int32
+             * @description The HTTP status of the answer.
+             */
+            status?: number;
+            /** @description The name of the changed item. */
+            target?: string;
+            /** @description The caller: `key:` and the key's name, `cli:` and the user, `local` or `signal`. */
+            who: string;
+        };
+        /** @description Actions of admins. */
+        AuditList: {
+            /** @description The actions, newest first. */
+            actions: components["schemas"]["AuditEntry"][];
+        };
         /** @description The result of a change, which is durable and in use. */
         Changed: {
             /** @description The entry's name. */
@@ -1891,15 +2030,47 @@ export interface components {
             tool?: components["schemas"]["Tool"] | null;
         };
         /** @description A new key. Its text cannot be shown again. */
-        CreatedKey: {
+        CreatedKey: components["schemas"]["KeyLimits"] & {
             /** @description The key itself. */
             key: string;
             /** @description Its name. */
             name: string;
             /** @description The profile that it is bound to. */
             profile?: string | null;
-            /** @description `admin` or `call`. */
+            /** @description `admin`, `call` or `metrics`. */
             scope: string;
+        };
+        /** @description One change of a definition. */
+        DefinitionChange: {
+            /** @description The current value. */
+            after?: unknown;
+            /** @description The parameter or field. */
+            at: string;
+            /** @description The approved value. */
+            before?: unknown;
+            /** @description What changed, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`. */
+            kind: string;
+            /** @description The changed words of a string. */
+            words?: components["schemas"]["WordEdit"][];
+        };
+        /** @description An item that differs from the lock file. */
+        Drift: {
+            /** @description The hash of the approved definition. */
+            approved?: string | null;
+            /** @description The single changes. */
+            changes: components["schemas"]["DefinitionChange"][];
+            /** @description The hash of the current definition. */
+            current?: string | null;
+            /** @description The kind of the item. */
+            kind: components["schemas"]["LockedKind"];
+            /** @description Its name, or its URI template; empty for the server itself and its instructions. */
+            name: string;
+            /** @description The approved name of a renamed item. */
+            renamed_from?: string | null;
+            /** @description The server. */
+            server: string;
+            /** @description `changed`, `new`, `removed` or `renamed`. */
+            state: string;
         };
         /** @description A file the configuration was made from. */
         File: {
@@ -1929,6 +2100,26 @@ export interface components {
             /** @description Settings without a counterpart. */
             warnings: string[];
         };
+        /** @description The limits of a key. */
+        KeyLimits: {
+            /**
+             * Format: int32
+             * @description Calls that may come at once.
+             */
+            burst?: number | null;
+            /** @description The time from which on it is refused, RFC 3339. */
+            expires?: string | null;
+            /** @description The time until which the secret before the last rotation works, RFC 3339. */
+            previous_until?: string | null;
+            /** @description How often it may call tools on one UTC day, such as `10000/day`. */
+            quota?: string | null;
+            /** @description How often it may call tools, such as `60/min`. */
+            rate?: string | null;
+            /** @description The only servers that it sees. */
+            servers?: string[] | null;
+            /** @description The only tools that it sees and calls. */
+            tools?: string[] | null;
+        };
         /** @description The keys of the service, without their secrets. */
         KeyList: {
             /** @description The keys, in the order of their creation. */
@@ -1938,9 +2129,9 @@ export interface components {
          * @description The scope of a new key.
          * @enum {string}
          */
-        KeyScope: "admin" | "call";
+        KeyScope: "admin" | "call" | "metrics";
         /** @description A key, without its text. */
-        KeySummary: {
+        KeySummary: components["schemas"]["KeyLimits"] & {
             /** @description The time of its creation, RFC 3339. */
             created: string;
             /** @description The time of its last use, RFC 3339, at most a minute late. */
@@ -1949,9 +2140,31 @@ export interface components {
             name: string;
             /** @description The profile that it is bound to. */
             profile?: string | null;
-            /** @description `admin` or `call`. */
+            /** @description `admin`, `call` or `metrics`. */
             scope: string;
         };
+        /** @description The lock file and what differs from it. */
+        LockStatus: {
+            /** @description Handling of definitions that differ (`policy.definitions`): `block`, `warn` or `follow`. */
+            definitions: string;
+            /** @description What differs, by server. */
+            drift: components["schemas"]["Drift"][];
+            /** @description True if the file exists. */
+            exists: boolean;
+            /** @description The path of the lock file. */
+            file: string;
+            /** @description Servers of the lock file that are not configured. */
+            gone: string[];
+            /** @description Servers that were never listed, so nothing is known about them. */
+            unlisted: string[];
+            /** @description Servers that are not in the lock file. */
+            unlocked: string[];
+        };
+        /**
+         * @description The kind of a locked item.
+         * @enum {string}
+         */
+        LockedKind: "server" | "instructions" | "tool" | "prompt" | "resource_template";
         /** @description Calls of the log. */
         LoggedCalls: {
             /** @description The calls, each as the log holds it. */
@@ -1972,12 +2185,27 @@ export interface components {
          *     }
          */
         NewKey: {
+            /**
+             * Format: int32
+             * @description Calls that may come at once under `rate`; by default the calls of one second.
+             */
+            burst?: number | null;
+            /** @description The time after which it is refused, such as `30d`. */
+            expires?: string | null;
             /** @description Its name, shown in lists and in the log. */
             name: string;
             /** @description An entry of `profiles` to bind a call key to: it may use the MCP endpoint of that one, and nothing else. */
             profile?: string | null;
+            /** @description How often it may call tools on one UTC day, such as `10000/day`. */
+            quota?: string | null;
+            /** @description How often it may call tools, such as `60/min`, `5/s` or `1000/h`. */
+            rate?: string | null;
             /** @description The scope; `call` by default. */
             scope?: components["schemas"]["KeyScope"];
+            /** @description The only servers that it sees, by name or pattern. `local` stands for tools that run here. */
+            servers?: string[];
+            /** @description The only tools that it sees and calls, by name or pattern such as `read_*` or `files/read_*`. */
+            tools?: string[];
         };
         /** @enum {string} */
         Outcome: "added" | "replaced";
@@ -1991,6 +2219,24 @@ export interface components {
             values: components["schemas"]["Effective"][];
             /** @description Problems that do not stop the service. */
             warnings: components["schemas"]["FieldProblem"][];
+        };
+        /**
+         * @description How to rotate a key.
+         * @example {
+         *       "overlap": "1h"
+         *     }
+         */
+        Rotation: {
+            /**
+             * @description A new expiry, counted from now, such as `30d`; without it the expiry stays.
+             * @default null
+             */
+            expires: string | null;
+            /**
+             * @description The time during which the old secret works too, such as `1h`; none by default.
+             * @default null
+             */
+            overlap: string | null;
         };
         /**
          * @description A name and an entry of `mcp.json`: a local command or an address.
@@ -2152,6 +2398,13 @@ export interface components {
             src: string;
             /** @description The background it is designed for. */
             theme?: string;
+        };
+        /** @description A run of words of a changed text. */
+        WordEdit: {
+            /** @description `same`, `removed` or `added`. */
+            op: string;
+            /** @description The words. */
+            text: string;
         };
     };
     responses: never;
@@ -6125,12 +6378,15 @@ export interface operations {
                     "application/json": components["schemas"]["Envelope"];
                 };
             };
-            /** @description Too many wrong keys; retry after `Retry-After`. */
+            /** @description The key, the server or the tool has reached its rate or quota. */
             429: {
                 headers: {
+                    /** @description When to come again. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/json": components["schemas"]["Envelope"];
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
@@ -6152,6 +6408,89 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Envelope"];
+                };
+            };
+        };
+    };
+    list_audit: {
+        parameters: {
+            query?: {
+                /** @description Only those since then: a duration ago such as `7d`, a date, or a time. */
+                since?: string;
+                /** @description Only those of this caller, such as `key:me`. */
+                who?: string;
+                /** @description Only those that match, such as `key.*`. */
+                action?: string;
+                /** @description Largest number of actions. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The actions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditList"];
+                };
+            };
+            /** @description The query cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The audit log cannot be read. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -6492,6 +6831,320 @@ export interface operations {
                 };
             };
             /** @description The file of the keys cannot be written. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The key's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Rotation"];
+            };
+        };
+        responses: {
+            /** @description The key with its new secret. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedKey"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No key has this name. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A time cannot be read. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The file of the keys cannot be written. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lock: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lock file and what differs from it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LockStatus"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    approve_definitions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApproveRequest"];
+            };
+        };
+        responses: {
+            /** @description They are approved. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Approved"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no lock file, no such server, or nothing of that name differs. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The definition changed again after it was reviewed, or is not known yet. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The lock file cannot be written. */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -129,12 +129,6 @@ pub(crate) fn warning(paint: Paint, message: &str, remedy: &str) {
     say!("  {} {}", paint.good("help:"), printable_block(remedy));
 }
 
-/// Prints a remark with what could be done.
-pub(crate) fn note(paint: Paint, message: &str, remedy: &str) {
-    say!("{} {}", paint.dim("note:"), printable_block(message));
-    say!("  {} {}", paint.good("help:"), printable_block(remedy));
-}
-
 /// A table with aligned columns; the last column is cut at the terminal's edge.
 pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     let rows: Vec<Vec<String>> = rows

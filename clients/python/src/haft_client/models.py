@@ -36,6 +36,29 @@ class Approved(TypedDict):
     approved: list[Drift]
 
 
+AuditEntry = TypedDict(
+    "AuditEntry",
+    {
+        "action": "str",
+        "after": "NotRequired[dict[str, Any]]",
+        "at": "str",
+        "before": "NotRequired[dict[str, Any]]",
+        "from": "str",
+        "id": "str",
+        "outcome": "str",
+        "status": "NotRequired[int]",
+        "target": "NotRequired[str]",
+        "who": "str",
+    },
+)
+
+
+class AuditList(TypedDict):
+    """Actions of admins."""
+
+    actions: list[AuditEntry]
+
+
 class BatchAnswer(TypedDict):
     """The answers, in the order of the calls."""
 
@@ -373,13 +396,25 @@ class Index(TypedDict):
     version: str
 
 
+class KeyLimits(TypedDict):
+    """The limits of a key."""
+
+    burst: NotRequired[Union[int, None]]
+    expires: NotRequired[Union[str, None]]
+    previous_until: NotRequired[Union[str, None]]
+    quota: NotRequired[Union[str, None]]
+    rate: NotRequired[Union[str, None]]
+    servers: NotRequired[Union[list[str], None]]
+    tools: NotRequired[Union[list[str], None]]
+
+
 class KeyList(TypedDict):
     """The keys of the service, without their secrets."""
 
     keys: list[KeySummary]
 
 
-KeyScope = Literal['admin', 'approve', 'call']
+KeyScope = Literal['admin', 'approve', 'call', 'metrics']
 
 
 class KeySummary(TypedDict):
@@ -437,9 +472,15 @@ class MissingParameter(TypedDict):
 class NewKey(TypedDict):
     """A key to create."""
 
+    burst: NotRequired[Union[int, None]]
+    expires: NotRequired[Union[str, None]]
     name: str
     profile: NotRequired[Union[str, None]]
+    quota: NotRequired[Union[str, None]]
+    rate: NotRequired[Union[str, None]]
     scope: NotRequired[KeyScope]
+    servers: NotRequired[list[str]]
+    tools: NotRequired[list[str]]
 
 
 class NotInUse(TypedDict):
@@ -551,6 +592,13 @@ class Resources(TypedDict):
 
     resources: list[dict[str, Any]]
     unavailable: list[Unavailable]
+
+
+class Rotation(TypedDict):
+    """How to rotate a key."""
+
+    expires: NotRequired[Union[str, None]]
+    overlap: NotRequired[Union[str, None]]
 
 
 class RunList(TypedDict):
@@ -852,6 +900,8 @@ __all__ = [
     "AnswerRequest",
     "ApproveRequest",
     "Approved",
+    "AuditEntry",
+    "AuditList",
     "BatchAnswer",
     "BatchCall",
     "BatchRequest",
@@ -893,6 +943,7 @@ __all__ = [
     "InboxItem",
     "InboxKind",
     "Index",
+    "KeyLimits",
     "KeyList",
     "KeyScope",
     "KeySummary",
@@ -917,6 +968,7 @@ __all__ = [
     "Reason",
     "Resolved",
     "Resources",
+    "Rotation",
     "RunList",
     "RunRequest",
     "RunStatus",

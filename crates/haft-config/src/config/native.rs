@@ -36,7 +36,6 @@ impl Fields {
 
 /// A server as an entry of `servers` in a native file of the folder `target`. What its own format
 /// means and the native one does not is written out.
-#[expect(clippy::too_many_lines, reason = "one line for each key")]
 pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     let ServerSource { name: _, raw, dialect, folder, runs_in_folder } = source;
     let paths = Paths { folder: &folder, target };
@@ -98,12 +97,7 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
         let differs = meant != Dialect::Native.request_timeout_secs();
         differs.then(|| Span(Duration::from_secs(meant)))
     });
-    // A command or an address implies its transport.
-    let transport = transport.filter(|at| match at.value {
-        Transport::Stdio => command.is_none(),
-        Transport::Http => url.is_none(),
-        Transport::Sse | Transport::Websocket => true,
-    });
+    let transport = transport.filter(|at| !is_implied(at.value, command.as_ref(), url.as_ref()));
     let mut fields = Fields(Map::new());
     fields.add("transport", word(transport));
     fields.add("description", plain(description));
@@ -143,6 +137,15 @@ pub(super) fn server(source: ServerSource, target: &Path) -> Value {
     limits(&mut fields, rate, burst, quota);
     fields.add("disabled", plain(disabled.filter(|at| at.value)));
     fields.done()
+}
+
+/// A command or an address implies its transport.
+fn is_implied(transport: Transport, command: Option<&At<Text>>, url: Option<&At<Text>>) -> bool {
+    match transport {
+        Transport::Stdio => command.is_some(),
+        Transport::Http => url.is_some(),
+        Transport::Sse | Transport::Websocket => false,
+    }
 }
 
 /// A tool as an entry of `tools`.

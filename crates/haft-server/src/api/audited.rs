@@ -1,5 +1,6 @@
 //! Records what admins do: around each request that changes something.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -110,9 +111,7 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
     let is_delete = *method == Method::DELETE;
     let (action, subject, target) = match parts {
         // Calls, runs and prompts have the execution log.
-        ["tools", _, "call"] | ["calls", ..] | ["runs", ..] | ["prompts", ..] | ["mcp", ..] => {
-            return None;
-        }
+        ["tools", _, "call"] | ["calls" | "runs" | "prompts" | "mcp", ..] => return None,
         ["conversations", id] if is_delete => ("conversation.delete", Subject::Other, Some(*id)),
         ["tools"] | ["tools", "local"] if is_post => ("tool.create", Subject::Tool, None),
         ["tools", "mcp"] if is_post => ("server.create", Subject::Server, None),
@@ -155,14 +154,22 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
         }
         (Subject::Configuration, _) => {
             let config = service.live.runtime().config();
-            let files = config.files.iter().map(|file| {
-                let digest: String = file.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-                json!({"file": &*file.name, "sha256": digest})
-            });
+            let files = config
+                .files
+                .iter()
+                .map(|file| json!({"file": &*file.name, "sha256": hex(&file.digest)}));
             Some(files.collect())
         }
         (Subject::Session | Subject::Other, _) | (_, None) => None,
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 async fn entry(service: &Service, document: RegistryDocument, name: &str) -> Option<Value> {

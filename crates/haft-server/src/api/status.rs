@@ -150,6 +150,6 @@ async fn status(State(service): State<Arc<Service>>) -> Json<Glance> {
         calls: Busy::of(runtime.load_stats()),
         log: LogState::of(runtime.log_health()),
         live: Following::of(service.live.status()),
-        model: runtime.config().agent.model.as_ref().map(|model| model.value.to_string()),
+        model: runtime.config().agent.model.as_ref().map(|model| model.value.clone()),
     })
 }

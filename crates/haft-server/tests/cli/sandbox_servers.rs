@@ -194,7 +194,7 @@ local_tools:
     insta::assert_snapshot!(crate::transcript(&workspace, &finished));
 }
 
-/// `check` refuses what this machine lacks; `doctor` says what it has.
+/// `check` refuses what this machine lacks; `doctor` lists what it has.
 #[test]
 fn check_and_doctor_report_on_sandboxes() {
     let Some(kind) = enforced().first().copied() else { return };

@@ -67,14 +67,14 @@ fn envelope(workspace: &Workspace, tool: &str, code: &str) -> Value {
     serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{}", finished.stderr))
 }
 
-/// What the code left in `answer`, or the name of its exception.
+/// The value that the code left in `answer`, or the name of its exception.
 fn answer(workspace: &Workspace, tool: &str, code: &str) -> Value {
     let envelope = envelope(workspace, tool, code);
     assert_eq!(envelope["status"], "success", "{tool}: {envelope:#}");
     envelope["data"].clone()
 }
 
-/// True if this machine enforces the kind. Otherwise asserts that the tools do not run, and says so.
+/// True if this machine enforces the kind. Otherwise asserts that the tools do not run; prints that it is skipped.
 fn is_enforced(kind: &str) -> bool {
     let support = haft::sandbox::support();
     let missing = match kind {

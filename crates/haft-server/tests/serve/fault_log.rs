@@ -123,7 +123,7 @@ async fn a_log_that_hangs_with_degrade_lets_calls_run() {
 async fn entries_that_are_lost_at_the_end_are_reported() {
     let workspace = workspace("degrade");
     workspace.write("logs", "");
-    let mut served = Served::with_admin(workspace);
+    let mut served = Served::open(workspace);
     assert_eq!(timed_call(&served).await.1, Value::Null);
     served.terminate();
     let finished = served.ended();

@@ -122,7 +122,7 @@ fn without(matches: &RuleMatch, missing: &[&str]) -> RuleMatch {
             SCOPE => matches.scope = None,
             PROFILE => matches.profile = None,
             ANNOTATIONS => {
-                matches.annotations = haft_config::config::rules::AnnotationMatch::default()
+                matches.annotations = haft_config::config::rules::AnnotationMatch::default();
             }
             _ => {}
         }

@@ -216,6 +216,11 @@ impl RuntimeBuilder {
 
     /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
+        // Boxed because a configuration and the state built from it are large.
+        Box::pin(self.start_in_place()).await
+    }
+
+    async fn start_in_place(self) -> Result<Runtime, StartError> {
         let stop_servers = CancellationToken::new();
         let state_dir = &self.config.state_dir.value;
         let limits = LimitTable::open(state_dir, Arc::clone(&self.clock), self.callers);
@@ -245,7 +250,6 @@ impl RuntimeBuilder {
             watch: self.watch,
             sandbox_launcher: self.sandbox_launcher,
         };
-        // Boxed because a configuration and the state built from it are large.
         let building = Box::pin(start::build(self.config, &parts, None));
         let snapshot = tokio::select! {
             biased;

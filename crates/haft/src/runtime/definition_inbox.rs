@@ -35,8 +35,8 @@ pub(super) async fn run(inner: Weak<Inner>) {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            changed = changes.changed() => {
-                if changed.is_err() {
+            received = changes.changed() => {
+                if received.is_err() {
                     return;
                 }
             }

@@ -44,13 +44,11 @@ fn server(
     transport: &str,
     scenario: Value,
 ) -> (Option<testkit::fixture::Running>, Server) {
-    match transport {
-        "stdio" => (None, stage.stdio(SERVER, scenario, json!({}))),
-        _ => {
-            let (running, server) = stage.remote(SERVER, Transport::Http, scenario, json!({}));
-            (Some(running), server)
-        }
+    if transport == "stdio" {
+        return (None, stage.stdio(SERVER, scenario, json!({})));
     }
+    let (running, server) = stage.remote(SERVER, Transport::Http, scenario, json!({}));
+    (Some(running), server)
 }
 
 /// A configuration in a file, beside which the lock file lies.
@@ -303,8 +301,8 @@ async fn an_approval_counts_at_once() {
     let new = tool("extra", "Is new.", &json!({}));
     let scenario = with(honest("legacy"), "tools", json!([changed, new, "add_tool"]));
     let runtime = start(&stage, &stage.stdio(SERVER, scenario, json!({})), &json!({})).await;
-    let stale = DefinitionChoice { hash: Some("sha256:0".to_owned()), ..choice(Some("read")) };
-    let refused = runtime.approve_definitions(&stale).await.unwrap_err();
+    let outdated = DefinitionChoice { hash: Some("sha256:0".to_owned()), ..choice(Some("read")) };
+    let refused = runtime.approve_definitions(&outdated).await.unwrap_err();
     assert!(matches!(refused, ApproveError::Stale { .. }), "{refused}");
     let unknown = runtime.approve_definitions(&choice(Some("nothing"))).await.unwrap_err();
     assert!(matches!(unknown, ApproveError::NoDrift { .. }), "{unknown}");

@@ -10,6 +10,7 @@ use clap::Args;
 use haft::Config;
 use haft::config::model::Origin;
 use haft::config::{ConfigError, Place, Problem, Severity};
+use haft_text::printable;
 use serde_json::{Value, json};
 
 use super::{EXIT_CONFIG, Global, count, load, print_json};
@@ -125,12 +126,13 @@ fn summarize(global: &Global, config: &Config) {
     for problem in config.warnings.iter().filter(|it| it.severity == Severity::Warning) {
         terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
     }
-    for Note { place, note, remedy } in notes::unpinned_packages(config) {
-        terminal::note(paint, &format!("{place}: {note}"), &remedy);
-    }
     let paint = Paint::stdout(global.color);
     for file in &config.files {
         terminal::line(&format!("{} ({})", file.name, file.dialect));
+    }
+    for Note { place, text, remedy } in notes::unpinned_packages(config) {
+        terminal::line(&format!("{} {place}: {}", paint.dim("note:"), printable(&text)));
+        terminal::line(&format!("  {} {}", paint.good("help:"), printable(&remedy)));
     }
     let parts = [
         count(config.servers.len(), "server"),

@@ -1,8 +1,8 @@
 //! Remarks about a valid configuration, which need no action.
 
 use haft::Config;
-use haft::config::Place;
 use haft::config::model::Endpoint;
+use haft::config::{Masked, Place};
 use haft::lock::Package;
 use serde::Serialize;
 
@@ -10,7 +10,8 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(super) struct Note {
     pub(super) place: Place,
-    pub(super) note: String,
+    #[serde(rename = "note")]
+    pub(super) text: String,
     pub(super) remedy: String,
 }
 
@@ -18,7 +19,7 @@ pub(super) struct Note {
 pub(super) fn unpinned_packages(config: &Config) -> Vec<Note> {
     let note = |server: &haft::config::model::ServerConfig| {
         let Endpoint::Stdio(stdio) = &server.endpoint else { return None };
-        let args: Vec<&str> = stdio.args.iter().map(|arg| arg.expose()).collect();
+        let args: Vec<&str> = stdio.args.iter().map(Masked::expose).collect();
         let package = Package::of(stdio.command.expose(), &args)?;
         if package.version.is_some() {
             return None;
@@ -28,7 +29,7 @@ pub(super) fn unpinned_packages(config: &Config) -> Vec<Note> {
         let example = example.pinned().unwrap_or_default();
         Some(Note {
             place: server.place.clone(),
-            note: format!(
+            text: format!(
                 "`{}` runs `{name}` in the version that {runner} finds at the start",
                 server.name
             ),

@@ -49,7 +49,7 @@ pub(super) fn print(paint: Paint, problems: &[Problem]) -> bool {
                 terminal::error(paint, &problem.to_string(), Some(&problem.remedy.to_string()));
             }
             Severity::Warning => {
-                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string())
+                terminal::warning(paint, &problem.to_string(), &problem.remedy.to_string());
             }
         }
     }

@@ -93,7 +93,7 @@ fn lines(
     } else {
         ("keys", config.api.keys_file.value.display().to_string())
     });
-    if let Some(tool) = runtime.tools().iter().find(is_example) {
+    if let Some(tool) = runtime.tools().iter().find(|tool| is_example(tool)) {
         let arguments = example(&tool.input_schema);
         let call = format!("{url}/api/v1/tools/{}/call", tool.name);
         let header = "-H 'content-type: application/json'";
@@ -105,7 +105,7 @@ fn lines(
 }
 
 /// Returns true if a call with made-up arguments succeeds in all likelihood. A server has a use for few of them.
-fn is_example(tool: &&ToolInfo) -> bool {
+fn is_example(tool: &ToolInfo) -> bool {
     match tool.kind {
         RecordSource::Builtin | RecordSource::Unknown => false,
         RecordSource::Mcp => tool.input_schema["required"].as_array().is_none_or(Vec::is_empty),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::Connection;
 use super::lists::{Lists, Resources};
+use crate::config::Masked;
 use crate::config::model::Endpoint;
 use crate::error::ToolFailure;
 
@@ -219,7 +220,7 @@ fn endpoint_facts(endpoint: &Endpoint, redactor: &Redactor) -> ServerFacts {
     let shown = Some(redactor.text(&endpoint.to_string()).into_owned());
     match endpoint {
         Endpoint::Stdio(stdio) => {
-            let args: Vec<&str> = stdio.args.iter().map(|arg| arg.expose()).collect();
+            let args: Vec<&str> = stdio.args.iter().map(Masked::expose).collect();
             let package = Package::of(stdio.command.expose(), &args);
             let package = package.and_then(|package| package.pinned());
             let package = package.map(|text| redactor.text(&text).into_owned());

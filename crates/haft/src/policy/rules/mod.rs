@@ -5,7 +5,7 @@ mod decision;
 pub use decision::PolicyDecision;
 
 use haft_bounds::heavy;
-use haft_config::config::rules::{CallFacts, Rule, RuleEffect, RuleMatch};
+use haft_config::config::rules::{CallFacts, KeyScope, Rule, RuleEffect, RuleMatch};
 use haft_config::expression::{CallerInput, Inputs, ToolInput};
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ fn inputs<'a>(call: &CallFacts<'a>, args: &'a Value) -> Inputs<'a> {
         caller: CallerInput {
             name: call.caller.unwrap_or_default(),
             key: call.key.unwrap_or_default(),
-            scope: call.scope.map(|scope| scope.word()).unwrap_or_default(),
+            scope: call.scope.map(KeyScope::word).unwrap_or_default(),
             profile: call.profile.unwrap_or_default(),
             session: call.session.unwrap_or_default(),
         },
