@@ -146,7 +146,7 @@ pub struct RpcFailure {
 }
 
 /// Prefix of every message about a failed MCP server; models recognize it.
-pub const MCP_ERROR: &str = "MCP error: ";
+pub(crate) const MCP_ERROR: &str = "MCP error: ";
 
 /// The reasons why a call fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -103,7 +103,7 @@ pub use config_builder::{ConfigBuilder, ServerBuilder};
 pub use content::{Content, Message, ResourceAbout, ToolOutput};
 pub use envelope::{Envelope, ErrorBody, Status};
 pub use error::{
-    CallError, CallRefusal, Code, Diagnosis, MCP_ERROR, RpcFailure, Stage, ToolFailure, Violation,
+    CallError, CallRefusal, Code, Diagnosis, RpcFailure, Stage, ToolFailure, Violation,
 };
 pub use haft_config::Remedy;
 /// Configuration.

@@ -13,7 +13,7 @@ pub const SETTING: &str = "limits.in_flight_bytes_max";
 
 /// One caller or server may use at most one part in this many of the budget, and less while others
 /// use theirs.
-pub const SHARE: usize = 2;
+const SHARE: usize = 2;
 
 /// Number of counters that the owners share. Two owners with one counter share its part; a keyed
 /// hash assigns them, so no caller can choose one.
